@@ -1,0 +1,1 @@
+"""edgefl: real federated training on a fleet you do not own."""

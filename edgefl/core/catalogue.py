@@ -1,0 +1,165 @@
+"""Names and the files behind them: one file adds one thing.
+
+Shipped things lie in the package (code) and in the checkout's or the wheel's folders (YAML). A
+user's own lie in folders of the same names under each directory on ``EDGEFL_PATH``; nothing else
+there is read or executed. A name that two files claim is an error that names both.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import edgefl
+from edgefl.core.errors import UnknownNameError, UserError, nearest
+
+_PACKAGE = Path(edgefl.__file__).parent
+
+# kind -> (folder under the package or the shipped folder, suffix)
+_CODE = {
+    "methods": "methods",
+    "models": "models",
+    "policies": "world/policies",
+    "codecs": "wire",
+    "partitions": "data/partitions",
+    "datasets": "data/sources",
+    "augmentations": "data/augmentations",
+}
+_YAML = ("devices", "profiles", "scenarios")
+
+KINDS = (*_YAML, *_CODE)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One named thing.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        name: the file's name without its suffix; a scenario in a folder has it in front.
+        path: the file.
+        module: the module's dotted name where the file is part of the package, else "".
+    """
+
+    kind: str
+    name: str
+    path: Path
+    module: str = ""
+
+
+def shipped(kind: str) -> Path:
+    """The folder of shipped files of a kind: in the checkout, or in the installed package."""
+    if kind in _CODE:
+        return _PACKAGE / _CODE[kind]
+    inside = _PACKAGE / "shipped" / kind
+    return inside if inside.is_dir() else _PACKAGE.parent / kind
+
+
+def user_folders() -> list[Path]:
+    """The directories on ``EDGEFL_PATH``.
+
+    Raises:
+        UserError: one of them is no directory.
+    """
+    folders = [Path(text).expanduser() for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text]
+    for folder in folders:
+        if not folder.is_dir():
+            raise UserError(f"{folder} is no directory", where="EDGEFL_PATH", hint="separate directories with ':'")
+    return folders
+
+
+def entries(kind: str) -> Mapping[str, Entry]:
+    """Everything of one kind, by name.
+
+    Raises:
+        UserError: the kind is unknown, or two files claim one name.
+    """
+    if kind not in KINDS:
+        raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, KINDS))
+    found: dict[str, Entry] = {}
+    for folder in (shipped(kind), *(root / kind for root in user_folders())):
+        for entry in _scan(kind, folder):
+            if entry.name in found:
+                raise UserError(
+                    f"two files claim the name {entry.name!r} in {kind}",
+                    where=f"{found[entry.name].path} and {entry.path}",
+                    hint="rename one of them",
+                )
+            found[entry.name] = entry
+    return dict(sorted(found.items()))
+
+
+def _scan(kind: str, folder: Path) -> list[Entry]:
+    if kind in _YAML:
+        files = sorted(folder.rglob("*.yaml")) if folder.is_dir() else []
+        return [Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path) for path in files]
+    files = [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")] if folder.is_dir() else []
+    inside = folder == _PACKAGE / _CODE[kind]
+    dotted = f"edgefl.{_CODE[kind].replace('/', '.')}"
+    return [Entry(kind, path.stem.replace("_", "-"), path, f"{dotted}.{path.stem}" if inside else "") for path in files]
+
+
+def find(kind: str, name: str, *, where: str = "") -> Entry:
+    """The entry of a name.
+
+    Raises:
+        UnknownNameError: no file claims it; the nearest name is suggested.
+    """
+    known = entries(kind)
+    # Underscore and hyphen are one and the same in a name, as in Python distributions.
+    wanted = name if kind in _YAML else name.replace("_", "-")
+    if wanted not in known:
+        raise UnknownNameError(f"no {_singular(kind)} is called {name!r}", where=where, hint=nearest(wanted, known))
+    return known[wanted]
+
+
+def _singular(kind: str) -> str:
+    return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
+
+
+def load(kind: str, name: str, *, where: str = "") -> ModuleType:
+    """The module behind a name of a code kind.
+
+    Raises:
+        UnknownNameError: no file claims the name.
+        UserError: a user's file fails to import.
+    """
+    entry = find(kind, name, where=where)
+    if entry.module:
+        return importlib.import_module(entry.module)
+    dotted = f"edgefl_user.{kind}.{entry.path.stem}"
+    known = sys.modules.get(dotted)
+    if known is not None and known.__file__ == str(entry.path):
+        return known
+    spec = importlib.util.spec_from_file_location(dotted, entry.path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{entry.path.name} cannot be imported", where=str(entry.path))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[dotted] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[dotted]
+        raise UserError(f"{entry.path.name} fails to import: {error}", where=str(entry.path)) from error
+    return module
+
+
+def summary(entry: Entry) -> str:
+    """One line about an entry, without importing it: its docstring's or its comment's first line."""
+    text = entry.path.read_text(encoding="utf-8")
+    if entry.path.suffix == ".py":
+        doc = ast.get_docstring(ast.parse(text)) or ""
+        return doc.split("\n", 1)[0].strip()
+    for line in text.splitlines():
+        if line.startswith("#"):
+            return line.lstrip("# ").strip()
+        if line.startswith("title:"):
+            return line.removeprefix("title:").strip().strip("'\"")
+    return ""

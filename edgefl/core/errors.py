@@ -1,0 +1,94 @@
+"""Everything that edgefl raises on purpose.
+
+EdgeflError
+├── UserError            bad input: exit status 2
+│   ├── ScenarioError    a value in a YAML file; knows file and line
+│   ├── UnknownNameError a name that no catalogue holds; suggests the nearest
+│   └── DataError        a data folder that lacks what was asked for
+└── RunError             the run itself failed: exit status 1
+
+A message has three parts: what is wrong, where it stands, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+class EdgeflError(Exception):
+    """The root of edgefl's errors.
+
+    Attributes:
+        what: one sentence, what is wrong.
+        where: file, line and key, or the argument; empty where there is no place.
+        hint: what to do about it; empty where nothing can be said.
+    """
+
+    exit_status = 1
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.hint:
+            lines.append(f"  hint:  {self.hint}")
+        return "\n".join(lines)
+
+
+class UserError(EdgeflError):
+    """Bad input."""
+
+    exit_status = 2
+
+
+class ScenarioError(UserError):
+    """A value in a scenario, profile or device file is wrong."""
+
+
+class UnknownNameError(UserError):
+    """A name that no catalogue holds."""
+
+
+class DataError(UserError):
+    """A data folder lacks what was asked for, or holds something unreadable."""
+
+
+class RunError(EdgeflError):
+    """A run failed: it diverged, or every client was refused."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value stands, for messages.
+
+    Attributes:
+        file: the file, or a word such as ``--set``.
+        line: 1-based; 0 where unknown.
+        key: dotted path of the value.
+    """
+
+    file: str
+    line: int = 0
+    key: str = ""
+
+    def __str__(self) -> str:
+        line = f":{self.line}" if self.line else ""
+        key = f", key {self.key!r}" if self.key else ""
+        return f"{self.file}{line}{key}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names the closest of ``known``, or lists them all when none is close."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names)}" if names else "none is known"

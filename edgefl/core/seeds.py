@@ -1,0 +1,29 @@
+"""Every random draw's seed, derived from the run's root seed and what the draw is for.
+
+Two draws never share a stream, and adding a client, a round or a purpose moves no other draw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0) -> int:
+    """A seed in [0, 2**63) for one purpose.
+
+    Args:
+        root: the scenario's ``seed``.
+        purpose: what is drawn, such as ``"partition"`` or ``"batches"``.
+        client: the client it is drawn for; -1 for none.
+        exchange: the exchange's name; empty for none.
+        nth: a count within the others: that client's n-th job, a round, an epoch.
+    """
+    text = "\x1f".join((str(root), purpose, str(client), exchange, str(nth)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
+
+
+def generator(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0) -> np.random.Generator:
+    """NumPy's generator on the seed that ``derive`` gives for the same arguments."""
+    return np.random.default_rng(derive(root, purpose, client=client, exchange=exchange, nth=nth))

@@ -1,0 +1,54 @@
+"""How local data are cut into batches, and how many steps a phase takes on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How long a phase works: so many epochs, or so many steps (exactly one of the two)."""
+
+    epochs: int | None = None
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epochs is None) == (self.steps is None):
+            raise ValueError("a phase takes either epochs or steps")
+
+
+def batch_sizes(samples: int, batch_size: int) -> list[int]:
+    """The batch sizes of one pass over ``samples``.
+
+    The last batch is short where the division leaves a rest. A rest of one sample joins the batch
+    before it, in every engine: a batch of one has no variance (batch norm) and no pairs.
+
+    >>> batch_sizes(70, 32), batch_sizes(65, 32), batch_sizes(1, 32)
+    ([32, 32, 6], [32, 33], [1])
+    """
+    full, rest = divmod(samples, batch_size)
+    sizes = [batch_size] * full
+    if rest == 1 and sizes:
+        sizes[-1] += 1
+    elif rest:
+        sizes.append(rest)
+    return sizes
+
+
+def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tuple[int, int]]:
+    """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass."""
+    one = batch_sizes(samples, batch_size)
+    if passes.epochs is not None:
+        yield from ((epoch, size) for epoch in range(passes.epochs) for size in one)
+    elif one:
+        yield from ((step // len(one), one[step % len(one)]) for step in range(passes.steps or 0))
+
+
+def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
+    """How many steps of each batch size a phase takes on ``samples`` samples."""
+    one = Counter(batch_sizes(samples, batch_size))
+    if passes.epochs is not None:
+        return Counter({size: count * passes.epochs for size, count in one.items() if passes.epochs})
+    return Counter(size for _, size in step_sequence(samples, batch_size, passes))

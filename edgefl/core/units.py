@@ -1,0 +1,117 @@
+"""Quantities as people write them ("12 Mbit/s", "4 GB", "7.2 W"), as floats in one base unit each.
+
+Base units are in the names of fields and variables: ``_s``, ``_bytes``, ``_bps`` (bits a second),
+``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+_DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+
+_UNITS: dict[str, dict[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
+    "power": {"W": 1.0, "mW": 1e-3, "kW": 1e3},
+    "energy": {"J": 1.0, "mJ": 1e-3, "kJ": 1e3, "Wh": 3600.0},
+    "bytes": {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()},
+    "byte rate": {f"{p}B/s": f for p, f in {**_DECIMAL, **_BINARY}.items()},
+    "bit rate": {f"{p}bit/s": f for p, f in _DECIMAL.items()},
+    "operation rate": {f"{p}FLOP/s": f for p, f in _DECIMAL.items()},
+    "frequency": {f"{p}Hz": f for p, f in _DECIMAL.items()},
+}
+
+_EXAMPLES = {
+    "time": "5 ms",
+    "power": "7.2 W",
+    "energy": "15 Wh",
+    "bytes": "4 GB",
+    "byte rate": "2.74 GB/s",
+    "bit rate": "12 Mbit/s",
+    "operation rate": "57.6 GFLOP/s",
+    "frequency": "1.8 GHz",
+}
+
+_QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]+)\s*$")
+
+
+def parse(text: object, dimension: str) -> float:
+    """Reads a quantity.
+
+    Args:
+        text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
+        dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate",
+            "operation rate" and "frequency".
+
+    Returns:
+        The amount in the dimension's base unit.
+
+    Raises:
+        ValueError: there is no unit, an unknown one, or the amount is negative or not finite.
+    """
+    units = _UNITS[dimension]
+    if text == 0:
+        return 0.0
+    match = _QUANTITY.match(text) if isinstance(text, str) else None
+    example = _EXAMPLES[dimension]
+    if match is None:
+        raise ValueError(f"{text!r} is not a {dimension}; write a number and a unit, such as '{example}'")
+    amount, unit = float(match[1]), match[2]
+    if unit not in units:
+        raise ValueError(f"{unit!r} is no unit of {dimension}; use one of {', '.join(units)}, as in '{example}'")
+    if amount < 0 or not math.isfinite(amount):
+        raise ValueError(f"{text!r} is not a usable {dimension}: it must be finite and not negative")
+    return amount * units[unit]
+
+
+def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
+    schema = {"type": "string", "description": f"{dimension}, as in '{_EXAMPLES[dimension]}'"}
+    return BeforeValidator(lambda text: parse(text, dimension)), WithJsonSchema(schema)
+
+
+Seconds = Annotated[float, *_field("time")]
+Watts = Annotated[float, *_field("power")]
+Joules = Annotated[float, *_field("energy")]
+Bytes = Annotated[float, *_field("bytes")]
+BytesPerSecond = Annotated[float, *_field("byte rate")]
+BitsPerSecond = Annotated[float, *_field("bit rate")]
+FlopsPerSecond = Annotated[float, *_field("operation rate")]
+
+
+def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
+    for scale, unit in steps:
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {unit}" if abs(value) < 999.5 * scale else f"{value / scale:,.0f} {unit}"
+    scale, unit = steps[-1]
+    return f"{value / scale:.3g} {unit}"
+
+
+def show_bytes(value: float) -> str:
+    """A byte count for people, decimal units: ``"20.5 kB"``."""
+    return _scaled(value, [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
+
+
+def show_flops(value: float) -> str:
+    """An operation count for people: ``"1.24 GFLOP"``."""
+    return _scaled(value, [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")])
+
+
+def show_joules(value: float) -> str:
+    """An energy for people: ``"12.4 kJ"``."""
+    return _scaled(value, [(1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")])
+
+
+def show_seconds(value: float) -> str:
+    """A duration for people: ``"2 h 05 min"``, ``"3 min 12 s"``, ``"4.31 s"``, ``"12 ms"``."""
+    if value >= 3600:
+        hours, rest = divmod(round(value / 60), 60)
+        return f"{hours:,} h {rest:02d} min"
+    if round(value) >= 60:
+        minutes, rest = divmod(round(value), 60)
+        return f"{minutes} min {rest:02d} s"
+    return _scaled(value, [(1, "s"), (1e-3, "ms"), (1e-6, "us")])

@@ -1,0 +1,198 @@
+"""YAML 1.2 files whose errors know their line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import DuplicateKeyError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from edgefl.core.errors import Place, ScenarioError, nearest
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class Document:
+    """A parsed YAML mapping that can say where each of its values stands.
+
+    Attributes:
+        file: the file's path, as messages print it.
+        data: the mapping, of ruamel's commented types.
+    """
+
+    def __init__(self, file: str, data: CommentedMap) -> None:
+        self.file = file
+        self.data = data
+
+    @classmethod
+    def read(cls, path: Path) -> Document:
+        """Reads a file.
+
+        Raises:
+            ScenarioError: the file cannot be read, is no YAML, or holds no mapping.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
+        return cls.parse(text, str(path))
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> Document:
+        """Parses text; ``file`` is for messages.
+
+        Raises:
+            ScenarioError: it is no YAML, repeats a key, or is no mapping.
+        """
+        try:
+            data = YAML(typ="rt", pure=True).load(text)
+        except DuplicateKeyError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise ScenarioError("a key stands twice", where=str(Place(file, line)), hint="keep one of them") from error
+        except MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            raise ScenarioError(f"this is no YAML: {error.problem}", where=str(Place(file, line))) from error
+        except YAMLError as error:
+            raise ScenarioError(f"this is no YAML: {error}", where=file) from error
+        if not isinstance(data, CommentedMap):
+            raise ScenarioError("the file is not a mapping of keys to values", where=file)
+        return cls(file, data)
+
+    def place(self, path: Sequence[str | int]) -> Place:
+        """Where the value at ``path`` stands, or the nearest enclosing one that was written down."""
+        node: Any = self.data
+        line = 0
+        for key in path:
+            line = _line_of(node, key) or line
+            try:
+                node = node[key]
+            except (KeyError, IndexError, TypeError):
+                break
+        return Place(self.file, line, ".".join(str(key) for key in path))
+
+
+def _line_of(node: Any, key: str | int) -> int:
+    if not isinstance(node, CommentedMap | CommentedSeq):
+        return 0
+    try:
+        position = node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key)
+    except (KeyError, AttributeError, TypeError, IndexError):
+        return 0
+    return int(position[0]) + 1 if position else 0
+
+
+def validate(model: type[T], value: Any, document: Document, prefix: Sequence[str | int] = ()) -> T:
+    """Checks ``value`` against ``model``, with a message that says where and what instead.
+
+    Args:
+        model: the record.
+        value: plain data, standing at ``prefix`` in ``document``.
+        document: where the value comes from.
+        prefix: its path there.
+
+    Raises:
+        ScenarioError: the first thing that is wrong, and how many more there are.
+    """
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise _explain(error, model, document, prefix) from None
+
+
+def _explain(error: ValidationError, model: type[BaseModel], document: Document, prefix: Sequence[str | int]) -> ScenarioError:
+    first, *more = error.errors(include_url=False)
+    path = [*prefix, *_written(first["loc"], document, prefix)]
+    key = str(path[-1]) if path else ""
+    hint = f"({len(more)} more to mend after this one)" if more else ""
+    if first["type"] == "extra_forbidden":
+        what = f"unknown key {key!r}"
+        hint = " ".join(filter(None, [nearest(key, _siblings(model, first["loc"])), hint]))
+    elif first["type"] == "missing":
+        what = f"{key!r} is missing"
+    elif first["type"] in {"union_tag_invalid", "literal_error"}:
+        given = first["ctx"].get("tag", first["input"])
+        expected = first["ctx"].get("expected_tags") or first["ctx"].get("expected")
+        what = f"{given!r} is not one of {expected}"
+        hint = " ".join(filter(None, [nearest(str(given), _words(str(expected))), hint]))
+    else:
+        message = first["msg"].removeprefix("Value error, ")
+        what = message if first["type"] == "value_error" else f"{message}; given: {first['input']!r}"
+    return ScenarioError(what, where=str(document.place(path)), hint=hint)
+
+
+def _words(expected: str) -> list[str]:
+    return [word.strip(" '\"") for word in expected.replace(" or ", ",").split(",")]
+
+
+def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str | int]) -> list[str | int]:
+    """Drops the tags that pydantic puts into a location for the arms of a union."""
+    node: Any = document.data
+    for key in prefix:
+        node = node[key] if isinstance(node, CommentedMap | CommentedSeq) else {}
+    path: list[str | int] = []
+    parts = list(loc)
+    for place, key in enumerate(parts):
+        inside = isinstance(node, CommentedMap) and key in node
+        inside = inside or (isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node))
+        if inside:
+            path.append(key)
+            node = node[key]
+        elif place == len(parts) - 1:
+            path.append(key)
+    return path
+
+
+def _siblings(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
+    """The keys that were possible where ``loc``'s last one is not."""
+    current: Any = model
+    for key in loc[:-1]:
+        current = _inner(current, key)
+    return sorted(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _inner(model: Any, key: str | int) -> Any:
+    arms = _models(model)
+    for arm in arms:
+        if key in arm.model_fields:
+            return arm.model_fields[key].annotation
+    for arm in arms:
+        name = arm.model_fields.get("name")
+        if name is not None and key in getattr(name.annotation, "__args__", ()):
+            return arm
+    return arms[0] if arms else None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for inner in getattr(annotation, "__args__", ()) for found in _models(inner)]
+
+
+def plain(value: Any) -> Any:
+    """Ruamel's commented types as plain dicts, lists and scalars."""
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bool):
+        return bool(value)
+    for kind in (int, float, str):
+        if isinstance(value, kind):
+            return kind(value)
+    return value
+
+
+def dump(value: Any) -> str:
+    """Plain data as YAML text."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False
+    out = StringIO()
+    yaml.dump(value, out)
+    return out.getvalue()

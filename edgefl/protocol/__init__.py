@@ -1,0 +1,70 @@
+"""What a federated method is: a value of pure functions over nested dicts of tensors.
+
+A method says what its server keeps, what travels, and what a client does with it (a ``Fold``).
+Engines interpret that value and know no method by name; the cost model is one of them, run on meta
+tensors. Nothing here keeps state.
+"""
+
+from edgefl.core.steps import Passes
+from edgefl.protocol.training import chilled, plain_objective, sgd, slots, trainer
+from edgefl.protocol.trees import (
+    BUFFERS,
+    Payload,
+    Tree,
+    bytes_by_part,
+    flatten,
+    leaves,
+    nbytes,
+    rebuild,
+    tree_map,
+    unflatten,
+    weighted_mean,
+)
+from edgefl.protocol.values import (
+    Arrival,
+    Batch,
+    Carry,
+    Ctx,
+    Exchange,
+    Fold,
+    Method,
+    Net,
+    Phase,
+    Predictor,
+    Site,
+    When,
+    cross_entropy,
+)
+
+__all__ = [
+    "BUFFERS",
+    "Arrival",
+    "Batch",
+    "Carry",
+    "Ctx",
+    "Exchange",
+    "Fold",
+    "Method",
+    "Net",
+    "Passes",
+    "Payload",
+    "Phase",
+    "Predictor",
+    "Site",
+    "Tree",
+    "When",
+    "bytes_by_part",
+    "chilled",
+    "cross_entropy",
+    "flatten",
+    "leaves",
+    "nbytes",
+    "plain_objective",
+    "rebuild",
+    "sgd",
+    "slots",
+    "trainer",
+    "tree_map",
+    "unflatten",
+    "weighted_mean",
+]

@@ -1,0 +1,224 @@
+"""The values a method is made of: nets, phases, folds, exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from edgefl.core.steps import Passes
+from edgefl.core.training import Local
+from edgefl.protocol.trees import Payload, Tree
+
+Carry: TypeAlias = dict[str, Any]
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The batch mean of cross-entropy; logits (B, C), labels (B,) of int64."""
+    return F.cross_entropy(logits, labels)
+
+
+@dataclass(frozen=True)
+class Net:
+    """A model as pure functions of its weights.
+
+    Attributes:
+        name: for messages.
+        init: seed -> weights, a tree ``{part: {name: tensor}}`` with the part ``buffers`` last
+            (empty where the model has none).
+        features: (weights, x, train) -> (features (B, l), new buffers); ``train`` chooses batch
+            statistics and returns updated running ones.
+        head: (head weights, features) -> logits (B, C).
+        shape: one sample's shape, (channels, height, width).
+        classes: C.
+        feature_width: l.
+        module: weights -> an ``nn.Module`` from x to logits, for tools that need one.
+        trained: the parts that local training changes.
+        temperature: training divides the logits by it.
+        loss: (logits, labels) -> scalar, what training minimises.
+    """
+
+    name: str
+    init: Callable[[int], Tree]
+    features: Callable[[Tree, Tensor, bool], tuple[Tensor, Tree]]
+    head: Callable[[Tree, Tensor], Tensor]
+    shape: tuple[int, ...]
+    classes: int
+    feature_width: int
+    module: Callable[[Tree], nn.Module]
+    trained: tuple[str, ...] = ("body", "head")
+    temperature: float = 1.0
+    loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+
+    def logits(self, weights: Tree, x: Tensor) -> Tensor:
+        """Evaluation: running statistics, temperature 1; x (B, *shape) -> (B, C)."""
+        found, _ = self.features(weights, x, False)
+        return self.head(weights["head"], found)
+
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The names of every part's tensors; each name stands in one part."""
+        return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
+
+    def on_meta(self) -> Tree:
+        """The weights' shapes, without data."""
+        with torch.device("meta"):
+            return self.init(0)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What is evaluated and what is exported.
+
+    Attributes:
+        weights: a tree.
+        logits: (weights, x (B, *shape)) -> (B, C), in evaluation mode.
+    """
+
+    weights: Tree
+    logits: Callable[[Tree, Tensor], Tensor]
+
+
+class Batch(NamedTuple):
+    """One step's data: x (B, *shape), or (V, B, *shape) where the phase asks for V > 1 views; y (B,)."""
+
+    x: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class Ctx:
+    """What the server knows about a job; it costs no payload bytes.
+
+    Attributes:
+        client: its number.
+        round: from 0.
+        lr: the round's learning rate.
+        steps: optimizer steps the job takes over all its phases.
+        samples: n_k.
+        class_counts: (C,) float32, the client's samples of each class.
+    """
+
+    client: int
+    round: int
+    lr: float
+    steps: int
+    samples: int
+    class_counts: Tensor
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One stretch of local work.
+
+    Attributes:
+        name: for the ledger, such as "train".
+        step: (carry, batch) -> carry.
+        passes: its length, in epochs or steps.
+        data: "train" (shuffled, augmented) or "plain" (in order, never augmented).
+        views: how many augmentations of each sample a batch holds.
+        augment: the augmentation's name; None is the task's own.
+    """
+
+    name: str
+    step: Callable[[Carry, Batch], Carry]
+    passes: Passes
+    data: str = "train"
+    views: int = 1
+    augment: str | None = None
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A client's work as a value: start, phases of steps, finish.
+
+    ``start`` copies what the steps will change, so that payload and state are never modified. What
+    the carry holds under "scalars" is summed over steps and reported as means a step.
+    """
+
+    start: Callable[[Payload, Tree | None, Ctx], Carry]
+    phases: tuple[Phase, ...]
+    finish: Callable[[Carry, Ctx], tuple[Payload, Tree | None]]
+
+
+@dataclass(frozen=True)
+class When:
+    """When an exchange happens: before all rounds, every so many rounds, or after all rounds."""
+
+    at: str = "round"
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        if self.at not in {"start", "round", "end"} or self.every < 1:
+            raise ValueError(f"an exchange happens at the start, in rounds or at the end, not {self}")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One client's finished work, as ``merge`` sees it; staleness counts server versions."""
+
+    upload: Payload
+    ctx: Ctx
+    staleness: int = 0
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One kind of conversation between server and clients.
+
+    Attributes:
+        name: such as "train".
+        down: (server state, client) -> payload; its shapes are the same for every client.
+        work: what a client does.
+        merge: (server state, arrivals in the order of clients) -> server state.
+        when: at the start, in rounds, at the end.
+        who: "policy" (the server's selection) or "all".
+        stateful: whether the work writes client state; such work is done even when it comes too late.
+    """
+
+    name: str
+    down: Callable[[Tree, int], Payload]
+    work: Fold
+    merge: Callable[[Tree, Sequence[Arrival]], Tree]
+    when: When = When()
+    who: str = "policy"
+    stateful: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A federated method.
+
+    Attributes:
+        server: initial weights -> server state.
+        client: initial weights -> client state, or None where clients keep nothing.
+        exchanges: in the order in which they happen.
+        global_model: server state -> predictor; None where the method has no global model.
+        personal_model: (server state, client state or None) -> predictor.
+        neutral: parameters at which the method must equal FedAvg bit for bit on the same seeds; None
+            where there are none, and the contract tests state another equality.
+    """
+
+    server: Callable[[Tree], Tree]
+    client: Callable[[Tree], Tree | None]
+    exchanges: tuple[Exchange, ...]
+    personal_model: Callable[[Tree, Tree | None], Predictor]
+    global_model: Callable[[Tree], Predictor] | None = None
+    neutral: Mapping[str, Any] | None = None
+
+
+class Site(NamedTuple):
+    """What a method's ``build(params, site)`` stands on besides its own parameters.
+
+    Attributes:
+        net: the client's model.
+        local: epochs or steps, batch size and optimizer of local training.
+        base: builds the parent method on a net; FedAvg unless the scenario names another.
+    """
+
+    net: Net
+    local: Local
+    base: Callable[[Net], Method]
