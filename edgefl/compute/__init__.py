@@ -1,0 +1,1 @@
+"""Interpreters of Folds: torch only, no simpy."""

@@ -1,0 +1,1 @@
+"""Augmentations, one file each: ``Params`` and ``augment``."""

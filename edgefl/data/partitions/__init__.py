@@ -1,0 +1,1 @@
+"""Ways to share training data out among clients, one file each: ``Params`` and ``split``."""

@@ -1,0 +1,1 @@
+"""Datasets, one file each: ``SPEC`` (known without files) and ``load(folder, download=...)``."""

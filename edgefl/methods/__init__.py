@@ -1,0 +1,1 @@
+"""Federated methods, one file each: the paper in its docstring, ``Params`` and ``build(params, site)``."""

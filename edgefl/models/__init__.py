@@ -1,0 +1,1 @@
+"""Models, one family a file: ``Params`` and ``build(params, shape, classes) -> Net``."""

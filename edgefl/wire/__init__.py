@@ -1,0 +1,1 @@
+"""How payloads travel, one codec a file."""

@@ -1,0 +1,1 @@
+"""The virtual-time world: SimPy only, no torch."""

@@ -1,0 +1,1 @@
+"""Server policies, one file each: ``Params`` and ``serve``."""
