@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,11 +24,13 @@ class Document:
     Attributes:
         file: the file's path, as messages print it.
         data: the mapping, of ruamel's commented types.
+        elsewhere: dotted keys whose values were not written in the file, and where they were.
     """
 
-    def __init__(self, file: str, data: CommentedMap) -> None:
+    def __init__(self, file: str, data: CommentedMap, elsewhere: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.data = data
+        self.elsewhere = dict(elsewhere or {})
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -66,6 +68,10 @@ class Document:
 
     def place(self, path: Sequence[str | int]) -> Place:
         """Where the value at ``path`` stands, or the nearest enclosing one that was written down."""
+        dotted = ".".join(str(key) for key in path)
+        for key, where in self.elsewhere.items():
+            if f"{dotted}.".startswith(f"{key}."):
+                return Place(where, 0, dotted)
         node: Any = self.data
         line = 0
         for key in path:
@@ -74,7 +80,7 @@ class Document:
                 node = node[key]
             except (KeyError, IndexError, TypeError):
                 break
-        return Place(self.file, line, ".".join(str(key) for key in path))
+        return Place(self.file, line, dotted)
 
 
 def _line_of(node: Any, key: str | int) -> int:

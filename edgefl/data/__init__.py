@@ -1,0 +1,25 @@
+"""Data: where images come from, how they are shared out among clients, and how batches are cut.
+
+``sources``, ``partitions`` and ``augmentations`` hold one file each for a dataset, a partition and an
+augmentation. ``federate`` joins a dataset and a partition; ``batches`` is what a client trains on.
+"""
+
+from edgefl.data.batching import batches, normalised
+from edgefl.data.components import Augmentation, Partition, augmenter, partitioner
+from edgefl.data.federation import Federation, assumed_labels, federate
+from edgefl.data.spec import Arrays, Spec, stratified
+
+__all__ = [
+    "Arrays",
+    "Augmentation",
+    "Federation",
+    "Partition",
+    "Spec",
+    "assumed_labels",
+    "augmenter",
+    "batches",
+    "federate",
+    "normalised",
+    "partitioner",
+    "stratified",
+]

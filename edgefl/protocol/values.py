@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol.trees import Payload, Tree
@@ -120,7 +121,7 @@ class Phase:
         passes: its length, in epochs or steps.
         data: "train" (shuffled, augmented) or "plain" (in order, never augmented).
         views: how many augmentations of each sample a batch holds.
-        augment: the augmentation's name; None is the task's own.
+        augment: an augmentation of this phase's own; None is the task's.
     """
 
     name: str
@@ -128,7 +129,7 @@ class Phase:
     passes: Passes
     data: str = "train"
     views: int = 1
-    augment: str | None = None
+    augment: Component | None = None
 
 
 @dataclass(frozen=True)

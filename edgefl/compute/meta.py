@@ -1,0 +1,283 @@
+"""The engine without data: runs a method's own functions on meta tensors and reads off what they cost.
+
+Bytes are the payload's, kernels are the operators autograd really calls, memory is what is alive. A step is
+traced at the sizes of the batches that clients have; where kernels turn out affine in the batch size (a
+third size is checked), the sizes between are interpolated.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
+from edgefl.core.cost import FORWARD, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.protocol import Batch, Carry, Ctx, Exchange, Fold, Method, Net, Payload, Phase, Tree, bytes_by_part, leaves, nbytes, tree_map
+
+PARAMETERS = "parameters"
+GRADIENTS = "gradients"
+OPTIMIZER = "optimizer"
+COPIES = "kept copies"
+INPUT = "input"
+ACTIVATIONS = "activations"
+TRANSIENT = "transient"
+MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
+
+_CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER}
+
+
+@dataclass
+class _Life:
+    """One storage: its size, when it came and went (in operators), and what is known of it."""
+
+    size: int
+    born: int
+    stage: str
+    died: int | None = None
+    part: str = ""
+
+
+class Tracer(TorchDispatchMode):
+    """Counts the kernels of every operator and watches every storage come and go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels: list[Kernel] = []
+        self.lives: list[_Life] = []
+        self._alive: dict[int, _Life] = {}
+        self._now = 0
+        self._stage = FORWARD
+        self._weights: frozenset[int] = frozenset()
+        self._shapes: frozenset[tuple[int, ...]] = frozenset()
+        # (when a backward pass began, when it ended)
+        self._backwards: list[list[int]] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None  # noqa: ARG002
+    ) -> Any:
+        """Runs the operator and records it."""
+        result = func(*args, **(kwargs or {}))
+        self._now += 1
+        self._turn()
+        arguments = [*args, *(kwargs or {}).values()]
+        name = func.overloadpacket.__name__
+        self.kernels += kernels_of(name, arguments, result, Roles(self._stage, self._weights, self._shapes))
+        for tensor in tensors(result):
+            self.watch(tensor, "")
+        return result
+
+    def _turn(self) -> None:
+        """Forward until autograd runs, grad-input while it does, update from then to the next step."""
+        if torch._C._current_autograd_node() is not None:
+            if self._stage != GRAD_INPUT:
+                self._backwards.append([self._now, self._now])
+            self._stage = GRAD_INPUT
+            self._backwards[-1][1] = self._now
+        elif self._stage == GRAD_INPUT:
+            self._stage = UPDATE
+
+    def watch(self, tensor: Tensor, part: str) -> None:
+        """Follows a storage from now on; ``part`` names what it is where that is known."""
+        key = storage_key(tensor)
+        life = self._alive.get(key)
+        if life is None:
+            storage = tensor.untyped_storage()
+            life = _Life(storage.nbytes(), self._now, self._stage)
+            self._alive[key] = life
+            self.lives.append(life)
+            weakref.finalize(storage, self._gone, key)
+        life.part = part or life.part
+
+    def _gone(self, key: int) -> None:
+        self._alive.pop(key).died = self._now
+
+    def begin_step(self, carry: Carry) -> list[Kernel]:
+        """A new step: the stage is forward again; returns the list its kernels will be in."""
+        weights = leaves(carry.get("weights", {}))
+        self._weights = frozenset(storage_key(weight) for weight in weights)
+        self._shapes = frozenset(tuple(weight.shape) for weight in weights)
+        self._stage = FORWARD
+        self.kernels = []
+        return self.kernels
+
+    def label(self, carry: Carry) -> None:
+        """Names the storages that a carry holds."""
+        for key, inner in carry.items():
+            for tensor in _all_tensors(inner):
+                self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
+
+    def peak(self) -> dict[str, int]:
+        """The memory at the worst moment, by part; the parts that hold nothing are left out."""
+        changes: dict[int, int] = {}
+        for life in self.lives:
+            changes[life.born] = changes.get(life.born, 0) + life.size
+            if life.died is not None:
+                changes[life.died] = changes.get(life.died, 0) - life.size
+        worst, most, now = 0, -1, 0
+        for moment in sorted(changes):
+            now += changes[moment]
+            if now > most:
+                worst, most = moment, now
+        held = dict.fromkeys(MEMORY_PARTS, 0)
+        for life in self.lives:
+            if life.born <= worst and (life.died is None or life.died > worst):
+                held[self._part(life)] += life.size
+        return {part: size for part, size in held.items() if size}
+
+    def _part(self, life: _Life) -> str:
+        if life.part:
+            return life.part
+        for began, ended in self._backwards:
+            if life.born < began and (life.died is None or life.died >= began) and life.stage == FORWARD:
+                return ACTIVATIONS
+            if began <= life.born <= ended and (life.died is None or life.died > ended):
+                return GRADIENTS
+        return TRANSIENT
+
+
+def _all_tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, dict):
+        return [tensor for inner in value.values() for tensor in _all_tensors(inner)]
+    return tensors(value)
+
+
+class Sizes(NamedTuple):
+    """How payloads travel: payload -> bytes by part, each way."""
+
+    down: Callable[[Payload], dict[str, int]] = bytes_by_part
+    up: Callable[[Payload], dict[str, int]] = bytes_by_part
+
+
+def trace(
+    method: Method, exchange: Exchange, net: Net, steps: Sequence[Sequence[Mapping[int, int]]], wire: Sizes = Sizes()
+) -> Trace:
+    """What one exchange costs the clients of one model.
+
+    Args:
+        method: the method, built on ``net``.
+        exchange: one of its exchanges.
+        net: the clients' model.
+        steps: for each kind of client and each phase, how many steps of each batch size it takes.
+        wire: the bytes that payloads take on the wire.
+
+    Raises:
+        UnknownOperatorError: an operator has no cost yet.
+    """
+    fold, shape = exchange.work, net.shape
+    with torch.device("meta"):
+        initial = net.init(0)
+        payload = exchange.down(method.server(initial), 0)
+        state = method.client(initial)
+        ctx = Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes))
+        wholes = {
+            sizes: _run(fold, payload, state, ctx, sizes, shape) for sizes in sorted({largest(one) for one in steps})
+        }
+        phases = []
+        for place, phase in enumerate(fold.phases):
+            sizes = {size for one in steps for size in one[place]}
+            phases.append(PhaseTrace(phase.name, _by_size(_stepper(fold, payload, state, ctx, phase, shape), sizes)))
+    some = next(iter(wholes.values()))
+    return Trace(
+        exchange=exchange.name,
+        down=wire.down(payload),
+        up=wire.up(some.upload),
+        start=Work.of(some.start),
+        phases=tuple(phases),
+        finish=Work.of(some.finish),
+        peaks={sizes: whole.peak for sizes, whole in wholes.items()},
+        resident=nbytes(state) if state is not None else 0,
+    )
+
+
+@dataclass(frozen=True)
+class _Whole:
+    start: list[Kernel]
+    finish: list[Kernel]
+    peak: dict[str, int]
+    upload: Payload
+
+
+def _run(fold: Fold, payload: Tree, state: Tree, ctx: Ctx, sizes: Sequence[int], shape: tuple[int, ...]) -> _Whole:
+    """The fold from start to finish with one step of each phase, at its largest batch."""
+    tracer = Tracer()
+    received, own = tree_map(torch.empty_like, payload), None if state is None else tree_map(torch.empty_like, state)
+    with tracer:
+        for tensor in leaves(received):
+            tracer.watch(tensor, PARAMETERS)
+        for tensor in leaves(own or {}):
+            tracer.watch(tensor, PARAMETERS)
+        start = tracer.kernels
+        carry = fold.start(received, own, ctx)
+        del received, own
+        tracer.label(carry)
+        for phase, size in zip(fold.phases, sizes, strict=True):
+            if size:
+                tracer.begin_step(carry)
+                batch = _batch(phase, size, shape)
+                tracer.watch(batch.x, INPUT)
+                tracer.watch(batch.y, INPUT)
+                carry = phase.step(carry, batch)
+                del batch
+                tracer.label(carry)
+        finish = tracer.begin_step(carry)
+        upload, _ = fold.finish(carry, ctx)
+    return _Whole(start, finish, tracer.peak(), upload)
+
+
+def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
+    views = (phase.views,) if phase.views > 1 else ()
+    return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
+
+
+def _stepper(
+    fold: Fold, payload: Tree, state: Tree, ctx: Ctx, phase: Phase, shape: tuple[int, ...]
+) -> Callable[[int], list[Kernel]]:
+    """(batch size) -> the kernels of one step of a phase, in order."""
+    carry = fold.start(payload, state, ctx)
+
+    def kernels(size: int) -> list[Kernel]:
+        batch = _batch(phase, size, shape)
+        tracer = Tracer()
+        with tracer:
+            found = tracer.begin_step(carry)
+            phase.step(carry, batch)
+        return found
+
+    return kernels
+
+
+def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[int, Work]:
+    """The work of a step at every size, traced at three and interpolated where that is exact."""
+    wanted = sorted(sizes)
+    few = {wanted[0], wanted[len(wanted) // 2], wanted[-1]} if wanted else set()
+    known = {size: kernels(size) for size in few}
+    if len(wanted) > len(few):
+        low, high = wanted[0], wanted[-1]
+        middle = wanted[len(wanted) // 2]
+        affine = between(known[low], known[high], low, high, middle) == known[middle]
+        for size in set(wanted) - few:
+            straight = between(known[low], known[high], low, high, size) if affine else None
+            known[size] = straight if straight is not None else kernels(size)
+    return {size: Work.of(known[size]) for size in wanted}
+
+
+def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
+    """The kernels at ``size`` if every number of theirs moves in a straight line; None if that is impossible."""
+    if [kernel[:3] for kernel in first] != [kernel[:3] for kernel in last]:
+        return None
+    found = []
+    for one, other in zip(first, last, strict=True):
+        numbers = []
+        for start, end in zip(one[3:], other[3:], strict=True):
+            step, rest = divmod((end - start) * (size - low), high - low)
+            if rest:
+                return None
+            numbers.append(start + step)
+        found.append(Kernel(*one[:3], *numbers))
+    return found

@@ -1,0 +1,187 @@
+"""What work costs, before any device is chosen: kernels, bytes, memory.
+
+``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs and a
+monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+DENSE = "dense"
+DEPTHWISE = "depthwise"
+ELEMENTWISE = "elementwise"
+OP_CLASSES = (DENSE, DEPTHWISE, ELEMENTWISE)
+
+FORWARD = "forward"
+GRAD_INPUT = "grad-input"
+GRAD_WEIGHT = "grad-weight"
+UPDATE = "update"
+
+
+class Kernel(NamedTuple):
+    """One operator's work.
+
+    Attributes:
+        op: the operator, such as "convolution".
+        kind: its class, which devices have an efficiency for: "dense", "depthwise", "elementwise".
+        role: "forward", "grad-input", "grad-weight" or "update" (everything after the gradients).
+        m, n, k: the matrix product (m x k) @ (k x n) it amounts to, per group; 0 where it is none.
+        groups: how many such products.
+        flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
+            cost is its bytes.
+        bytes: operands read and results written once each.
+    """
+
+    op: str
+    kind: str
+    role: str
+    m: int
+    n: int
+    k: int
+    groups: int
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A multiset of kernels."""
+
+    kernels: Mapping[Kernel, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, kernels: Iterable[Kernel]) -> Work:
+        """The multiset of the kernels given."""
+        return cls(Counter(kernels))
+
+    def __add__(self, other: Work) -> Work:
+        total = Counter(self.kernels)
+        for kernel, count in other.kernels.items():
+            total[kernel] += count
+        return Work(total)
+
+    def __mul__(self, times: int) -> Work:
+        return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
+
+    def __iter__(self) -> Iterator[tuple[Kernel, int]]:
+        return iter(self.kernels.items())
+
+    @property
+    def flops(self) -> int:
+        """All floating-point operations."""
+        return sum(kernel.flops * count for kernel, count in self)
+
+    @property
+    def bytes(self) -> int:
+        """All bytes moved between memory and the processor, nothing kept between kernels."""
+        return sum(kernel.bytes * count for kernel, count in self)
+
+    @property
+    def launches(self) -> int:
+        """How many kernels are started."""
+        return sum(self.kernels.values())
+
+
+def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {key: first.get(key, 0) + second.get(key, 0) for key in (*first, *(k for k in second if k not in first))}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a job costs, on any device.
+
+    ``+`` sums traffic and work and takes the larger peak: two jobs one after another.
+
+    Attributes:
+        down: bytes the client receives, by part of the payload.
+        up: bytes it sends, by part.
+        work: its kernels.
+        peak: bytes of memory at the worst moment, by what holds them.
+        resident: bytes it keeps between jobs.
+    """
+
+    down: Mapping[str, int] = field(default_factory=dict)
+    up: Mapping[str, int] = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
+    peak: Mapping[str, int] = field(default_factory=dict)
+    resident: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        # Of two equal peaks the first stays, unless it is the empty one: + stays associative.
+        larger = other.peak if other.peak_bytes > self.peak_bytes else self.peak
+        return Cost(
+            down=_sum(self.down, other.down),
+            up=_sum(self.up, other.up),
+            work=self.work + other.work,
+            peak=larger,
+            resident=max(self.resident, other.resident),
+        )
+
+    @property
+    def down_bytes(self) -> int:
+        """Bytes received."""
+        return sum(self.down.values())
+
+    @property
+    def up_bytes(self) -> int:
+        """Bytes sent."""
+        return sum(self.up.values())
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes of memory at the worst moment."""
+        return sum(self.peak.values())
+
+
+@dataclass(frozen=True)
+class PhaseTrace:
+    """One phase's work by batch size: ``{batch size: the kernels of one step}``."""
+
+    name: str
+    steps: Mapping[int, Work]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one exchange of one method on one model costs, read off its code by the meta engine.
+
+    Attributes:
+        exchange: its name.
+        down: payload bytes to the client, by part.
+        up: payload bytes to the server, by part.
+        start: kernels before the first step.
+        phases: kernels of the steps.
+        finish: kernels after the last step.
+        peaks: memory at the worst moment, by what holds it, for each tuple of the phases' largest batches.
+        resident: client state kept between jobs, in bytes.
+    """
+
+    exchange: str
+    down: Mapping[str, int]
+    up: Mapping[str, int]
+    start: Work
+    phases: tuple[PhaseTrace, ...]
+    finish: Work
+    peaks: Mapping[tuple[int, ...], Mapping[str, int]]
+    resident: int
+
+    def cost(self, steps: Sequence[Mapping[int, int]]) -> Cost:
+        """A job's cost.
+
+        Args:
+            steps: for each phase, how many steps of each batch size it takes.
+        """
+        work = self.start + self.finish
+        for phase, counts in zip(self.phases, steps, strict=True):
+            for size, count in counts.items():
+                work = work + phase.steps[size] * count
+        return Cost(self.down, self.up, work, self.peaks[largest(steps)], self.resident)
+
+
+def largest(steps: Sequence[Mapping[int, int]]) -> tuple[int, ...]:
+    """The largest batch of each phase; 0 where a phase takes no step."""
+    return tuple(max(counts, default=0) for counts in steps)

@@ -1,0 +1,155 @@
+"""Fleets: which devices clients have, behind which links, how they differ and how they jitter."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from edgefl.core.device import Link
+from edgefl.core.params import Strict
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+
+
+class _Sampler(Strict):
+    """A distribution of multipliers of compute time; 1 is the device as its file describes it."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """``size`` independent multipliers, all above 0."""
+        raise NotImplementedError
+
+
+class Fixed(_Sampler):
+    """Every draw is ``value``."""
+
+    name: Literal["fixed"] = "fixed"
+    value: Positive = 1.0
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:  # noqa: ARG002
+        """``size`` times ``value``."""
+        return np.full(size, self.value)
+
+
+class LogNormal(_Sampler):
+    """exp(N(mu, sigma)); mean exp(mu + sigma**2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
+
+    name: Literal["lognormal"]
+    mu: float = 0.0
+    sigma: NonNegative
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Multipliers whose logarithm is normal."""
+        return rng.lognormal(self.mu, self.sigma, size)
+
+
+class HalfNormal(_Sampler):
+    """minimum + |N(0, scale)|; mean minimum + scale * sqrt(2 / pi). The delay of FLSim and FedBuff."""
+
+    name: Literal["half-normal"]
+    minimum: Positive = 1.0
+    scale: NonNegative
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Multipliers from ``minimum`` up."""
+        return self.minimum + np.abs(rng.normal(0.0, self.scale, size))
+
+
+class Uniform(_Sampler):
+    """Uniform between ``low`` and ``high``."""
+
+    name: Literal["uniform"]
+    low: Positive
+    high: Positive
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Uniform:
+        if self.low > self.high:
+            raise ValueError("low is above high")
+        return self
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Multipliers in [low, high)."""
+        return rng.uniform(self.low, self.high, size)
+
+
+class ShiftedExponential(_Sampler):
+    """minimum + Exp(mean ``scale``); mean minimum + scale (Lee 2018)."""
+
+    name: Literal["shifted-exponential"]
+    minimum: Positive = 1.0
+    scale: Positive
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Multipliers from ``minimum`` up."""
+        return self.minimum + rng.exponential(self.scale, size)
+
+
+class Pareto(_Sampler):
+    """Pareto with the given minimum and tail index; the mean is infinite up to tail 1. A stress test."""
+
+    name: Literal["pareto"]
+    minimum: Positive = 1.0
+    tail: Positive
+
+    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Multipliers from ``minimum`` up."""
+        return self.minimum * (1.0 + rng.pareto(self.tail, size))
+
+
+Sampler = Annotated[
+    Fixed | LogNormal | HalfNormal | Uniform | ShiftedExponential | Pareto, Field(discriminator="name")
+]
+
+
+class Member(Strict):
+    """One kind of client in a fleet.
+
+    Attributes:
+        device: a device's name.
+        share: its weight among the members; clients are dealt out in these proportions.
+        link: the name of one of the fleet's links.
+    """
+
+    device: str
+    share: Positive = 1.0
+    link: str
+
+
+class Fleet(Strict):
+    """A fleet of clients.
+
+    Attributes:
+        title: its name for people.
+        members: the kinds of clients and their shares.
+        links: the connections, by name.
+        slowdown: one persistent multiplier of compute time for each client (stragglers).
+        jitter: another for each job.
+        notes: what a user should know.
+    """
+
+    title: str = ""
+    members: Annotated[tuple[Member, ...], Field(min_length=1)]
+    links: dict[str, Link]
+    slowdown: Sampler = Fixed()
+    jitter: Sampler = Fixed()
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _links_exist(self) -> Fleet:
+        for member in self.members:
+            if member.link not in self.links:
+                raise ValueError(f"member {member.device!r} names link {member.link!r}; known: {', '.join(self.links)}")
+        return self
+
+    def deal(self, clients: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Which member each client is: shares by largest remainder, then shuffled."""
+        shares = np.array([member.share for member in self.members])
+        exact = shares / shares.sum() * clients
+        counts = np.floor(exact).astype(int)
+        # Stable sort: of equal remainders the member named first gets the client.
+        for index in np.argsort(counts - exact, kind="stable")[: clients - int(counts.sum())]:
+            counts[index] += 1
+        return rng.permutation(np.repeat(np.arange(len(shares)), counts))

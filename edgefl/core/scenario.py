@@ -1,0 +1,235 @@
+"""One experiment as a record: what a scenario file says, validated, with its sweep taken apart."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from edgefl.core.errors import ScenarioError
+from edgefl.core.fleet import Fleet
+from edgefl.core.params import Component, Strict
+from edgefl.core.training import Local
+from edgefl.core.yamls import Document, plain, validate
+
+Count = Annotated[int, Field(gt=0)]
+
+
+class Task(Strict):
+    """Whose data is learned, and who holds it.
+
+    Attributes:
+        dataset: a dataset's name.
+        partition: how training data is shared out.
+        clients: how many there are.
+        augment: what training batches are changed by; a method may ask for another.
+        personal_test: each client's own test set holds this share of its training count, by class.
+    """
+
+    dataset: Component
+    partition: Component = Component(name="iid")
+    clients: Count
+    augment: Component = Component(name="none")
+    personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
+
+
+class Server(Strict):
+    """The server's side.
+
+    Attributes:
+        policy: who is asked when, and when merging happens.
+        participants: clients a round; all where absent.
+        rounds: how many.
+    """
+
+    policy: Component = Component(name="sync")
+    participants: Count | None = None
+    rounds: Count = 10
+
+
+class Evaluate(Strict):
+    """What is measured of the models, and when.
+
+    Attributes:
+        every: rounds between evaluations; the last round always is one.
+        models: the global model, the clients' personal ones, or both.
+        target: the accuracy whose time, bytes and energy are reported.
+        on: "test", or "holdout": a share of the training data kept out of training, for tuning.
+        holdout: that share.
+    """
+
+    every: Count = 1
+    models: tuple[Literal["global", "personal"], ...] = ("global", "personal")
+    target: Annotated[float, Field(gt=0, le=1)] | None = None
+    on: Literal["test", "holdout"] = "test"
+    holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
+
+
+class Wire(Strict):
+    """How payloads travel, each way."""
+
+    up: Component = Component(name="raw")
+    down: Component = Component(name="raw")
+
+
+class Engine(Strict):
+    """Who does the client work; no part of a run's identity."""
+
+    name: str = "loop"
+
+
+class Scenario(Strict):
+    """One run's settings; see ``load`` for files, overrides and sweeps."""
+
+    name: str = "scenario"
+    notes: str = ""
+    seed: int = 0
+    task: Task
+    model: Component | Annotated[tuple[Component, ...], Field(min_length=1)]
+    method: Component
+    local: Local = Local()
+    fleet: str | Fleet
+    server: Server = Server()
+    evaluate: Evaluate = Evaluate()
+    wire: Wire = Wire()
+    engine: Engine = Engine()
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: Any) -> Any:
+        return tuple(Component.model_validate(one) for one in value) if isinstance(value, list) else value
+
+    @property
+    def models(self) -> tuple[Component, ...]:
+        """The models; client i has the (i mod length)-th."""
+        return self.model if isinstance(self.model, tuple) else (self.model,)
+
+    def resolved(self) -> dict[str, Any]:
+        """Everything that the result depends on, as plain data: all but the engine and the labels for people."""
+        return self.model_dump(mode="json", exclude={"engine", "name", "notes"}, exclude_none=True)
+
+
+class Draft(Strict):
+    """A scenario with the document it came from, so that later errors know their line.
+
+    Attributes:
+        scenario: the settings.
+        document: where they stand.
+    """
+
+    model_config = {"arbitrary_types_allowed": True, "frozen": True}
+
+    scenario: Scenario
+    document: Document
+
+
+def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
+    """Every run that a scenario file asks for: one, or one for each setting of its sweep.
+
+    Args:
+        source: the file, or a parsed document.
+        overrides: "key.path=value" texts, values in YAML, applied before the sweep.
+
+    Raises:
+        ScenarioError: something in the file or an override is wrong.
+    """
+    document = source if isinstance(source, Document) else Document.read(source)
+    data = copy.deepcopy(document.data)
+    elsewhere = dict(document.elsewhere)
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        if not separator or not key.strip():
+            raise ScenarioError(f"{override!r} is no KEY=VALUE", where="--set", hint="such as --set server.rounds=5")
+        _put(data, key.strip(), _value(text, override), "--set")
+        elsewhere[key.strip()] = "--set"
+    sweep = data.pop("sweep", None)
+    changed = Document(document.file, data, elsewhere)
+    name = str(data.get("name", Path(document.file).stem))
+    runs = [_one(changed, settings, name) for settings in _settings(sweep, document)]
+    return _named_apart(runs)
+
+
+def _value(text: str, override: str) -> Any:
+    try:
+        return YAML(typ="rt", pure=True).load(text)
+    except YAMLError as error:
+        raise ScenarioError(f"the value in {override!r} is no YAML", where="--set") from error
+
+
+def _one(document: Document, settings: dict[str, Any], name: str) -> Draft:
+    data = copy.deepcopy(document.data)
+    if isinstance(data.get("method"), str):
+        data["method"] = {"name": data["method"]}
+    data.setdefault("name", name)
+    sweep = f"{document.file}, in the sweep"
+    for key, value in settings.items():
+        _put(data, key, value, sweep)
+    if settings and "name" not in settings:
+        data["name"] = ", ".join(_setting(key, value) for key, value in settings.items())
+    changed = Document(document.file, data, {**document.elsewhere, **dict.fromkeys(settings, sweep)})
+    return Draft(scenario=validate(Scenario, plain(data), changed), document=changed)
+
+
+def _setting(key: str, value: Any) -> str:
+    last = key.rsplit(".", 1)[-1]
+    return str(plain(value)) if last in {"name", "method", "model", "fleet"} else f"{last} {plain(value)}"
+
+
+def _named_apart(runs: list[Draft]) -> list[Draft]:
+    seen: dict[str, int] = {}
+    apart = []
+    for run in runs:
+        name = run.scenario.name
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            renamed = run.scenario.model_copy(update={"name": f"{name} ({seen[name]})"})
+            run = run.model_copy(update={"scenario": renamed})  # noqa: PLW2901
+        apart.append(run)
+    return apart
+
+
+def _settings(sweep: Any, document: Document) -> Iterator[dict[str, Any]]:
+    """Each run's changes: the product of the axes, or the paired list under "runs"."""
+    if sweep is None:
+        yield {}
+        return
+    where = str(document.place(["sweep"]))
+    if not isinstance(sweep, dict) or not sweep:
+        raise ScenarioError("a sweep is a mapping of keys to lists, or 'runs' with a list of settings", where=where)
+    pairs = sweep.get("runs", [{}])
+    axes = {str(key): values for key, values in sweep.items() if key != "runs"}
+    if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
+        raise ScenarioError("'runs' is a list of mappings of keys to values", where=where)
+    for key, values in axes.items():
+        if not isinstance(values, list) or not values:
+            raise ScenarioError(f"the sweep's {key!r} is no list of values", where=where, hint=f"write {key}: [a, b]")
+    for pair in pairs:
+        for values in itertools.product(*axes.values()):
+            yield {**{str(key): value for key, value in pair.items()}, **dict(zip(axes, values, strict=True))}
+
+
+def _put(data: Any, key: str, value: Any, where: str) -> None:
+    *folders, last = key.split(".")
+    node = data
+    for folder in folders:
+        if isinstance(node.get(folder), str) and folder != "fleet":
+            node[folder] = {"name": node[folder]}
+        node = node.setdefault(folder, {})
+        if not isinstance(node, dict):
+            raise ScenarioError(f"{key!r}: {folder!r} holds no keys", where=where)
+    if last == "name" and folders and isinstance(node.get("name"), str) and node["name"] != value:
+        # Another component takes other parameters: the old ones go with the old name.
+        node.clear()
+    node[last] = value
+
+
+def slug(name: str) -> str:
+    """A name as a folder's: lower case, words joined with hyphens."""
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "run"

@@ -1,0 +1,22 @@
+"""Crop and flip: the usual one for CIFAR, a random crop of the padded image, mirrored half the time."""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Strict
+from edgefl.data.augmentations._draws import chance, moved
+
+
+class Params(Strict):
+    """How far."""
+
+    padding: int = Field(4, ge=0, description="zeros padded on every side before the crop, in pixels")
+
+
+def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
+    """(B, C, H, W) in [0, 1] -> the same shape."""
+    cropped = moved(x, params.padding, generator)
+    return torch.where(chance(x, 0.5, generator), cropped.flip(-1), cropped)

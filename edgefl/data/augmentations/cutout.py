@@ -1,0 +1,31 @@
+"""Cutout: a square at a random place is blanked (DeVries and Taylor 2017).
+
+Its centre may be any pixel, so that the square can reach over the border. The paper blanks normalised
+images with 0, which is the data's mean. Augmentations work before normalising, so the brightness is a
+parameter; mid-grey is within 0.06 of CIFAR's mean.
+"""
+
+from __future__ import annotations
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Strict
+from edgefl.data.augmentations._draws import integers, rows_and_columns
+
+
+class Params(Strict):
+    """How large, and how bright."""
+
+    size: int = Field(16, ge=1, description="side of the square, in pixels")
+    fill: float = Field(0.5, ge=0, le=1, description="what it is blanked with; 0 is black")
+
+
+def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
+    """(B, C, H, W) in [0, 1] -> the same shape."""
+    rows, columns = rows_and_columns(x)
+    top = integers(x, 0, x.shape[-2] - 1, generator) - params.size // 2
+    left = integers(x, 0, x.shape[-1] - 1, generator) - params.size // 2
+    inside = (rows >= top) & (rows < top + params.size) & (columns >= left) & (columns < left + params.size)
+    return torch.where(inside, params.fill, x)

@@ -1,0 +1,17 @@
+"""None: images as they are."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from edgefl.core.params import Strict
+
+
+class Params(Strict):
+    """There is nothing to set."""
+
+
+def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - asked as all are
+    """``x`` itself; nothing is drawn."""
+    return x

@@ -1,0 +1,151 @@
+"""A dataset shared out among clients: who trains on what, and who is tested on what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from edgefl.core import seeds
+from edgefl.core.errors import UserError
+from edgefl.data.components import Partition
+from edgefl.data.spec import Arrays, Ints, Spec, stratified
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A dataset and how it is shared out. Its pixels are torch's, its bookkeeping NumPy's.
+
+    Attributes:
+        spec: the dataset.
+        train_x: (N, C, H, W) uint8; None where the federation was planned without files.
+        train_y: (N,) int64.
+        parts: one array a client, the indices of its training images, sorted.
+        test_x: (M, C, H, W) uint8, or None likewise.
+        test_y: (M,) int64.
+        test_parts: one array a client, the indices of its personal test images, sorted; an image may
+            stand in it twice, and an array may be empty.
+        class_counts: (clients, classes) int64, training images of each class.
+        assumed: whether labels were made up, as balanced as can be, for want of files.
+    """
+
+    spec: Spec
+    train_x: Tensor | None
+    train_y: Tensor
+    parts: tuple[Ints, ...]
+    test_x: Tensor | None
+    test_y: Tensor
+    test_parts: tuple[Ints, ...]
+    class_counts: Ints
+    assumed: bool
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return len(self.parts)
+
+
+def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:
+    """Training and test labels of a dataset whose files are not at hand: its sizes, its classes in turn."""
+    return np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes
+
+
+def federate(
+    spec: Spec,
+    arrays: Arrays | None,
+    partition: Partition,
+    clients: int,
+    seed: int,
+    personal_test: float = 0.3,
+    holdout: float = 0.0,
+) -> Federation:
+    """Shares a dataset out among clients.
+
+    Args:
+        spec: the dataset.
+        arrays: its files' content; None plans on ``assumed_labels``, without pixels.
+        partition: (labels, classes, clients, rng) -> one index array a client.
+        clients: how many.
+        seed: the run's root seed; the partition, the personal test sets and the holdout have a stream each.
+        personal_test: r; a client with n training images of a class is tested on floor(r n) test images
+            of it, drawn once a run, without repeats while the class's test images last.
+        holdout: above 0, this share of every class's training images takes the test set's place, for
+            tuning; neither training nor tuning then sees the test set.
+
+    Raises:
+        UserError: the settings are impossible, or the partition does not give every client some images.
+    """
+    if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
+        raise UserError(
+            f"{clients} clients, a holdout of {holdout:g} and personal test sets of {personal_test:g} do not go together",
+            hint="take at least 1 client, a holdout in [0, 1) and personal test sets in [0, 1]",
+        )
+    train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else assumed_labels(spec)
+    train_x, test_x = (
+        (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
+    )
+    if holdout:
+        kept, held = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
+        train_y, test_y = train_y[kept], train_y[held]
+        if train_x is not None:
+            train_x, test_x = train_x[torch.from_numpy(kept)], train_x[torch.from_numpy(held)]
+    parts = _sound(
+        partition(train_y, spec.classes, clients, seeds.generator(seed, "partition")), clients, len(train_y)
+    )
+    counts = _class_counts(parts, train_y, spec.classes)
+    return Federation(
+        spec=spec,
+        train_x=train_x,
+        train_y=torch.from_numpy(train_y),
+        parts=parts,
+        test_x=test_x,
+        test_y=torch.from_numpy(test_y),
+        test_parts=_personal_tests(counts, test_y, personal_test, seed),
+        class_counts=counts,
+        assumed=arrays is None,
+    )
+
+
+def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
+    """The parts, if each of the clients has one and every index is a training image's.
+
+    Raises:
+        UserError: a partition of the user's own got it wrong.
+    """
+    wrong = [k for k, part in enumerate(parts) if not len(part) or part.min() < 0 or part.max() >= samples]
+    if len(parts) != clients or wrong:
+        what = (
+            f"client {wrong[0]} of no or unknown images"
+            if wrong
+            else f"{len(parts)} parts for {clients} clients"
+        )
+        raise UserError(f"the partition made {what}", where="task.partition")
+    return tuple(parts)
+
+
+def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:
+    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    cells = owner * classes + labels[np.concatenate(parts)]
+    return np.bincount(cells, minlength=len(parts) * classes).reshape(-1, classes).astype(np.int64)
+
+
+def _personal_tests(counts: Ints, test_y: Ints, share: float, seed: int) -> tuple[Ints, ...]:
+    by_class = [np.flatnonzero(test_y == label) for label in range(counts.shape[1])]
+    # 0.29 * 100 is 28.999...; a share of whole numbers is meant as written.
+    wanted = np.floor(share * counts + 1e-9).astype(np.int64)
+    tests = []
+    for client, row in enumerate(wanted):
+        rng = seeds.generator(seed, "personal test", client=client)
+        drawn = [_draw(by_class[label], row[label], rng) for label in np.flatnonzero(row)]
+        tests.append(np.sort(np.concatenate(drawn)) if drawn else np.empty(0, dtype=np.int64))
+    return tuple(tests)
+
+
+def _draw(stock: Ints, wanted: int, rng: np.random.Generator) -> Ints:
+    """So many of ``stock``: no repeats while it lasts, repeats beyond that; none of an empty one."""
+    if wanted <= len(stock):
+        return rng.choice(stock, wanted, replace=False)
+    more = rng.choice(stock, wanted - len(stock)) if len(stock) else stock
+    return np.concatenate([stock, more])

@@ -1,0 +1,50 @@
+"""What partitions share: handing out so many samples of each class to each client."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.core.errors import UserError
+
+
+def deal(
+    labels: NDArray[np.int64], counts: NDArray[np.int64], rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """Gives every client its count of each class, drawn at random; what no count asks for is dropped.
+
+    Args:
+        labels: (n,).
+        counts: (clients, C), columns summing to at most the class's samples.
+        rng: which samples of a class go where.
+
+    Returns:
+        A sorted array of indices a client; no index stands in two.
+    """
+    clients = len(counts)
+    owner = np.full(len(labels), clients)
+    for label, column in enumerate(counts.T):
+        found = rng.permutation(np.flatnonzero(labels == label))
+        owner[found[: column.sum()]] = np.repeat(np.arange(clients), column)
+    order = np.argsort(owner, kind="stable")
+    return np.split(order, np.cumsum(counts.sum(axis=1)))[:clients]
+
+
+def stock(labels: NDArray[np.int64], classes: int) -> NDArray[np.int64]:
+    """How many samples of each class there are, (C,)."""
+    return np.bincount(labels, minlength=classes).astype(np.int64)
+
+
+def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
+    """Shares of ``samples`` that differ by at most one, the larger ones first.
+
+    Raises:
+        UserError: there are more clients than samples.
+    """
+    if clients > samples:
+        raise UserError(
+            f"{samples} training samples cannot be shared out among {clients} clients",
+            hint="take fewer clients, or a larger dataset",
+        )
+    share, rest = divmod(samples, clients)
+    return np.full(clients, share, dtype=np.int64) + (np.arange(clients) < rest)

@@ -1,0 +1,29 @@
+"""IID: shuffled and cut into equal parts."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.core.params import Strict
+from edgefl.data.partitions._deal import equal_sizes
+
+
+class Params(Strict):
+    """There is nothing to set."""
+
+
+def split(
+    params: Params,  # noqa: ARG001 - every partition is asked the same way
+    labels: NDArray[np.int64],
+    classes: int,  # noqa: ARG001
+    clients: int,
+    rng: np.random.Generator,
+) -> list[NDArray[np.int64]]:
+    """Every sample goes to one client; sizes differ by at most one.
+
+    Raises:
+        UserError: there are more clients than samples.
+    """
+    cuts = np.cumsum(equal_sizes(len(labels), clients))[:-1]
+    return [np.sort(part) for part in np.split(rng.permutation(len(labels)), cuts)]

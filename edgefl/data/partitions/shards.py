@@ -1,0 +1,71 @@
+"""Shards: every class is cut into pieces of one size, and each client gets so many pieces.
+
+A client holds at most as many classes as it has shards, and fewer where it draws a class twice. A
+shard holds one class only, unlike the cuts through sorted labels of McMahan et al. (2017).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from edgefl.core.errors import UserError
+from edgefl.core.params import Strict
+from edgefl.data.partitions._deal import deal, stock
+
+
+class Params(Strict):
+    """One of the two; two shards a client where neither is given."""
+
+    shards_per_client: int | None = Field(
+        None, ge=1, description="shards a client; their size is as large as fits"
+    )
+    shard_size: int | None = Field(
+        None, ge=1, description="samples a shard; clients get as many shards as there are"
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Params:
+        if self.shards_per_client is not None and self.shard_size is not None:
+            raise ValueError("give shards_per_client or shard_size, not both")
+        return self
+
+
+def split(
+    params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
+) -> list[NDArray[np.int64]]:
+    """All clients hold equally many samples, and no sample goes to two.
+
+    Dropped are each class's rest that fills no shard, and the shards that are left when every client has
+    its number; none where the classes divide evenly.
+
+    Raises:
+        UserError: there are fewer shards than the clients need.
+    """
+    available = stock(labels, classes)
+    if params.shard_size is None:
+        each = params.shards_per_client or 2
+        size = _largest_size(available, clients * each)
+    else:
+        size = params.shard_size
+        each = int((available // size).sum()) // clients
+    if not size or not each:
+        raise UserError(
+            f"{len(labels)} training samples do not give {clients} clients "
+            + (f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"),
+            where="task.partition",
+            hint="take fewer clients, and fewer or smaller shards",
+        )
+    shards = rng.permutation(np.repeat(np.arange(classes), available // size))
+    counts = np.zeros((clients, classes), dtype=np.int64)
+    np.add.at(counts, (np.repeat(np.arange(clients), each), shards[: clients * each]), size)
+    return deal(labels, counts, rng)
+
+
+def _largest_size(available: NDArray[np.int64], shards: int) -> int:
+    """The largest size at which the classes give so many shards; 0 where not even size 1 does."""
+    size = int(available.sum()) // shards
+    while size and (available // size).sum() < shards:
+        size -= 1
+    return size

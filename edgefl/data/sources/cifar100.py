@@ -1,0 +1,35 @@
+"""CIFAR-100: small colour photographs, 32 x 32, a hundred fine classes (Krizhevsky 2009)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgefl.data.readers import read
+from edgefl.data.spec import Arrays, Spec
+
+_NAMES = """
+apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel
+can castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur
+dolphin elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion
+lizard lobster man maple_tree motorcycle mountain mouse mushroom oak_tree orange orchid otter palm_tree
+pear pickup_truck pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose sea
+seal shark shrew skunk skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank
+telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
+"""
+
+SPEC = Spec(
+    name="cifar100",
+    shape=(3, 32, 32),
+    classes=100,
+    train_size=50_000,
+    test_size=10_000,
+    class_names=tuple(_NAMES.split()),
+    # Of the 50,000 original training images, over all pixels of a channel, as commonly published.
+    mean=(0.5071, 0.4865, 0.4409),
+    std=(0.2673, 0.2564, 0.2762),
+)
+
+
+def load(folder: Path | None, *, download: bool) -> Arrays:
+    """The images with their fine labels; see ``edgefl.data.readers`` for the layouts and the errors."""
+    return read(SPEC, folder, "CIFAR100", download=download)

@@ -1,0 +1,40 @@
+"""scikit-learn's handwritten digits, 8 x 8 grey: needs neither files nor a network.
+
+The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 images). It comes
+without a split; this one holds 20 % of each class for testing, drawn once with a fixed seed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from edgefl.data.spec import Arrays, Spec, stratified
+
+SPEC = Spec(
+    name="digits",
+    shape=(1, 8, 8),
+    classes=10,
+    train_size=1438,
+    test_size=359,
+    class_names=tuple("0123456789"),
+    # Measured on the training part, after scaling to 0..255.
+    mean=(0.3049,),
+    std=(0.3757,),
+)
+
+# Fixed, and no part of a run's seed: every run sees the same test images.
+_SPLIT_SEED = 1797
+_BRIGHTEST = 16
+
+
+def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - every source is asked the same way
+    """The images, whatever ``folder`` and ``download`` say: they come with scikit-learn."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    x = np.rint(found.images * (255 / _BRIGHTEST)).astype(np.uint8)[:, None]
+    y = found.target.astype(np.int64)
+    kept, held = stratified(y, 0.2, np.random.default_rng(_SPLIT_SEED))
+    return Arrays(x[kept], y[kept], x[held], y[held])

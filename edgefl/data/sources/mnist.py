@@ -1,0 +1,25 @@
+"""MNIST: handwritten digits, 28 x 28 grey (LeCun, Bottou, Bengio and Haffner 1998)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgefl.data.readers import read
+from edgefl.data.spec import Arrays, Spec
+
+SPEC = Spec(
+    name="mnist",
+    shape=(1, 28, 28),
+    classes=10,
+    train_size=60_000,
+    test_size=10_000,
+    class_names=tuple("0123456789"),
+    # Measured on the 60,000 training images; PyTorch's MNIST example uses the same figures.
+    mean=(0.1307,),
+    std=(0.3081,),
+)
+
+
+def load(folder: Path | None, *, download: bool) -> Arrays:
+    """The images; see ``edgefl.data.readers`` for the layouts and the errors."""
+    return read(SPEC, folder, "MNIST", download=download)

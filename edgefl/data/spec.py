@@ -1,0 +1,67 @@
+"""What is known of a dataset without its files, and what its files hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Pixels: TypeAlias = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A dataset as it is planned with; none of its files is needed for it.
+
+    Attributes:
+        name: as scenarios write it, such as ``fashion-mnist``.
+        shape: one image's (channels, height, width).
+        classes: how many there are; labels run from 0 to ``classes - 1``.
+        train_size: training images.
+        test_size: test images.
+        class_names: one a class, in the order of labels.
+        mean: of the training pixels in [0, 1], one a channel.
+        std: likewise.
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    classes: int
+    train_size: int
+    test_size: int
+    class_names: tuple[str, ...]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A dataset's images and labels.
+
+    Attributes:
+        train_x: (N, C, H, W) uint8.
+        train_y: (N,) int64.
+        test_x: (M, C, H, W) uint8.
+        test_y: (M,) int64.
+    """
+
+    train_x: Pixels
+    train_y: Ints
+    test_x: Pixels
+    test_y: Ints
+
+
+def stratified(labels: Ints, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Cuts indices in two so that the second part holds ``share`` of each class, rounded.
+
+    Returns:
+        The kept and the held-out indices, each sorted; together all of them.
+    """
+    held = np.zeros(len(labels), dtype=bool)
+    for label in np.unique(labels):
+        found = np.flatnonzero(labels == label)
+        held[rng.permutation(found)[: round(share * len(found))]] = True
+    return np.flatnonzero(~held), np.flatnonzero(held)

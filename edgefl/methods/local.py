@@ -1,0 +1,20 @@
+"""Local training alone: nothing travels (the baseline of FedClassAvg's Table 2).
+
+Compared fairly, it takes the same local epochs as the others. With a single client that holds all data
+and a server that merges nothing, it is FedAvg.
+"""
+
+from __future__ import annotations
+
+from edgefl.core.params import Strict
+from edgefl.methods import fedavg
+from edgefl.protocol import Method, Site, plain_objective
+
+
+class Params(Strict):
+    """Local training has no parameters of its own."""
+
+
+def build(params: Params, site: Site) -> Method:  # noqa: ARG001 - every method is built the same way
+    """Every part stays with its client."""
+    return fedavg.averaging(site, fedavg.training(site, plain_objective(site.net)), shared=())

@@ -1,0 +1,46 @@
+"""Fully connected layers with ReLU between them; 64-64-10 on 8x8 digits by default."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Annotated
+
+from pydantic import Field
+from torch import nn
+
+from edgefl.core.params import Strict
+from edgefl.models._functional import functional_net
+from edgefl.protocol import Net
+
+Width = Annotated[int, Field(gt=0)]
+
+
+class Params(Strict):
+    """The widths of a multilayer perceptron."""
+
+    hidden: tuple[Width, ...] = Field(
+        (64,), description="Widths of the hidden layers; () is softmax regression."
+    )
+    head_bias: bool = Field(True, description="Whether the classifier has a bias.")
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """The flat sample, then a linear layer and a ReLU a hidden width; the last activation is the features.
+
+    Without hidden layers the features are the flattened sample and the body has no parameters.
+    """
+    widths = (prod(shape), *params.hidden)
+
+    def body() -> nn.Module:
+        layers = nn.Sequential()
+        layers.add_module("flatten", nn.Flatten())
+        for number, (before, after) in enumerate(pairwise(widths), start=1):
+            layers.add_module(f"fc{number}", nn.Linear(before, after))
+            layers.add_module(f"relu{number}", nn.ReLU())
+        return layers
+
+    def head() -> nn.Module:
+        return nn.Linear(widths[-1], classes, bias=params.head_bias)
+
+    return functional_net("mlp", body, head, shape, classes, widths[-1])

@@ -1,0 +1,76 @@
+"""MobileNetV2 (Sandler et al. 2018), torchvision's, with stems for small images.
+
+SphereFed, Table 14: the first convolution has stride 1, and the first block of 24 channels has stride 1
+on CIFAR and 2 on Tiny-ImageNet. Its ReLU after the linear projections is taken for a misprint, and
+torchvision's ReLU6 is kept. torchvision's dropout before the classifier is left out: a mask drawn inside
+the net would depend on how an engine groups its clients, and SphereFed's table has none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from torch import nn
+
+from edgefl.core.params import Strict
+from edgefl.models._functional import functional_net
+from edgefl.models._layers import NormName, Width, first_convolution, norm_layer
+from edgefl.protocol import Net
+from edgefl.protocol.vision import torchvision
+
+_STEM = 32
+_LAST = 1280
+_COMMON = 8  # MobileNetV2 rounds its widths to multiples of 8; 24 and 32 share no more
+
+# stem -> strides of the first convolution and of the first block of 24 channels
+_STRIDES = {"cifar": (1, 1), "tiny": (1, 2), "imagenet": (2, 2)}
+
+
+class Params(Strict):
+    """The variants of MobileNetV2."""
+
+    stem: Literal["cifar", "tiny", "imagenet"] = Field(
+        "cifar", description="How early the image shrinks: by 8 in all (32 px), 16 (64 px) or 32 (224 px)."
+    )
+    norm: NormName = Field("batch", description="Batch or group normalisation.")
+    groups: Width = Field(8, description="Groups of group normalisation; SphereFed states none.")
+    wrap: Width | None = Field(None, description="Width of a linear layer that ends the body; null for none.")
+    head_bias: bool = Field(True, description="Whether the classifier has a bias.")
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """MobileNetV2 as torchvision has it, its classifier cut off; 1,280 features, or ``wrap`` of them.
+
+    Weights are drawn as torchvision draws them, never downloaded.
+
+    Raises:
+        UserError: the groups do not divide 8, the widths' greatest common divisor.
+    """
+    norm = norm_layer("mobilenet_v2", params.norm, params.groups, _COMMON)
+    models = torchvision().models
+    width = params.wrap or _LAST
+    first, second = _STRIDES[params.stem]
+    # expansion, channels, repeats, stride of the first repeat (SphereFed, Table 14)
+    blocks = [
+        [1, 16, 1, 1],
+        [6, 24, 2, second],
+        [6, 32, 3, 2],
+        [6, 64, 4, 2],
+        [6, 96, 3, 1],
+        [6, 160, 3, 2],
+        [6, 320, 1, 1],
+    ]
+
+    def body() -> nn.Module:
+        network: nn.Module = models.mobilenet_v2(
+            weights=None, norm_layer=norm, inverted_residual_setting=blocks
+        )
+        network.get_submodule("features.0").register_module("0", first_convolution(shape[0], _STEM, 3, first))
+        network.classifier = nn.Linear(_LAST, params.wrap) if params.wrap else nn.Identity()
+        return network
+
+    def head() -> nn.Module:
+        return nn.Linear(width, classes, bias=params.head_bias)
+
+    return functional_net("mobilenet_v2", body, head, shape, classes, width)

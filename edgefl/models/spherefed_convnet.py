@@ -1,0 +1,57 @@
+"""SphereFed's ConvNet (Table 11): seven 3x3 convolutions, each with normalisation and ReLU.
+
+Channels and strides are 32, 64/2, 64/2, 64, 128/2, 128, 256/2. The table prints no padding; its 1,024
+features on 32x32 mean a padding of 1. The number of groups is not stated. Convolutions have no bias here,
+because the normalisation after each shifts anyway.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from pydantic import Field
+from torch import nn
+
+from edgefl.core.params import Strict
+from edgefl.models._functional import functional_net
+from edgefl.models._layers import NormName, Width, norm_layer
+from edgefl.protocol import Net
+
+# channels and stride of each convolution
+_LAYERS = ((32, 1), (64, 2), (64, 2), (64, 1), (128, 2), (128, 1), (256, 2))
+_COMMON = 32
+
+
+class Params(Strict):
+    """The variants of the ConvNet."""
+
+    norm: NormName = Field("group", description="Group or batch normalisation.")
+    groups: Width = Field(8, description="Groups of group normalisation; SphereFed states none.")
+    head_bias: bool = Field(False, description="Whether the classifier has a bias; SphereFed's has none.")
+
+
+def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
+    """The ConvNet; its features are 256 channels of 1/16 of the image's height and width, flattened.
+
+    Raises:
+        UserError: the groups do not divide 32, the smallest width.
+    """
+    norm = norm_layer("spherefed_convnet", params.norm, params.groups, _COMMON)
+    # Four strides of 2, each rounding up.
+    width = _LAYERS[-1][0] * ceil(shape[1] / 16) * ceil(shape[2] / 16)
+
+    def body() -> nn.Module:
+        layers = nn.Sequential()
+        depth = shape[0]
+        for number, (channels, stride) in enumerate(_LAYERS, start=1):
+            layers.add_module(f"conv{number}", nn.Conv2d(depth, channels, 3, stride, padding=1, bias=False))
+            layers.add_module(f"norm{number}", norm(channels))
+            layers.add_module(f"relu{number}", nn.ReLU())
+            depth = channels
+        layers.add_module("flatten", nn.Flatten())
+        return layers
+
+    def head() -> nn.Module:
+        return nn.Linear(width, classes, bias=params.head_bias)
+
+    return functional_net("spherefed_convnet", body, head, shape, classes, width)

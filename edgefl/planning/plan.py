@@ -1,0 +1,134 @@
+"""The plan itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edgefl.core import seeds
+from edgefl.core.device import Device
+from edgefl.core.errors import ScenarioError
+from edgefl.core.fleet import Fleet
+from edgefl.core.plan import Clients, Plan
+from edgefl.core.scenario import Scenario, Draft
+from edgefl.planning.components import completed, resolve
+from edgefl.planning.fleets import devices_of, fleet_of
+from edgefl.planning.learning import DataAccess, Learning, learn_from
+from edgefl.planning.pricing import prices, refusals
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan and the learning that belongs to it.
+
+    Attributes:
+        plan: what the world runs.
+        learning: what engines run.
+        resolved: everything the result depends on, as plain data.
+    """
+
+    plan: Plan
+    learning: Learning
+    resolved: dict[str, Any]
+
+    @property
+    def run_id(self) -> str:
+        """A hash of ``resolved``: equal ids, equal results."""
+        text = json.dumps(self.resolved, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plan(draft: Draft, access: DataAccess) -> Planned:
+    """Plans one run; nothing is trained.
+
+    Raises:
+        UserError: something in the scenario, or in a file that it names, is wrong.
+    """
+    scenario = draft.scenario
+    _check_participants(draft)
+    fleet = fleet_of(draft)
+    devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+    learning = learn_from(draft, access)
+    _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
+    clients = deal(scenario, fleet, learning)
+    table = prices(draft, learning, clients, fleet, devices)
+    refused = refusals(table, clients, devices, scenario.local.batch_size, learning.methods[0].exchanges)
+    admitted = clients.admitted.copy()
+    admitted[[refusal.client for refusal in refused]] = False
+    planned = Plan(
+        scenario=scenario,
+        clients=replace(clients, admitted=admitted),
+        prices=table,
+        refusals=refused,
+        jitter=fleet.jitter,
+        policy=policy,
+        assumed=_assumed(learning, devices),
+    )
+    return Planned(planned, learning, _resolved(scenario, learning, fleet, devices, completed(scenario.server.policy, policy)))
+
+
+def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
+    """Which device, link, model and slowdown each client has."""
+    count, root = scenario.task.clients, scenario.seed
+    member = fleet.deal(count, seeds.generator(root, "fleet"))
+    devices = tuple(dict.fromkeys(one.device for one in fleet.members))
+    links = tuple(fleet.links)
+    return Clients(
+        device=np.array([devices.index(fleet.members[index].device) for index in member], dtype=np.int64),
+        link=np.array([links.index(fleet.members[index].link) for index in member], dtype=np.int64),
+        model=np.arange(count, dtype=np.int64) % len(learning.nets),
+        samples=learning.federation.class_counts.sum(axis=1).astype(np.int64),
+        slowdown=fleet.slowdown.draw(seeds.generator(root, "slowdown"), count),
+        admitted=np.ones(count, dtype=bool),
+        devices=devices,
+        links=links,
+        models=tuple(net.name for net in learning.nets),
+    )
+
+
+def _check_participants(draft: Draft) -> None:
+    scenario = draft.scenario
+    wanted = scenario.server.participants
+    if wanted is not None and wanted > scenario.task.clients:
+        raise ScenarioError(
+            f"{wanted} participants a round, but only {scenario.task.clients} clients",
+            where=str(draft.document.place(["server", "participants"])),
+            hint="lower server.participants or raise task.clients",
+        )
+
+
+def _assumed(learning: Learning, devices: Mapping[str, Device]) -> tuple[str, ...]:
+    notes = []
+    if learning.federation.assumed:
+        notes.append(f"{learning.federation.spec.name}: no files, so labels are assumed balanced")
+    for name, device in devices.items():
+        if device.usable_memory_bytes is None:
+            notes.append(f"{name}: memory unknown, so no client of it is refused")
+        if device.power.idle.value is None or device.power.active.value is None:
+            notes.append(f"{name}: power unknown, so its clients' energy is")
+        guesses = [number for number, known in device.numbers() if known.status == "assumed"]
+        if guesses:
+            notes.append(f"{name}: assumed {', '.join(guesses)}")
+    return tuple(notes)
+
+
+def _resolved(
+    scenario: Scenario, learning: Learning, fleet: Fleet, devices: Mapping[str, Device], policy: dict[str, Any]
+) -> dict[str, Any]:
+    """The scenario with every default written out and every named file's content in it."""
+    data = scenario.resolved()
+    settings = learning.settings
+    data["task"] |= {key: settings[key] for key in ("dataset", "partition", "augment")}
+    data["model"] = settings["models"] if isinstance(scenario.model, tuple) else settings["models"][0]
+    data["method"] = settings["method"]
+    data["server"]["policy"] = policy
+    return {
+        "scenario": data,
+        "fleet": fleet.model_dump(mode="json"),
+        "devices": {name: device.model_dump(mode="json") for name, device in devices.items()},
+    }

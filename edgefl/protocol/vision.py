@@ -1,0 +1,33 @@
+"""torchvision, imported where it is needed and beside any torch."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+import torch
+
+# The operators for which torchvision registers shapes on import, whether or not its own binary loaded.
+_OPERATORS = ("torchvision::nms", "torchvision::qnms")
+_SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+
+
+def torchvision() -> ModuleType:
+    """The module ``torchvision``, its ``models`` and ``transforms`` loaded.
+
+    torchvision's wheel from PyPI is built for CUDA. Beside a CPU-only torch its operators do not load,
+    and the import fails where it describes them. Nothing here uses those operators, so declaring them
+    without an implementation is enough; they are declared only after the import failed for that reason.
+
+    Raises:
+        ImportError: torchvision is not installed.
+        RuntimeError: its import fails for another reason.
+    """
+    try:
+        return importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "operator torchvision::" not in str(error) or "does not exist" not in str(error):
+            raise
+    for operator in _OPERATORS:
+        torch.library.define(operator, _SCHEMA)
+    return importlib.import_module("torchvision")

@@ -1,0 +1,324 @@
+"""A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of what was learned.
+
+Rows are committed once a version, together with the names of the files they refer to. Files are immutable and
+written under a temporary name first; a file that no row refers to is deleted only after the commit. Nothing is
+pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from edgefl.core.errors import RunError, UserError
+from edgefl.core.event import Event
+from edgefl.core.plan import Plan
+from edgefl.core.yamls import Document, dump, plain
+from edgefl.protocol import Tree, flatten, unflatten
+
+FORMAT = 1
+
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE clients (
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, model TEXT NOT NULL, samples INTEGER NOT NULL,
+  test_samples INTEGER NOT NULL, slowdown REAL NOT NULL, admitted INTEGER NOT NULL);
+CREATE TABLE refusals (
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, exchange TEXT NOT NULL, needs_bytes INTEGER NOT NULL,
+  has_bytes INTEGER NOT NULL, parts TEXT NOT NULL);
+CREATE TABLE prices (
+  exchange TEXT NOT NULL, client INTEGER NOT NULL, down_s REAL, compute_s REAL, up_s REAL, receive_j REAL,
+  compute_j REAL, transmit_j REAL, down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
+  peak_bytes INTEGER, PRIMARY KEY (exchange, client));
+CREATE TABLE payloads (
+  exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL, bytes INTEGER NOT NULL,
+  PRIMARY KEY (exchange, model, direction, part));
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL, round INTEGER NOT NULL,
+  client INTEGER NOT NULL, job INTEGER NOT NULL, version INTEGER NOT NULL, seconds REAL NOT NULL,
+  down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL, joules REAL);
+CREATE TABLE rounds (
+  version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, jobs INTEGER NOT NULL,
+  slowest_client INTEGER, loss REAL, host_s REAL NOT NULL);
+CREATE TABLE evaluations (
+  version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL, accuracy REAL NOT NULL,
+  loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER, down_bytes INTEGER NOT NULL,
+  up_bytes INTEGER NOT NULL, joules REAL, host_s REAL NOT NULL, PRIMARY KEY (version, model));
+CREATE TABLE client_evaluations (
+  version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
+  PRIMARY KEY (version, client));
+CREATE TABLE versions (
+  version INTEGER PRIMARY KEY, file TEXT NOT NULL, last INTEGER NOT NULL, best INTEGER NOT NULL);
+CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL);
+"""
+
+
+class Store:
+    """One run's directory, open for writing; see ``read`` for a reader.
+
+    Attributes:
+        folder: the directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Makes a fresh run directory.
+
+        Raises:
+            UserError: it exists and is not empty, or cannot be written.
+        """
+        self.folder = folder
+        fresh_folder(folder)
+        (folder / "versions").mkdir()
+        (folder / "states").mkdir()
+        self._db = sqlite3.connect(folder / "run.sqlite")
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.executescript(_SCHEMA)
+        self.set_meta({"format": FORMAT, "status": "running"})
+        self._db.commit()
+
+    def set_meta(self, values: Mapping[str, Any]) -> None:
+        """Facts about the whole run, as JSON values."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def write_plan(self, plan: Plan, resolved: Mapping[str, Any], test_samples: Iterable[int]) -> None:
+        """What is known before the run starts: ``plan.yaml`` and the rows about clients and prices."""
+        atomically(self.folder / "plan.yaml", dump(resolved).encode())
+        clients = plan.clients
+        rows = zip(
+            range(len(clients)),
+            (clients.devices[index] for index in clients.device),
+            (clients.links[index] for index in clients.link),
+            (clients.models[index] for index in clients.model),
+            clients.samples.tolist(),
+            test_samples,
+            clients.slowdown.tolist(),
+            clients.admitted.astype(int).tolist(),
+            strict=True,
+        )
+        self._insert("clients", rows)
+        self._insert(
+            "refusals",
+            [
+                (one.client, one.device, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)))
+                for one in plan.refusals
+            ],
+        )
+        for prices in plan.prices:
+            columns = (
+                prices.down_s, prices.compute_s, prices.up_s, prices.receive_j, prices.compute_j, prices.transmit_j,
+                prices.down_bytes, prices.up_bytes, prices.flops, prices.steps, prices.peak_bytes,
+            )  # fmt: skip
+            # SQLite stores NaN as NULL: an unknown energy reads back as None.
+            values = zip(*(column.tolist() for column in columns), strict=True)
+            self._insert("prices", [(prices.exchange, client, *row) for client, row in enumerate(values)])
+            for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+                for direction, parts in (("down", trace.down), ("up", trace.up)):
+                    payloads = [(prices.exchange, model, direction, part, size) for part, size in parts.items()]
+                    self._insert("payloads", payloads)
+        self._db.commit()
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Adds events; they are durable with the next commit."""
+        self._insert("events", [(*event[:2], str(event.kind), *event[3:8], *event.cost) for event in events])
+
+    def add(self, table: str, row: Mapping[str, Any]) -> None:
+        """Adds one row; it is durable with the next commit."""
+        names = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - our own names
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own table names
+
+    def checkpoint(self, version: int, server: Tree, states: Mapping[int, tuple[int, Tree]], *, best: bool) -> None:
+        """Saves a version and the client states that are new, and commits everything so far.
+
+        Args:
+            version: the server version.
+            server: its state.
+            states: client -> (job that wrote it, state), those that changed since the last checkpoint.
+            best: whether this is the best version so far.
+        """
+        name = f"versions/{version:06d}.safetensors"
+        write_tree(self.folder / name, server)
+        if best:
+            self._db.execute("UPDATE versions SET best = 0")
+        self._db.execute("UPDATE versions SET last = 0")
+        self._db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, 1, ?)", (version, name, int(best)))
+        for client, (job, state) in states.items():
+            file = f"states/{job:08d}.safetensors"
+            write_tree(self.folder / file, state)
+            self._db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", (client, job, file))
+        self._db.execute("DELETE FROM versions WHERE last = 0 AND best = 0")
+        self._db.commit()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Deletes the files that no row refers to any more."""
+        kept = {name for table in ("versions", "states") for (name,) in self._db.execute(f"SELECT file FROM {table}")}  # noqa: S608
+        for folder in ("versions", "states"):
+            for path in (self.folder / folder).iterdir():
+                if f"{folder}/{path.name}" not in kept:
+                    path.unlink()
+
+    def commit(self) -> None:
+        """Makes everything added so far durable."""
+        self._db.commit()
+
+    def close(self, status: str, **facts: Any) -> None:
+        """Ends the run: "done" or "failed", with facts such as the reason."""
+        self.set_meta({"status": status, **facts})
+        self._db.commit()
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+
+class Reader:
+    """One run's directory, open for reading.
+
+    Attributes:
+        folder: the directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Opens a run directory.
+
+        Raises:
+            UserError: it is not one, or of another format.
+        """
+        self.folder = folder
+        if not (folder / "run.sqlite").is_file():
+            raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
+        try:
+            self._db = sqlite3.connect(folder / "run.sqlite")
+            self._db.row_factory = sqlite3.Row
+            self.meta = {row["key"]: json.loads(row["value"]) for row in self._db.execute("SELECT * FROM meta")}
+        except sqlite3.DatabaseError as error:
+            raise UserError(f"{folder.name}: run.sqlite cannot be read: {error}", where=str(folder)) from error
+        if self.meta.get("format") != FORMAT:
+            raise UserError(
+                f"{folder.name} has format {self.meta.get('format')}; this edgefl reads {FORMAT}", where=str(folder)
+            )
+
+    def rows(self, table: str, order: str = "rowid") -> list[dict[str, Any]]:
+        """A table as a list of dicts."""
+        return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} ORDER BY {order}")]  # noqa: S608 - our own names
+
+    def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """What a SELECT returns, as a list of dicts."""
+        return [dict(row) for row in self._db.execute(sql, values)]
+
+    def plan(self) -> dict[str, Any]:
+        """``plan.yaml`` as plain data."""
+        return dict(plain(Document.read(self.folder / "plan.yaml").data))
+
+    def version(self, which: str = "last") -> Tree:
+        """The server state of the "last" or "best" saved version.
+
+        Raises:
+            UserError: there is none.
+        """
+        found = self.query(f"SELECT file FROM versions WHERE {which} = 1")  # noqa: S608 - one of two words
+        if not found:
+            raise UserError("the run saved no version", where=str(self.folder))
+        return read_tree(self.folder / found[0]["file"])
+
+    def state(self, client: int) -> Tree | None:
+        """A client's last saved state; None where it never wrote one."""
+        found = self.query("SELECT file FROM states WHERE client = ?", client)
+        return read_tree(self.folder / found[0]["file"]) if found else None
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._db.close()
+
+
+@contextmanager
+def read(folder: Path) -> Iterator[Reader]:
+    """A reader that is closed at the end."""
+    reader = Reader(folder)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def fresh_folder(folder: Path) -> None:
+    """Makes a directory.
+
+    Raises:
+        UserError: it exists and is not empty, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed")
+    except OSError as error:
+        raise UserError(f"cannot make {folder}: {error.strerror}", where=str(folder)) from error
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a directory holds one run."""
+    return (folder / "run.sqlite").is_file()
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run directories of a group, in order; a run directory itself is a group of one.
+
+    Raises:
+        UserError: there are none.
+    """
+    if is_run(folder):
+        return [folder]
+    runs = sorted(path.parent for path in folder.glob("*/run.sqlite")) if folder.is_dir() else []
+    if not runs:
+        raise UserError(
+            f"{folder} is neither a run nor a group of runs", where=str(folder), hint="give a directory that `edgefl run` made"
+        )
+    return runs
+
+
+def write_tree(path: Path, tree: Tree) -> None:
+    """A tree of tensors as one safetensors file, whole or not at all."""
+    temporary = path.with_suffix(".tmp")
+    try:
+        save_file({name: leaf.contiguous() for name, leaf in flatten(tree).items()}, temporary)
+        temporary.replace(path)
+    except (OSError, SafetensorError) as error:
+        temporary.unlink(missing_ok=True)
+        raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
+
+
+def read_tree(path: Path) -> Tree:
+    """The tree that ``write_tree`` wrote.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    try:
+        return unflatten(load_file(path))
+    except (OSError, SafetensorError) as error:
+        raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error
+
+
+def atomically(path: Path, content: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
