@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Event
@@ -294,8 +294,9 @@ def runs_in(folder: Path) -> list[Path]:
 def write_tree(path: Path, tree: Tree) -> None:
     """A tree of tensors as one safetensors file, whole or not at all."""
     temporary = path.with_suffix(".tmp")
+    leaves = {name: leaf.contiguous() for name, leaf in flatten(tree).items()}
     try:
-        save_file({name: leaf.contiguous() for name, leaf in flatten(tree).items()}, temporary)
+        save_file(leaves, temporary, metadata={"empty": json.dumps(_empty(tree))})
         temporary.replace(path)
     except (OSError, SafetensorError) as error:
         temporary.unlink(missing_ok=True)
@@ -309,9 +310,20 @@ def read_tree(path: Path) -> Tree:
         UserError: the file is missing or damaged.
     """
     try:
-        return unflatten(load_file(path))
+        with safe_open(path, framework="pt") as file:
+            empty = json.loads((file.metadata() or {}).get("empty", "[]"))
+            return unflatten({name: file.get_tensor(name) for name in file.keys()}, empty)  # noqa: SIM118 - no dict
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error
+
+
+def _empty(tree: Tree, prefix: str = "") -> list[str]:
+    """The paths of a tree's empty dicts, which a flat file has no other place for."""
+    if not isinstance(tree, dict):
+        return []
+    if not tree:
+        return [prefix]
+    return [path for key, inner in tree.items() for path in _empty(inner, f"{prefix}/{key}" if prefix else key)]
 
 
 def atomically(path: Path, content: bytes) -> None:

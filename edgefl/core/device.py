@@ -20,7 +20,7 @@ class Sourced(Strict, Generic[Q]):
 
     Attributes:
         value: the number; absent exactly where the status is "unknown".
-        status: measured (somebody measured it), derived (arithmetic on such), assumed (the source
+        status: measured (the source gives this very number), derived (arithmetic on such), assumed (the source
             line says why), unknown.
         source: where it was read, or the reason for an assumption.
     """
@@ -111,14 +111,14 @@ class Device(Strict):
 class Radio(Strict):
     """Power a radio draws above the idle device (Huang 2012's form).
 
-    While sending: ``up_w_per_bps * rate + base_w``; receiving likewise; then ``tail_w`` for ``tail_s``.
+    While sending: base + up_w_per_mbps * (rate in Mbit/s); receiving likewise; afterwards tail for tail_time.
     """
 
-    up_w_per_bps: Annotated[float, Field(ge=0)]
-    down_w_per_bps: Annotated[float, Field(ge=0)]
-    base_w: units.Watts
-    tail_w: units.Watts = 0.0
-    tail_s: units.Seconds = 0.0
+    up_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
+    down_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
+    base: units.Watts
+    tail: units.Watts = 0.0
+    tail_time: units.Seconds = 0.0
 
 
 class Link(Strict):

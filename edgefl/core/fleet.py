@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
 
+from edgefl.core import catalogue
 from edgefl.core.device import Link
 from edgefl.core.params import Strict
+from edgefl.core.yamls import Document, plain
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -153,3 +156,21 @@ class Fleet(Strict):
         for index in np.argsort(counts - exact, kind="stable")[: clients - int(counts.sum())]:
             counts[index] += 1
         return rng.permutation(np.repeat(np.arange(len(shares)), counts))
+
+
+def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """A fleet's data on top of the profile it names under "like", which it need not repeat.
+
+    Args:
+        data: a fleet as plain data.
+        where: its place, for messages.
+
+    Raises:
+        UserError: no profile has that name, or its file is no YAML.
+    """
+    parent = data.get("like")
+    if parent is None:
+        return dict(data)
+    document = Document.read(catalogue.find("profiles", str(parent), where=where).path)
+    above = inherited(plain(document.data), document.file)
+    return {**above, **{key: value for key, value in data.items() if key != "like"}}

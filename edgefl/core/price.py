@@ -115,8 +115,9 @@ class Pricer:
         idle_w, radio = self.device.power.idle.value, link.radio.value
         if idle_w is None or radio is None:
             return None
-        rate_w = radio.down_w_per_bps * _known(link.down.value) if down else radio.up_w_per_bps * _known(link.up.value)
-        return (idle_w + radio.base_w + rate_w) * seconds + (idle_w + radio.tail_w) * radio.tail_s
+        down_w, up_w = radio.down_w_per_mbps * _known(link.down.value), radio.up_w_per_mbps * _known(link.up.value)
+        active_w = idle_w + radio.base + (down_w if down else up_w) / 1e6
+        return active_w * seconds + (idle_w + radio.tail) * radio.tail_time
 
 
 def transfer_seconds(size_bytes: float, rate_bps: float, latency_s: float) -> float:

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, field_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from edgefl.core.errors import ScenarioError
-from edgefl.core.fleet import Fleet
+from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.params import Component, Strict
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document, plain, validate
@@ -122,12 +122,14 @@ class Draft(Strict):
     Attributes:
         scenario: the settings.
         document: where they stand.
+        group: the name of the file's scenario, which all runs of its sweep share.
     """
 
-    model_config = {"arbitrary_types_allowed": True, "frozen": True}
+    model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
 
     scenario: Scenario
     document: Document
+    group: str
 
 
 def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
@@ -174,7 +176,9 @@ def _one(document: Document, settings: dict[str, Any], name: str) -> Draft:
     if settings and "name" not in settings:
         data["name"] = ", ".join(_setting(key, value) for key, value in settings.items())
     changed = Document(document.file, data, {**document.elsewhere, **dict.fromkeys(settings, sweep)})
-    return Draft(scenario=validate(Scenario, plain(data), changed), document=changed)
+    if isinstance(data.get("fleet"), dict):
+        data["fleet"] = inherited(data["fleet"], str(changed.place(["fleet"])))
+    return Draft(scenario=validate(Scenario, plain(data), changed), document=changed, group=name)
 
 
 def _setting(key: str, value: Any) -> str:
@@ -219,8 +223,8 @@ def _put(data: Any, key: str, value: Any, where: str) -> None:
     *folders, last = key.split(".")
     node = data
     for folder in folders:
-        if isinstance(node.get(folder), str) and folder != "fleet":
-            node[folder] = {"name": node[folder]}
+        if isinstance(node.get(folder), str):
+            node[folder] = {"like" if folder == "fleet" else "name": node[folder]}
         node = node.setdefault(folder, {})
         if not isinstance(node, dict):
             raise ScenarioError(f"{key!r}: {folder!r} holds no keys", where=where)

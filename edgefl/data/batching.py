@@ -5,16 +5,17 @@ Shapes: B samples, V views, C channels, H rows, W columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from edgefl.core.errors import DataError, UnknownNameError, nearest
+from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
-from edgefl.data.components import Augmentation
+from edgefl.data.components import Augmentation, augmenter
 from edgefl.data.federation import Federation
 from edgefl.data.spec import Ints, Spec
 from edgefl.protocol.values import Batch, Phase
@@ -28,8 +29,8 @@ def batches(
     phase: Phase,
     batch_size: int,
     seed: int,
+    *,
     augment: Augmentation | None = None,
-    named: Mapping[str, Augmentation] | None = None,
 ) -> Iterator[Batch]:
     """A client's batches for one phase of one job, cut as ``edgefl.core.steps.step_sequence`` says.
 
@@ -43,15 +44,14 @@ def batches(
         phase: "train" data are shuffled anew in every pass and augmented; "plain" ones are neither.
         batch_size: B.
         seed: the job's.
-        augment: the task's augmentation; None is none.
-        named: what a phase may ask for by name.
+        augment: the task's augmentation, which a phase's own replaces; None is none.
 
     Returns:
         x (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, with y (B,).
 
     Raises:
         DataError: the federation was planned without files.
-        UnknownNameError: the phase's augmentation is not among ``named``.
+        UserError: there is no such augmentation as the phase's own, or it takes no such parameters.
         ValueError: the phase wants data of an unknown kind.
     """
     if phase.data not in {"train", "plain"}:
@@ -62,8 +62,10 @@ def batches(
     if phase.data == "plain":
         augment = None
     elif phase.augment is not None:
-        augment = _named(phase.augment, named or {})
-    return _cut(federation.spec, x, y, phase, batch_size, seed, augment)
+        augment = augmenter(phase.augment, where=f"phase {phase.name!r}")
+    if augment is None:
+        return _cut(_normalise(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
+    return _cut(x, y, phase, batch_size, seed, ready=partial(_augmented, federation.spec, augment))
 
 
 def normalised(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
@@ -76,11 +78,10 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 
 
 def _cut(
-    spec: Spec, x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, augment: Augmentation | None
+    x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augmentation
 ) -> Iterator[Batch]:
-    if augment is None:
-        x = _normalise(spec, x)
-    order, generator, start, current = torch.arange(len(y)), torch.Generator(), 0, -1
+    """Cuts one client's images into batches; ``ready`` makes a view of a batch's images."""
+    order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
     for nth, size in step_sequence(len(y), batch_size, phase.passes):
         if nth != current:
             current, start = nth, 0
@@ -91,17 +92,8 @@ def _cut(
         chosen = order[start : start + size]
         start += size
         found = x[chosen]
-        views = [
-            found if augment is None else _normalise(spec, augment(found, generator))
-            for _ in range(phase.views)
-        ]
+        views = [ready(found, generator) for _ in range(phase.views)]
         yield Batch(views[0] if phase.views == 1 else torch.stack(views), y[chosen])
-
-
-def _named(name: str, named: Mapping[str, Augmentation]) -> Augmentation:
-    if name not in named:
-        raise UnknownNameError(f"no augmentation is called {name!r}", hint=nearest(name, named))
-    return named[name]
 
 
 def _scaled(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
@@ -113,6 +105,14 @@ def _scaled(federation: Federation, indices: Ints, split: Literal["train", "test
             hint="pass --data-dir DIR, or allow the download",
         )
     return x[torch.from_numpy(indices).to(x.device)].to(torch.float32).div_(_BRIGHTEST)
+
+
+def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - as augmentations are called
+    return x
+
+
+def _augmented(spec: Spec, augment: Augmentation, x: Tensor, generator: torch.Generator) -> Tensor:
+    return _normalise(spec, augment(x, generator))
 
 
 def _normalise(spec: Spec, x: Tensor) -> Tensor:

@@ -58,6 +58,7 @@ def federate(
     partition: Partition,
     clients: int,
     seed: int,
+    *,
     personal_test: float = 0.3,
     holdout: float = 0.0,
 ) -> Federation:
@@ -79,8 +80,8 @@ def federate(
     """
     if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
         raise UserError(
-            f"{clients} clients, a holdout of {holdout:g} and personal test sets of {personal_test:g} do not go together",
-            hint="take at least 1 client, a holdout in [0, 1) and personal test sets in [0, 1]",
+            f"{clients} clients, a holdout of {holdout:g} and personal tests of {personal_test:g}: impossible",
+            hint="take at least 1 client, a holdout in [0, 1) and personal tests in [0, 1]",
         )
     train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else assumed_labels(spec)
     train_x, test_x = (

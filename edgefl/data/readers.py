@@ -16,7 +16,6 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
@@ -34,7 +33,6 @@ _Layout: TypeAlias = Callable[[Spec, Path], Arrays | None]
 
 _LABELS = ("label", "fine_label", "labels")
 _SUFFIXES = {".png", ".jpg", ".jpeg"}
-_CHUNK = 512  # images that a thread decodes in one go
 
 
 def read(spec: Spec, folder: Path | None, dataset: str, *, download: bool) -> Arrays:
@@ -223,7 +221,7 @@ def _columns(schema: Any, path: Path) -> tuple[str, str]:
         raise DataError(
             f"{path.name} is no image Parquet; its columns are {', '.join(schema.names)}",
             where=str(path),
-            hint=f"one column of struct<bytes, path> and an integer one named {', '.join(_LABELS)} are needed",
+            hint=f"it needs a column of struct<bytes, path> and an integer one named {' or '.join(_LABELS)}",
         )
     return images[0], labels[0]
 
@@ -281,18 +279,16 @@ def _tree_part(spec: Spec, part: Path, folders: Sequence[str]) -> _Part:
 
 
 def _decoded(spec: Spec, images: Sequence[bytes | Path], where: Path) -> Pixels:
-    """Decodes encoded images or image files to (N, C, H, W), in threads: the decoders release the GIL."""
+    """Decodes encoded images, or image files, to (N, C, H, W).
+
+    One after another: for images this small PIL spends most of its time in Python, reading headers, and
+    threads only hold each other up.
+    """
     pixels = np.empty((len(images), *spec.shape), dtype=np.uint8)
-
-    def fill(start: int) -> None:
-        for place, image in enumerate(images[start : start + _CHUNK], start):
-            name = str(image) if isinstance(image, Path) else f"{where}, image {place}"
-            with _explained("an image is unreadable", name):
-                pixels[place] = _image(spec, image, name)
-
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(fill, range(0, len(images), _CHUNK)):
-            pass
+    for place, source in enumerate(images):
+        name = str(source) if isinstance(source, Path) else f"{where}, image {place}"
+        with _explained("an image is unreadable", name):
+            pixels[place] = _image(spec, source, name)
     return pixels
 
 
@@ -300,9 +296,9 @@ def _image(spec: Spec, source: bytes | Path, name: str) -> Pixels:
     from PIL import Image
 
     with Image.open(BytesIO(source) if isinstance(source, bytes) else source) as image:
-        grey = image.mode in {"1", "L", "LA"}
-        found = np.asarray(image.convert("L" if grey else "RGB"))
-    x = found[None] if grey else found.transpose(2, 0, 1)
+        mode = "L" if image.mode in {"1", "L", "LA"} else "RGB"
+        found = np.asarray(image if image.mode == mode else image.convert(mode))
+    x = found[None] if mode == "L" else found.transpose(2, 0, 1)
     if x.shape != spec.shape:
         raise DataError(f"an image is {x.shape}, {spec.name}'s are {spec.shape}", where=name)
     return x

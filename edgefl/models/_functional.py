@@ -23,27 +23,32 @@ from edgefl.protocol import BUFFERS, Net, Tree, tree_map
 def functional_net(
     name: str,
     body: Callable[[], nn.Module],
-    head: Callable[[], nn.Module],
     shape: tuple[int, int, int],
     classes: int,
+    *,
     width: int,
+    head_bias: bool,
 ) -> Net:
-    """A net of two modules, initialised as the modules initialise themselves.
+    """A net of a body and a linear head, initialised as the modules initialise themselves.
 
-    The modules draw nothing when called (no dropout) and the head has no buffers.
+    The head's "weight" is (C, l), its "bias" (C,). Nothing is drawn when the net is called, so the
+    body has no dropout: a mask drawn inside would depend on how an engine groups its clients.
 
     Args:
         name: for messages.
         body: makes the module x (B, *shape) -> features (B, l).
-        head: makes the module features (B, l) -> logits (B, C).
         shape: one sample's (channels, height, width).
         classes: C.
-        width: l; given, since the first forward on the meta device costs a process two seconds.
+        width: l; given, because finding it out on the meta device takes two seconds of imports.
+        head_bias: whether the head has a bias.
     """
+
+    def head() -> nn.Module:
+        return nn.Linear(width, classes, bias=head_bias)
+
     with torch.device("meta"):
-        lower = _without_counters(body()).eval()
-        top = _Skeleton(head())
-    evaluated, trained = _Skeleton(lower), _Skeleton(copy.deepcopy(lower).train())
+        skeleton, top = _without_counters(body()).eval(), _Skeleton(head())
+    evaluated, trained = _Skeleton(skeleton), _Skeleton(copy.deepcopy(skeleton).train())
 
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
         buffers = weights[BUFFERS]
@@ -55,13 +60,7 @@ def functional_net(
 
     def init(seed: int) -> Tree:
         with _drawing(seed):
-            lower = _without_counters(body())
-            upper = head()
-        return {
-            "body": {key: value.detach() for key, value in lower.named_parameters()},
-            "head": {key: value.detach() for key, value in upper.named_parameters()},
-            BUFFERS: dict(lower.named_buffers()),
-        }
+            return _initial(body(), head())
 
     def module(weights: Tree) -> nn.Module:
         own = tree_map(lambda leaf: leaf.detach().clone(), weights)
@@ -80,6 +79,15 @@ def functional_net(
         feature_width=width,
         module=module,
     )
+
+
+def _initial(body: nn.Module, head: nn.Module) -> Tree:
+    """The tensors of two new modules, by part."""
+    return {
+        "body": {name: value.detach() for name, value in body.named_parameters()},
+        "head": {name: value.detach() for name, value in head.named_parameters()},
+        BUFFERS: dict(_without_counters(body).named_buffers()),
+    }
 
 
 class _Place(NamedTuple):

@@ -61,10 +61,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
             )
         )
 
-    def head() -> nn.Module:
-        return nn.Linear(params.hidden, classes, bias=params.head_bias)
-
-    return functional_net("cnn2", body, head, shape, classes, params.hidden)
+    return functional_net("cnn2", body, shape, classes, width=params.hidden, head_bias=params.head_bias)
 
 
 def _pooled(size: int) -> int:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 from math import prod
-from typing import Annotated
 
 from pydantic import Field
 from torch import nn
 
 from edgefl.core.params import Strict
 from edgefl.models._functional import functional_net
+from edgefl.models._layers import Width
 from edgefl.protocol import Net
-
-Width = Annotated[int, Field(gt=0)]
 
 
 class Params(Strict):
@@ -40,7 +38,4 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
             layers.add_module(f"relu{number}", nn.ReLU())
         return layers
 
-    def head() -> nn.Module:
-        return nn.Linear(widths[-1], classes, bias=params.head_bias)
-
-    return functional_net("mlp", body, head, shape, classes, widths[-1])
+    return functional_net("mlp", body, shape, classes, width=widths[-1], head_bias=params.head_bias)

@@ -56,7 +56,4 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         network.fc = nn.Linear(_LAST, params.wrap) if params.wrap else nn.Identity()
         return network
 
-    def head() -> nn.Module:
-        return nn.Linear(width, classes, bias=params.head_bias)
-
-    return functional_net("resnet18", body, head, shape, classes, width)
+    return functional_net("resnet18", body, shape, classes, width=width, head_bias=params.head_bias)

@@ -51,7 +51,4 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         layers.add_module("flatten", nn.Flatten())
         return layers
 
-    def head() -> nn.Module:
-        return nn.Linear(width, classes, bias=params.head_bias)
-
-    return functional_net("spherefed_convnet", body, head, shape, classes, width)
+    return functional_net("spherefed_convnet", body, shape, classes, width=width, head_bias=params.head_bias)

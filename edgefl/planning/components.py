@@ -12,6 +12,10 @@ from edgefl.core.params import Component, Strict
 from edgefl.core.yamls import Document, validate
 
 
+class Nothing(Strict):
+    """The parameters of a component that declares none."""
+
+
 def resolve(
     kind: str, component: Component, document: Document, path: Sequence[str | int]
 ) -> tuple[ModuleType, Any]:
@@ -27,9 +31,9 @@ def resolve(
         UserError: the name is unknown or a parameter is wrong.
     """
     module = catalogue.load(kind, component.name, where=str(document.place([*path, "name"])))
-    params = getattr(module, "Params", None)
+    params = getattr(module, "Params", Nothing)
     if not (isinstance(params, type) and issubclass(params, Strict)):
-        raise UserError(f"{component.name!r} has no Params record", where=str(module.__file__))
+        raise UserError(f"the Params of {component.name!r} is no Strict record", where=str(module.__file__))
     return module, validate(params, component.params, document, path)
 
 

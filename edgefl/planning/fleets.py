@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edgefl.core import catalogue
 from edgefl.core.device import Device
-from edgefl.core.fleet import Fleet
+from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document, plain, validate
 
@@ -26,7 +26,7 @@ def profile(name: str, *, where: str = "") -> Fleet:
         UserError: no file claims the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("profiles", name, where=where).path)
-    return validate(Fleet, plain(document.data), document)
+    return validate(Fleet, inherited(plain(document.data), document.file), document)
 
 
 def fleet_of(draft: Draft) -> Fleet:

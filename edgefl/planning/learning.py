@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
-from edgefl.data import Augmenter, Federation, augmenter, federate, unseen
+from edgefl.data import Arrays, Augmentation, Federation, federate
 from edgefl.planning.components import completed, resolve
-from edgefl.protocol import Method, Net, Site
+from edgefl.protocol import Method, Net, Payload, Phase, Site
 
 
 @dataclass(frozen=True)
@@ -23,30 +26,46 @@ class Learning:
         federation: the data, shared out.
         nets: one for each model of the scenario.
         methods: the method built on each net.
-        augment: the task's augmentation.
+        augmentations: what changes training batches; see ``augment``.
+        down: what a client receives of a payload sent.
+        up: what the server receives of one.
         settings: task, models and method with every parameter written out.
     """
 
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
-    augment: Augmenter
+    augmentations: Mapping[str, Augmentation | None]
+    down: Callable[[Payload], Payload]
+    up: Callable[[Payload], Payload]
     settings: dict[str, Any]
 
+    def augment(self, phase: Phase) -> Augmentation | None:
+        """The augmentation of a phase's batches; None is none."""
+        return self.augmentations[_key(phase.augment)]
 
-@dataclass(frozen=True)
+
 class DataAccess:
-    """How to get at a dataset's files.
+    """How to get at datasets' files; one that was read is kept for the next run of a sweep."""
 
-    Attributes:
-        folder: where they lie; None for the default place.
-        download: whether they may be fetched.
-        needed: whether pixels are needed; without, labels are assumed balanced where files are absent.
-    """
+    def __init__(self, folder: Path | None = None, *, download: bool = True, needed: bool = True) -> None:
+        """Says where files are.
 
-    folder: Path | None = None
-    download: bool = True
-    needed: bool = True
+        Args:
+            folder: where they lie; None for the default place.
+            download: whether they may be fetched.
+            needed: whether pixels are needed; without them labels are assumed, as balanced as can be.
+        """
+        self.folder = folder
+        self.download = download
+        self.needed = needed
+        self._read: dict[str, Arrays] = {}
+
+    def arrays(self, name: str, source: ModuleType) -> Arrays | None:
+        """A dataset's content; None where it is not needed."""
+        if self.needed and name not in self._read:
+            self._read[name] = source.load(self.folder, download=self.download)
+        return self._read.get(name)
 
 
 def learn_from(draft: Draft, access: DataAccess) -> Learning:
@@ -59,13 +78,13 @@ def learn_from(draft: Draft, access: DataAccess) -> Learning:
     task = scenario.task
     source, source_params = resolve("datasets", task.dataset, document, ["task", "dataset"])
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
-    _, augment_params = resolve("augmentations", task.augment, document, ["task", "augment"])
-    arrays = source.load(access.folder, download=access.download) if access.needed else None
+    augment_params = resolve("augmentations", task.augment, document, ["task", "augment"])[1]
     federation = federate(
         source.SPEC,
-        arrays if arrays is not None else unseen(source.SPEC),
-        lambda labels, rng: partition.split(partition_params, labels, source.SPEC.classes, task.clients, rng),
-        seed=scenario.seed,
+        access.arrays(task.dataset.name, source),
+        partial(partition.split, partition_params),
+        task.clients,
+        scenario.seed,
         personal_test=task.personal_test,
         holdout=scenario.evaluate.holdout if scenario.evaluate.on == "holdout" else 0.0,
     )
@@ -80,7 +99,35 @@ def learn_from(draft: Draft, access: DataAccess) -> Learning:
         "models": models,
         "method": completed(scenario.method, method_params),
     }
-    return Learning(federation, nets, methods, augmenter(task.augment), settings)
+    augmentations = _augmentations(methods, task.augment, document)
+    down, up = (_codec(draft, way) for way in ("down", "up"))
+    return Learning(federation, nets, methods, augmentations, down, up, settings)
+
+
+def _augmentations(
+    methods: tuple[Method, ...], task: Component, document: Document
+) -> dict[str, Augmentation | None]:
+    """The augmentation of every phase that trains, by ``_key``: the task's, or one of the phase's own."""
+    wanted = {_key(None): (task, ["task", "augment"])}
+    for method in methods:
+        for exchange in method.exchanges:
+            for phase in exchange.work.phases:
+                if phase.augment is not None:
+                    wanted[_key(phase.augment)] = (phase.augment, ["method", "augment"])
+    found = {}
+    for key, (component, path) in wanted.items():
+        module, params = resolve("augmentations", component, document, path)
+        found[key] = None if component.name == "none" else partial(module.augment, params)
+    return found
+
+
+def _key(component: Component | None) -> str:
+    return component.model_dump_json() if component else ""
+
+
+def _codec(draft: Draft, way: str) -> Callable[[Payload], Payload]:
+    codec, params = resolve("codecs", getattr(draft.scenario.wire, way), draft.document, ["wire", way])
+    return partial(codec.carried, params)
 
 
 def _nets(draft: Draft, federation: Federation) -> tuple[tuple[Net, ...], list[dict[str, Any]]]:

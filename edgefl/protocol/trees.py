@@ -51,15 +51,18 @@ def flatten(tree: Tree, prefix: str = "") -> dict[str, Tensor]:
     }
 
 
-def unflatten(flat: Mapping[str, Tensor]) -> Tree:
-    """The tree whose ``flatten`` is ``flat``."""
+def unflatten(flat: Mapping[str, Tensor], empty: Iterable[str] = ()) -> Tree:
+    """The tree whose ``flatten`` is ``flat``; ``empty`` are the paths of its empty dicts."""
     tree: dict[str, Any] = {}
-    for path, leaf in flat.items():
-        *folders, last = path.split("/")
+    for path, leaf in [*flat.items(), *((path, None) for path in empty)]:
+        *folders, last = path.split("/") if path else ["", ""]
         node = tree
-        for folder in folders:
+        for folder in filter(None, folders):
             node = node.setdefault(folder, {})
-        node[last] = leaf
+        if leaf is not None:
+            node[last] = leaf
+        elif last:
+            node[last] = {}
     return tree
 
 

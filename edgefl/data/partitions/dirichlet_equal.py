@@ -42,9 +42,9 @@ def split(
 def _filled(
     wanted: NDArray[np.float64], places: int, left: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """So many samples of each class for one client, at most what is ``left``; ends as each turn uses up a class."""
+    """So many samples of each class for one client, at most what is ``left``."""
     taken = np.zeros_like(left)
-    while places > taken.sum():
+    while places > taken.sum():  # each turn but the last uses up a class
         rest = left - taken
         share = np.where(rest > 0, wanted, 0.0)
         # A small alpha can leave the client's proportions without any class that is still there.

@@ -1,0 +1,119 @@
+"""Scores of predictors: what a method says it predicts with is what is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from edgefl.compute.loop import one_thread
+from edgefl.protocol import Predictor
+
+Ints = NDArray[np.int64]
+
+# Images at a time; bounds the memory that activations take.
+CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a predictor does on some samples, a value a sample.
+
+    Attributes:
+        correct: whether the largest logit is the label's.
+        loss: cross-entropy at temperature 1.
+    """
+
+    correct: NDArray[np.bool_]
+    loss: NDArray[np.float64]
+
+    @property
+    def accuracy(self) -> float:
+        """The share of correct samples."""
+        return float(self.correct.mean())
+
+
+def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor, indices: Ints) -> Scores:
+    """Scores a predictor on the samples at ``indices``.
+
+    Args:
+        predictor: weights and logits.
+        images: indices -> normalised images (len(indices), C, H, W).
+        labels: of all samples, (N,) int64.
+        indices: which samples.
+    """
+    correct, losses = [], []
+    with torch.inference_mode(), one_thread():
+        for start in range(0, len(indices), CHUNK):
+            chosen = indices[start : start + CHUNK]
+            logits = predictor.logits(predictor.weights, images(chosen))
+            wanted = labels[torch.from_numpy(chosen)]
+            correct.append((logits.argmax(dim=-1) == wanted).numpy())
+            losses.append(F.cross_entropy(logits, wanted, reduction="none").to(torch.float64).numpy())
+    return Scores(np.concatenate(correct), np.concatenate(losses))
+
+
+@dataclass(frozen=True)
+class Personal:
+    """Personal accuracies over clients, and who is missing from them.
+
+    Attributes:
+        clients: the scored ones.
+        accuracy: each one's, on its own test set.
+        loss: likewise.
+        samples: each one's test samples.
+        untrained: how many of them never trained and were scored with their initial state.
+    """
+
+    clients: tuple[int, ...]
+    accuracy: NDArray[np.float64]
+    loss: NDArray[np.float64]
+    samples: Ints
+    untrained: int
+
+
+def personal(
+    predictors: Callable[[int], Predictor],
+    trained: Callable[[int], bool],
+    clients: Sequence[int],
+    tests: Sequence[Ints],
+    scorer: Callable[[Predictor, Ints], Scores],
+) -> Personal:
+    """Every client's own model on its own test set; clients without one are left out.
+
+    Args:
+        predictors: client -> its model. Clients with the very same weights are scored together.
+        trained: client -> whether it has trained.
+        clients: whom to score.
+        tests: each client's test indices.
+        scorer: (predictor, indices) -> scores.
+    """
+    scored = [client for client in clients if len(tests[client])]
+    results: dict[int, Scores] = {}
+    by_weights: dict[int, tuple[Predictor, list[int]]] = {}
+    for client in scored:
+        predictor = predictors(client)
+        by_weights.setdefault(_identity(predictor), (predictor, []))[1].append(client)
+    for predictor, group in by_weights.values():
+        wanted = np.unique(np.concatenate([tests[client] for client in group]))
+        found = scorer(predictor, wanted)
+        for client in group:
+            places = np.searchsorted(wanted, tests[client])
+            results[client] = Scores(found.correct[places], found.loss[places])
+    return Personal(
+        clients=tuple(scored),
+        accuracy=np.array([results[client].accuracy for client in scored]),
+        loss=np.array([float(results[client].loss.mean()) for client in scored]),
+        samples=np.array([len(tests[client]) for client in scored], dtype=np.int64),
+        untrained=sum(not trained(client) for client in scored),
+    )
+
+
+def _identity(predictor: Predictor) -> int:
+    """Equal for predictors over the very same tensors, however often their trees were put together."""
+    return hash(tuple(id(leaf) for tree in predictor.weights.values() for leaf in tree.values()))

@@ -1,0 +1,217 @@
+"""One run: the world asks, the learner answers, the store keeps."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from edgefl.compute.evaluate import Personal, Scores
+from edgefl.core.errors import RunError
+from edgefl.core.event import Event, Kind
+from edgefl.core.ledger import Ledger
+from edgefl.planning import Planned
+from edgefl.run.learner import Learner
+from edgefl.run.watch import Watch
+from edgefl.store import Store, atomically
+from edgefl.world.driver import Evaluate, Feedback, Merge, simulate
+
+
+@dataclass
+class Run:
+    """One run in progress.
+
+    Attributes:
+        planned: what is run.
+        store: where it is kept.
+        learner: who learns; None on the null engine.
+        watch: who looks on.
+    """
+
+    planned: Planned
+    store: Store
+    learner: Learner | None
+    watch: Watch
+    ledger: Ledger = field(default_factory=Ledger)
+    _events: list[Event] = field(default_factory=list)
+    _in_flight: Counter[int] = field(default_factory=Counter)
+    _last_arrival: int = -1
+    _best: float = -1.0
+
+    def to_end(self) -> None:
+        """Runs the world to its end.
+
+        Raises:
+            RunError: training diverged, or no client was admitted.
+        """
+        if not self.planned.plan.clients.admitted.any():
+            first = self.planned.plan.refusals[0]
+            raise RunError(
+                f"every client was refused: {first.exchange} needs {first.needs_bytes:,} bytes "
+                f"and {first.device} has {first.has_bytes:,}",
+                hint="take a smaller model or batch, or a fleet with more memory",
+            )
+        world = simulate(self.planned.plan, self._emit)
+        feedback = None
+        while True:
+            try:
+                need = world.send(feedback)
+            except StopIteration:
+                break
+            feedback = self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
+        self._flush()
+        self.store.commit()
+
+    def _emit(self, event: Event) -> None:
+        self.ledger.add(event)
+        self._events.append(event)
+        if event.kind is Kind.DISPATCHED:
+            self._in_flight[event.version] += 1
+        elif event.kind is Kind.ARRIVED:
+            self._last_arrival = event.client
+
+    def _flush(self) -> None:
+        self.store.add_events(self._events)
+        self._events = []
+
+    def _merge(self, need: Merge) -> Feedback:
+        start = time.perf_counter()
+        done = (*need.merged, *need.unmerged_completed)
+        round_ = done[0].round if done else -1
+        scalars: dict[str, float] = {}
+        if self.learner is not None:
+            scalars = self.learner.merge(need.version, need.exchange, need.merged)
+            self._in_flight.subtract(job.version for job in done)
+            self.learner.forget({need.version, *(+self._in_flight)})
+        row = {
+            "version": need.version,
+            "exchange": need.exchange,
+            "round": round_,
+            "t_s": self.ledger.t_s,
+            "jobs": len(need.merged),
+            "slowest_client": self._last_arrival,
+            "loss": scalars.get("loss"),
+            "host_s": time.perf_counter() - start,
+        }
+        self._flush()
+        self.store.add("rounds", row)
+        self.store.commit()
+        self.watch.merged(round_, self.ledger.t_s, scalars.get("loss"))
+        return Feedback(scalars)
+
+    def _evaluate(self, need: Evaluate) -> Feedback:
+        if self.learner is None:
+            return Feedback()
+        start = time.perf_counter()
+        found, own = self.learner.evaluate(need.version)
+        shared = {
+            "version": need.version,
+            "round": need.round,
+            "t_s": need.t_s,
+            "down_bytes": self.ledger.down_bytes,
+            "up_bytes": self.ledger.up_bytes,
+            "joules": self.ledger.joules if self.ledger.energy_known else None,
+            "host_s": time.perf_counter() - start,
+        }
+        accuracies = self._keep(shared, found, own)
+        best = max(accuracies.get("global", -1.0), accuracies.get("personal", -1.0) if not found else -1.0)
+        self._flush()
+        self.store.checkpoint(
+            need.version,
+            self.learner.versions[need.version],
+            {client: self.learner.states[client] for client in sorted(self.learner.changed)},
+            best=best > self._best,
+        )
+        self.learner.changed.clear()
+        self._best = max(self._best, best)
+        self.watch.evaluated(accuracies)
+        return Feedback(accuracies)
+
+    def _keep(self, shared: Mapping[str, Any], found: Scores | None, own: Personal | None) -> dict[str, float]:
+        """Writes an evaluation's rows; returns the accuracies by model."""
+        accuracies = {}
+        if found is not None:
+            accuracies["global"] = found.accuracy
+            row = {"model": "global", "accuracy": found.accuracy, "loss": float(found.loss.mean())}
+            self.store.add("evaluations", {**shared, **row})
+        if own is not None and own.clients:
+            accuracies["personal"] = float(own.accuracy.mean())
+            row = {
+                "model": "personal",
+                "accuracy": accuracies["personal"],
+                "loss": float(own.loss.mean()),
+                "spread": float(own.accuracy.std()),
+                "clients": len(own.clients),
+                "untrained": own.untrained,
+            }
+            self.store.add("evaluations", {**shared, **row})
+            for client, accuracy, samples in zip(own.clients, own.accuracy, own.samples, strict=True):
+                one = {"version": shared["version"], "client": client, "accuracy": float(accuracy), "samples": int(samples)}
+                self.store.add("client_evaluations", one)
+        return accuracies
+
+
+def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
+    """Does one run in a fresh directory; how it ended is in the store.
+
+    Args:
+        planned: what to run.
+        folder: the run directory to make.
+        engine: "loop" or "null".
+        watch: who looks on.
+    """
+    start = time.perf_counter()
+    plan = planned.plan
+    store = Store(folder)
+    facts = {
+        "name": plan.scenario.name,
+        "method": plan.scenario.method.name,
+        "run_id": planned.run_id,
+        "seed": plan.scenario.seed,
+        "engine": engine,
+        "assumed": list(plan.assumed),
+        "target": plan.scenario.evaluate.target,
+        "evaluated_on": plan.scenario.evaluate.on,
+    }
+    store.set_meta(facts)
+    store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
+    watch.started(plan.scenario.name, plan.scenario.server.rounds)
+    learner = Learner(planned) if engine == "loop" else None
+    run = Run(planned, store, learner, watch)
+    status, reason = "done", ""
+    try:
+        run.to_end()
+    except RunError as error:
+        status, reason = "failed", str(error)
+    except BaseException as error:
+        store.close("failed", reason=f"interrupted by {type(error).__name__}")
+        raise
+    wall_s = time.perf_counter() - start
+    seconds = learner.host_s if learner else {}
+    _write_host(folder, engine, wall_s, seconds)
+    store.close(status, reason=reason, host_wall_s=wall_s, host_rss_bytes=psutil.Process().memory_info().rss)
+    watch.ended(plan.scenario.name, status, reason)
+
+
+def _write_host(folder: Path, engine: str, wall_s: float, seconds: Mapping[str, float]) -> None:
+    """What the result must not depend on: the machine, its libraries and its times."""
+    facts = {
+        "engine": engine,
+        "threads": 1,
+        "host_wall_s": wall_s,
+        "host_s": dict(seconds),
+        "cores": psutil.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "libraries": {name: installed(name) for name in ("torch", "torchvision", "numpy", "simpy", "edgefl-emulator")},
+    }
+    atomically(folder / "host.json", json.dumps(facts, indent=2).encode())

@@ -1,0 +1,170 @@
+"""From a scenario to a directory of finished runs."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.scenario import Draft, load, slug
+from edgefl.core.units import show_bytes
+from edgefl.core.yamls import Document, dump
+from edgefl.planning import DataAccess, Planned, plan
+from edgefl.run.execute import execute
+from edgefl.run.watch import Watch
+from edgefl.store import fresh_folder, read
+
+ENGINES = ("loop", "null")
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One finished run; its tables are read from its directory.
+
+    Attributes:
+        name: the run's name.
+        folder: its directory.
+        status: "done" or "failed".
+        reason: why it failed; empty where it did not.
+    """
+
+    name: str
+    folder: Path
+    status: str
+    reason: str
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """One of the run's tables as a list of dicts.
+
+        Args:
+            name: "events", "rounds", "evaluations", "client_evaluations", "clients", "prices", "payloads" or
+                "refusals".
+        """
+        with read(self.folder) as reader:
+            return reader.rows(name)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A group of finished runs.
+
+    Attributes:
+        folder: the group's directory; the run's own where there is one run.
+        runs: in the order of the sweep.
+    """
+
+    folder: Path
+    runs: tuple[RunResult, ...]
+
+    @property
+    def failed(self) -> tuple[RunResult, ...]:
+        """The runs that failed."""
+        return tuple(run for run in self.runs if run.status != "done")
+
+
+def find_scenario(name: str | Path) -> Path:
+    """A scenario's file: a path, or a shipped or own name.
+
+    Raises:
+        UnknownNameError: neither a file nor a known name.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    known = catalogue.entries("scenarios")
+    if str(name) in known:
+        return known[str(name)].path
+    if path.suffix in {".yaml", ".yml"} or path.parent != Path():
+        raise UnknownNameError(f"there is no scenario file {str(name)!r}", hint=nearest(path.stem, known))
+    raise UnknownNameError(f"no scenario is called {str(name)!r}", hint=nearest(str(name), known))
+
+
+def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:
+    """The runs that a scenario asks for: a path, a name, or the settings themselves.
+
+    Raises:
+        UserError: something in it is wrong.
+    """
+    if isinstance(scenario, Mapping):
+        return load(Document.parse(dump(dict(scenario)), "scenario"), overrides)
+    return load(find_scenario(scenario), overrides)
+
+
+def run(
+    scenario: str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    data_dir: str | Path | None = None,
+    download: bool = True,
+    engine: str | None = None,
+    out: str | Path | None = None,
+    watch: Watch | None = None,
+) -> Result:
+    """Runs a scenario: one run, or one for each setting of its sweep.
+
+    All runs are planned before the first starts, so that a mistake in the last is known at once. A run that
+    fails does not stop the others.
+
+    Args:
+        scenario: a file, a name, or the settings as a mapping.
+        overrides: "key.path=value" texts.
+        data_dir: where datasets' files lie; None for the default place.
+        download: whether missing files may be fetched.
+        engine: "loop" (real training) or "null" (the clock and the costs alone); None for the scenario's.
+        out: the directory to make; None for a fresh one under ``runs/``.
+        watch: who looks on.
+
+    Raises:
+        UserError: something given is wrong; nothing was run.
+    """
+    watch = watch or Watch()
+    wanted = drafts(scenario, overrides)
+    engines = [_engine(engine or draft.scenario.engine.name) for draft in wanted]
+    folder = Path(data_dir) if data_dir else None
+    access = DataAccess(folder, download=download, needed="loop" in engines)
+    watch.planning(len(wanted))
+    planned = [plan(draft, access) for draft in wanted]
+    names = [one.plan.scenario.name for one in planned]
+    watch.planned(names, [note for one in planned for note in refusal_notes(one)])
+    group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
+    single = len(planned) == 1
+    if not single:
+        fresh_folder(group)
+    results = []
+    for index, (one, name) in enumerate(zip(planned, engines, strict=True)):
+        target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
+        execute(one, target, name, watch)
+        with read(target) as reader:
+            results.append(RunResult(names[index], target, reader.meta["status"], reader.meta["reason"]))
+    return Result(group, tuple(results))
+
+
+def refusal_notes(planned: Planned) -> list[str]:
+    """One line for each refused client, with the numbers."""
+    return [
+        f"{planned.plan.scenario.name}: client {one.client} refused: {one.exchange} needs "
+        f"{show_bytes(one.needs_bytes)} and {one.device} has {show_bytes(one.has_bytes)}"
+        for one in planned.plan.refusals
+    ]
+
+
+def _engine(name: str) -> str:
+    if name not in ENGINES:
+        raise UnknownNameError(f"no engine is called {name!r}", where="engine.name or --engine", hint=nearest(name, ENGINES))
+    return name
+
+
+def _fresh_name(parent: Path, name: str) -> Path:
+    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    folder = parent / f"{name}-{stamp}"
+    count = 1
+    while folder.exists():
+        count += 1
+        folder = parent / f"{name}-{stamp}-{count}"
+    if parent.exists() and not parent.is_dir():
+        raise UserError(f"{parent} is a file, and runs are kept in a directory of that name", hint="pass --out DIR")
+    return folder

@@ -1,0 +1,98 @@
+"""Parameters and multiply-adds of the models, derived by hand."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+
+import pytest
+import torch
+
+from edgefl.protocol import BUFFERS, leaves
+
+CIFAR = (3, 32, 32)
+
+# One row: model, its parameters, sample shape, parameter count, values of running statistics.
+SIZES = [
+    # a hidden layer of 64*64 + 64, a head of 64*10 + 10
+    ("mlp", {}, (1, 8, 8), 4_810, 0),
+    # the head alone: 64*10 + 10
+    ("mlp", {"hidden": ()}, (1, 8, 8), 650, 0),
+    # 784, 512, 256, 128, 62 (FLex&Chill, FEMNIST): 401,920 + 131,328 + 32,896 + 128*10 + 10
+    ("mlp", {"hidden": (512, 256, 128)}, (1, 28, 28), 567_434, 0),
+    # convolutions (3*25*10 + 10) + (10*25*20 + 20); 32 -> 14 -> 5, so a flat width of 20*5*5 = 500, then
+    # 500*256 + 256 and a head of 256*10 + 10
+    ("cnn2", {}, CIFAR, 136_606, 0),
+    # (1*25*10 + 10) + 5,020; 28 -> 12 -> 4, so 20*4*4 = 320: (320*256 + 256) + 2,570
+    ("cnn2", {}, (1, 28, 28), 90_026, 0),
+    # He et al.'s 11,689,512 less the classifier's 513,000, plus 512*512 + 512 and 512*10 + 10 (FedClassAvg);
+    # norms of 64 + 4*64 + 5*(128 + 256 + 512) = 4,800 channels, a mean and a variance each
+    ("resnet18", {"stem": "imagenet", "wrap": 512}, CIFAR, 11_444_298, 9_600),
+    # the same with 3*3 instead of 7*7 weights a filter: less 3*64*(49 - 9) = 7,680
+    ("resnet18", {"stem": "cifar", "wrap": 512}, CIFAR, 11_436_618, 9_600),
+    # without the wrap: less 512*512 + 512
+    ("resnet18", {}, CIFAR, 11_173_962, 9_600),
+    # group norm has scales and shifts like batch norm, and no statistics
+    ("resnet18", {"norm": "group"}, CIFAR, 11_173_962, 0),
+    # torchvision's 3,504,872 less 1,281,000, plus 1,280*10 + 10; 17,056 normalised channels
+    ("mobilenet_v2", {}, CIFAR, 2_236_682, 34_112),
+    # one channel instead of three: less 2*9*32
+    ("mobilenet_v2", {"norm": "group"}, (1, 28, 28), 2_236_106, 0),
+    # convolutions of 9*(3*32 + 32*64 + 64*64 + 64*64 + 64*128 + 128*128 + 128*256); 2*736 for the norms,
+    # 256*2*2*10 for the head
+    ("spherefed_convnet", {}, CIFAR, 620_832, 0),
+]
+
+
+def built(name, params, shape, classes=10):
+    """The net of a model's name."""
+    module = importlib.import_module(f"edgefl.models.{name}")
+    return module.build(module.Params(**params), shape, classes)
+
+
+@pytest.mark.parametrize(("name", "params", "shape", "parameters", "statistics"), SIZES)
+def test_sizes(name, params, shape, parameters, statistics):
+    """Parameters and running statistics are as many as the layers' formulas say."""
+    weights = built(name, params, shape).on_meta()
+    assert parameters == sum(leaf.numel() for part in ("body", "head") for leaf in leaves(weights[part]))
+    assert statistics == sum(leaf.numel() for leaf in leaves(weights[BUFFERS]))
+
+
+def macs(net) -> int:
+    """Forward multiply-adds of convolutions and linear layers on one sample, by fvcore."""
+    from fvcore.nn import FlopCountAnalysis
+
+    logging.getLogger("fvcore.nn.jit_analysis").setLevel(logging.ERROR)
+    counted = FlopCountAnalysis(net.module(net.init(0)), torch.zeros(1, *net.shape)).by_operator()
+    return counted["conv"] + counted["linear"]
+
+
+def test_resnet18_for_cifar_takes_555_million():
+    """ResNet-18 with the CIFAR stem takes 555.42M multiply-adds on one 32x32 sample.
+
+    In units of 1024*64*64 (32x32 pixels, 64 channels to 64; every later stage has the same product): the stem
+    9*3/64, then 9 for each of 13 full convolutions, 9/2 for each of the 3 that halve the image, and 1/2 for
+    each of the 3 projections. 132.421875 * 4,194,304 = 555,417,600, and 5,120 for the head.
+    """
+    assert macs(built("resnet18", {}, CIFAR)) == 555_417_600 + 5_120
+
+
+def test_mobilenet_v2_takes_300_million():
+    """MobileNetV2 takes 300M multiply-adds at 224x224 (Sandler et al. 2018, Table 4)."""
+    assert macs(built("mobilenet_v2", {"stem": "imagenet"}, (3, 224, 224), 1000)) == pytest.approx(
+        300e6, rel=0.005
+    )
+
+
+def test_cnn2_takes_a_million():
+    """28*28*75*10 + 10*10*250*20 multiply-adds in convolutions, 500*256 + 256*10 in linear layers."""
+    assert macs(built("cnn2", {}, CIFAR)) == 588_000 + 500_000 + 128_000 + 2_560
+
+
+def test_tiny_stem_doubles_the_stride():
+    """MobileNetV2's stems shrink an image by 8, 16 and 32: the last map is 4x4 on 32, 64 and 128 pixels."""
+    for stem, size in (("cifar", 32), ("tiny", 64), ("imagenet", 128)):
+        module = built("mobilenet_v2", {"stem": stem}, (3, size, size))
+        network = module.module(module.on_meta())
+        found = network.get_submodule("body").features(torch.empty(1, 3, size, size, device="meta"))
+        assert found.shape == (1, 1280, 4, 4)

@@ -1,0 +1,98 @@
+"""What a user may ask of a model, and what is refused."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from edgefl.core.errors import UserError
+from edgefl.models import cnn2, mlp, mobilenet_v2, resnet18, spherefed_convnet
+from edgefl.protocol import leaves
+
+
+def test_cnn2_refuses_small_images():
+    """On 15x15 nothing is left after the second pooling, which is said; 16x16 is enough."""
+    with pytest.raises(UserError, match="at least 16x16 pixels, not 15x20"):
+        cnn2.build(cnn2.Params(), (1, 15, 20), 10)
+    net = cnn2.build(cnn2.Params(), (1, 16, 16), 10)
+    assert net.logits(net.init(0), torch.zeros(2, 1, 16, 16)).shape == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "groups", "hint"), [(resnet18, 24, "64"), (mobilenet_v2, 16, "8"), (spherefed_convnet, 5, "32")]
+)
+def test_groups_must_divide_every_layer(model, groups, hint):
+    """A number of groups that does not fit is refused before anything is built, and a divisor is named."""
+    with pytest.raises(UserError, match=f"{groups} groups") as caught:
+        model.build(model.Params(norm="group", groups=groups), (3, 32, 32), 10)
+    assert f"a divisor of {hint}," in caught.value.hint
+    # Batch norm has no groups.
+    assert model.build(model.Params(norm="batch", groups=groups), (3, 32, 32), 10).feature_width > 0
+
+
+@pytest.mark.parametrize(
+    ("model", "params"),
+    [
+        (mlp, {"hidden": (0,)}),
+        (mlp, {"width": 3}),
+        (cnn2, {"channels": (10,)}),
+        (resnet18, {"stem": "tiny"}),
+        (resnet18, {"wrap": 0}),
+        (mobilenet_v2, {"norm": "layer"}),
+    ],
+)
+def test_wrong_parameters_are_refused(model, params):
+    """Unknown keys, unknown choices and empty layers never reach a network."""
+    with pytest.raises(ValidationError):
+        model.Params(**params)
+
+
+def test_mlp_without_hidden_layers_is_softmax_regression():
+    """The body has no parameters and the features are the sample."""
+    net = mlp.build(mlp.Params(hidden=()), (1, 2, 3), 4)
+    weights = net.init(0)
+    x = torch.randn(5, 1, 2, 3, generator=torch.Generator().manual_seed(0))
+    assert weights["body"] == {}
+    assert torch.equal(x.flatten(1), net.features(weights, x, True)[0])
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 64, 64)])
+@pytest.mark.parametrize("model", [resnet18, mobilenet_v2, spherefed_convnet])
+def test_other_images(model, shape):
+    """Grey and larger images are taken, and the declared width of the features holds."""
+    net = model.build(model.Params(), shape, 7)
+    found, _ = net.features(net.on_meta(), torch.empty(2, *shape, device="meta"), False)
+    assert found.shape == (2, net.feature_width)
+
+
+def test_a_net_keeps_no_tensor_alive():
+    """After a call, failed or not, a weight is freed with the caller's last reference to it."""
+    net = mlp.build(mlp.Params(), (1, 2, 2), 3)
+    weights = net.init(0)
+    watched = [weakref.ref(leaf) for leaf in leaves(weights)]
+    with pytest.raises(RuntimeError):
+        net.features(weights, torch.zeros(1, 5), True)
+    net.logits(weights, torch.zeros(1, 1, 2, 2))
+    del weights
+    gc.collect()
+    assert [watch() for watch in watched] == [None] * 4
+
+
+def test_first_weights_do_not_depend_on_the_default_device(monkeypatch):
+    """A default device other than meta does not decide where the first weights are drawn."""
+    net = mlp.build(mlp.Params(), (1, 2, 2), 3)
+    expected = net.init(0)["body"]["fc1.weight"]
+    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
+    assert torch.equal(expected, net.init(0)["body"]["fc1.weight"])
+
+
+def test_the_mlp_does_not_load_torchvision():
+    """Small models start without torchvision's import."""
+    script = "import sys, edgefl.models.mlp; sys.exit('torchvision' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

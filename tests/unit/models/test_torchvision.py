@@ -1,0 +1,63 @@
+"""The torchvision models against torchvision's own."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from edgefl.models import mobilenet_v2, resnet18
+from edgefl.protocol import BUFFERS
+from edgefl.protocol.vision import torchvision
+
+
+@pytest.mark.parametrize(
+    ("model", "original", "classifier"),
+    [(resnet18, "resnet18", "fc"), (mobilenet_v2, "mobilenet_v2", "classifier.1")],
+)
+def test_logits_agree_with_torchvision(model, original, classifier):
+    """With the ImageNet stem and the same weights, torchvision's network gives the same logits."""
+    net = model.build(model.Params(stem="imagenet"), (3, 64, 64), 10)
+    weights = net.init(3)
+    # Statistics other than the initial 0 and 1.
+    x = torch.randn(4, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    weights = {**weights, BUFFERS: net.features(weights, x, True)[1]}
+    network = torchvision().models.get_model(original, weights=None, num_classes=10).eval()
+    state = {**weights["body"], **weights[BUFFERS]}
+    state |= {f"{classifier}.{name}": value for name, value in weights["head"].items()}
+    missing, unexpected = network.load_state_dict(state, strict=False)
+    assert all(name.endswith("num_batches_tracked") for name in missing)
+    assert unexpected == []
+    torch.testing.assert_close(net.logits(weights, x), network(x))
+
+
+def test_running_statistics_agree_with_torchvision():
+    """A training pass moves the running statistics as torchvision's network moves its own."""
+    net = resnet18.build(resnet18.Params(stem="imagenet"), (3, 32, 32), 10)
+    weights = net.init(0)
+    x = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    network = torchvision().models.resnet18(weights=None, num_classes=10).train()
+    network.load_state_dict({**weights["body"], **weights[BUFFERS]}, strict=False)
+    network(x)
+    expected = {name: value for name, value in network.named_buffers() if "num_batches" not in name}
+    torch.testing.assert_close(net.features(weights, x, True)[1], expected)
+
+
+def test_the_wrap_ends_the_body():
+    """The wrapped features are the plain ones through one more linear layer, with no activation after it."""
+    net = resnet18.build(resnet18.Params(wrap=16), (3, 32, 32), 10)
+    plain = resnet18.build(resnet18.Params(), (3, 32, 32), 10)
+    weights = net.init(0)
+    x = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+    found, _ = net.features(weights, x, False)
+    inner, _ = plain.features(weights, x, False)
+    expected = torch.nn.functional.linear(inner, weights["body"]["fc.weight"], weights["body"]["fc.bias"])
+    torch.testing.assert_close(found, expected)
+    assert net.feature_width == 16
+
+
+def test_torchvision_is_one_module():
+    """Asking twice gives the same module, with models and transforms in it."""
+    module = torchvision()
+    assert module is torchvision()
+    assert callable(module.models.resnet18)
+    assert callable(module.transforms.RandomCrop)
