@@ -281,3 +281,13 @@ def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: 
             numbers.append(start + step)
         found.append(Kernel(*one[:3], *numbers))
     return found
+
+
+def forward_kernels(net: Net, size: int) -> list[Kernel]:
+    """The kernels of an evaluation of ``size`` samples, in order."""
+    with torch.device("meta"):
+        weights, x = net.init(0), torch.empty(size, *net.shape)
+        tracer = Tracer()
+        with tracer, torch.no_grad():
+            net.logits(weights, x)
+    return tracer.kernels

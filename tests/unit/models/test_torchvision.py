@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 import torch
 
@@ -61,3 +63,14 @@ def test_torchvision_is_one_module():
     assert module is torchvision()
     assert callable(module.models.resnet18)
     assert callable(module.transforms.RandomCrop)
+
+
+def test_other_import_errors_are_not_hidden(monkeypatch):
+    """Only the missing operators are mended; any other failure of torchvision's import is passed on."""
+
+    def broken(name):
+        raise RuntimeError(f"{name} is broken")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(RuntimeError, match="torchvision is broken"):
+        torchvision()

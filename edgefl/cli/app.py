@@ -1,0 +1,221 @@
+"""The command line: parse and print, nothing else.
+
+Results go to stdout; progress, notes and errors to stderr. Exit status: 0 done, 1 a run failed, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from edgefl.core.errors import EdgeflError
+
+app = typer.Typer(
+    help="What would federated learning cost on your devices? Real training under a simulated clock.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as server.rounds=5.")
+]
+Seed = Annotated[int | None, typer.Option(help="The same as --set seed=N.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+ScenarioName = Annotated[str, typer.Argument(metavar="SCENARIO", help="A file, or a shipped name.")]
+
+
+@app.command()
+def run(
+    scenario: ScenarioName,
+    settings: Settings = None,
+    seed: Seed = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Where datasets' files lie.")] = None,
+    engine: Annotated[str | None, typer.Option(help="loop (real training) or null (clock and costs alone).")] = None,
+    out: Annotated[Path | None, typer.Option(help="The directory to make; a fresh one under runs/ by default.")] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario: one run, or one for each setting of its sweep."""
+    from edgefl.cli.progress import Display
+    from edgefl.report.summary import summaries
+    from edgefl.report.tables import comparison
+    from edgefl.run import run as run_scenario
+
+    with Display(_stderr()) as display:
+        result = run_scenario(
+            scenario,
+            overrides=_overrides(settings, seed),
+            data_dir=data_dir,
+            download=not offline,
+            engine=engine,
+            out=out,
+            watch=display,
+        )
+    found = summaries([one.folder for one in result.runs])
+    if as_json:
+        _print_json({"group_dir": str(result.folder), "runs": found})
+    else:
+        stdout = _stdout()
+        stdout.print(comparison(found))
+        stdout.print()
+        stdout.print(f"saved in {result.folder}", soft_wrap=True)
+        stdout.print(f"next: edgefl compare {result.folder} --target 0.95", soft_wrap=True)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="Files or names; all by default.")] = None,
+    settings: Settings = None,
+) -> None:
+    """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
+    from edgefl.core.catalogue import entries
+    from edgefl.report.tables import named
+    from edgefl.run.dry import Checked, dry_run
+
+    rows, broken = [], 0
+    for name in scenarios or list(entries("scenarios")):
+        try:
+            checked: list[Checked] = dry_run(name, _overrides(settings, None))
+        except EdgeflError as error:
+            broken += 1
+            _print_error(error)
+            continue
+        rows += [one.row() for one in checked]
+        for note in dict.fromkeys(note for one in checked for note in one.notes):
+            _stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+    heads = ("scenario", "run", "clients", "refused", "rounds", "virtual time", "bytes", "energy")
+    if rows:
+        _stdout().print(named("", rows, heads))
+    if broken:
+        raise typer.Exit(2)
+
+
+@app.command()
+def profile(
+    scenario: ScenarioName,
+    device: Annotated[list[str] | None, typer.Option(help="A device to price on; the fleet's own by default.")] = None,
+    layers: Annotated[bool, typer.Option("--layers", help="Add fvcore's counts by module.")] = False,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.planning.profile import profile as profile_run
+    from edgefl.report import tables
+    from edgefl.run import drafts
+
+    found = [profile_run(draft, device or (), layers=layers) for draft in drafts(scenario, _overrides(settings, None))]
+    if as_json:
+        _print_json({"profiles": found})
+        return
+    stdout = _stdout()
+    for one in found:
+        stdout.rule(f"{one['scenario']}: {one['method']}", align="left")
+        for note in one["assumed"]:
+            stdout.print(f"assumed: {note}", style="dim")
+        stdout.print(tables.profile(one))
+        if layers:
+            stdout.print(tables.layers(one))
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, or groups of runs.")],
+    target: Annotated[float | None, typer.Option(help="An accuracy to reach, such as 0.9.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put runs side by side: accuracy, and time, bytes and energy to it."""
+    from edgefl.report.summary import summaries
+    from edgefl.report.tables import comparison
+
+    found = summaries(runs, target)
+    if as_json:
+        _print_json({"runs": found})
+    else:
+        _stdout().print(comparison(found))
+
+
+@app.command(name="list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="devices, methods, scenarios ...; everything by default.")] = None,
+) -> None:
+    """List what there is by name."""
+    from edgefl.core.catalogue import KINDS, entries, summary
+    from edgefl.report.tables import named
+
+    for one in [kind] if kind else KINDS:
+        rows = [(name, summary(entry)) for name, entry in entries(one).items()]
+        _stdout().print(named(one, rows, ("name", "what it is")))
+
+
+@app.command()
+def show(
+    kind: Annotated[str, typer.Argument(help="A kind that `edgefl list` shows, in singular or plural.")],
+    name: Annotated[str, typer.Argument(help="A name of that kind.")],
+) -> None:
+    """Show one thing: a device's numbers with their sources, a method's paper and parameters, a file."""
+    from edgefl.planning.describe import describe
+
+    title, text, rows, heads = describe(kind, name)
+    from edgefl.report.tables import named
+
+    stdout = _stdout()
+    stdout.print(title, style="bold", soft_wrap=True)
+    if text:
+        stdout.print(text, highlight=False, markup=False)
+    if rows:
+        stdout.print(named("", rows, heads))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of a scenario file, for editors."""
+    from edgefl.planning.schema import schema as scenario_schema
+
+    _print_json(scenario_schema())
+
+
+def _overrides(settings: list[str] | None, seed: int | None) -> list[str]:
+    return [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
+
+
+def _stdout() -> Console:
+    return Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+
+
+def _stderr() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def _print_json(value: Any) -> None:
+    json.dump(value, sys.stdout, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _print_error(error: EdgeflError) -> None:
+    _stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
+
+
+def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> int:
+    """Runs the command line; returns nothing useful but exits with its status.
+
+    Raises:
+        SystemExit: always, with status 0, 1 or 2; 130 where the user interrupted.
+    """
+    try:
+        program(arguments)
+    except EdgeflError as error:
+        _print_error(error)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        _stderr().print("interrupted; what was saved stays", style="red")
+        sys.exit(130)
+    return 0

@@ -1,0 +1,86 @@
+"""One named thing in words: what ``edgefl show`` prints."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from edgefl.core import catalogue
+from edgefl.core.device import Device, Sourced
+from edgefl.core.errors import UnknownNameError, nearest
+from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.planning.components import Nothing
+from edgefl.planning.fleets import device
+
+Rows = list[tuple[str, ...]]
+
+
+def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
+    """A title, a text, a table's rows and its heads.
+
+    Raises:
+        UserError: the kind or the name is unknown, or the file is wrong.
+    """
+    plural = next((known for known in catalogue.KINDS if kind in {known, *_singulars(known)}), None)
+    if plural is None:
+        raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
+    entry = catalogue.find(plural, name)
+    title = f"{entry.name}  ({entry.path})"
+    if plural == "devices":
+        found = device(name)
+        text = "\n".join(filter(None, [f"{found.title}; {found.category}, {found.kind}", found.notes.strip()]))
+        return title, text, _numbers(found), ("number", "value", "status", "source or reason")
+    if entry.path.suffix == ".yaml":
+        return title, entry.path.read_text(encoding="utf-8"), [], ()
+    module = catalogue.load(plural, name)
+    rows = _parameters(getattr(module, "Params", Nothing))
+    return title, inspect.getdoc(module) or "", rows, ("parameter", "default", "type", "meaning")
+
+
+def _singulars(kind: str) -> set[str]:
+    return {kind.removesuffix("s"), f"{kind.removesuffix('ies')}y"}
+
+
+_SHOWN = {
+    "peak": lambda value: f"{show_flops(value)}/s",
+    "memory_bandwidth": lambda value: f"{show_bytes(value)}/s",
+    "launch_overhead": show_seconds,
+    "memory": show_bytes,
+    "reserved_memory": show_bytes,
+    "power.idle": lambda value: f"{value:g} W",
+    "power.active": lambda value: f"{value:g} W",
+}
+
+
+def _numbers(found: Device) -> Rows:
+    return [(name, _value(name, number), number.status, number.source) for name, number in found.numbers()]
+
+
+def _value(name: str, number: Sourced[Any]) -> str:
+    if number.value is None:
+        return "unknown"
+    return str(_SHOWN.get(name, "{:g}".format)(number.value))
+
+
+def _parameters(params: Any) -> Rows:
+    schema = params.model_json_schema(mode="validation")
+    required = set(schema.get("required", []))
+    return [
+        (name, "required" if name in required else _default(field), _kind(field), field.get("description", ""))
+        for name, field in schema.get("properties", {}).items()
+    ]
+
+
+def _default(field: dict[str, Any]) -> str:
+    value = field.get("default")
+    if isinstance(value, dict) and set(value) == {"name"}:
+        value = value["name"]
+    return "null" if value is None else str(value)
+
+
+def _kind(field: dict[str, Any]) -> str:
+    if "anyOf" in field:
+        return " or ".join(_kind(arm) for arm in field["anyOf"])
+    if "enum" in field:
+        return " | ".join(map(str, field["enum"]))
+    return str(field.get("type") or field.get("$ref", "").rsplit("/", 1)[-1] or "value").lower()

@@ -1,0 +1,63 @@
+"""The JSON Schema of a scenario file, for editors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edgefl.core import catalogue
+from edgefl.core.scenario import Scenario
+from edgefl.planning.components import Nothing
+
+# Where a component may stand in a scenario -> the kind of its name.
+_PLACES = {
+    ("Task", "dataset"): "datasets",
+    ("Task", "partition"): "partitions",
+    ("Task", "augment"): "augmentations",
+    ("Server", "policy"): "policies",
+    ("Wire", "up"): "codecs",
+    ("Wire", "down"): "codecs",
+    ("", "method"): "methods",
+}
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a scenario with all components that are known here."""
+    found = Scenario.model_json_schema(mode="validation")
+    definitions = found["$defs"]
+    for kind in sorted({*_PLACES.values(), "models"}):
+        definitions[kind] = _component(kind, definitions)
+    for (record, key), kind in _PLACES.items():
+        owner = definitions[record] if record else found
+        owner["properties"][key] = {"$ref": f"#/$defs/{kind}"}
+    one = {"$ref": "#/$defs/models"}
+    found["properties"]["model"] = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    profiles = {"enum": list(catalogue.entries("profiles"))}
+    own = {"type": "object", "required": ["like"], "properties": {"like": profiles}}
+    found["properties"]["fleet"] = {"anyOf": [profiles, own, {"$ref": "#/$defs/Fleet"}]}
+    found["properties"]["sweep"] = {
+        "type": "object",
+        "description": "keys to lists of values (their product), or 'runs' with a list of paired settings",
+        "properties": {"runs": {"type": "array", "items": {"type": "object"}}},
+        "additionalProperties": {"type": "array"},
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _component(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A bare name, or a mapping with the name and its parameters."""
+    names = list(catalogue.entries(kind))
+    arms: list[dict[str, Any]] = [{"enum": names}]
+    for name in names:
+        params = getattr(catalogue.load(kind, name), "Params", Nothing).model_json_schema(mode="validation")
+        definitions.update(params.pop("$defs", {}))
+        properties = {"name": {"const": name}, **params.get("properties", {})}
+        arms.append(
+            {
+                "type": "object",
+                "description": catalogue.summary(catalogue.find(kind, name)),
+                "properties": properties,
+                "required": ["name", *params.get("required", [])],
+                "additionalProperties": False,
+            }
+        )
+    return {"anyOf": arms}

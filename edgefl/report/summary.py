@@ -1,0 +1,150 @@
+"""What a run came to, in numbers, read from its directory."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.errors import UserError
+from edgefl.store import Reader, read, runs_in
+
+
+def summaries(folders: list[Path], target: float | None = None) -> list[dict[str, Any]]:
+    """One summary a run; a group stands for its runs.
+
+    Args:
+        folders: runs or groups.
+        target: an accuracy in (0, 1]; None takes each run's own.
+
+    Raises:
+        UserError: a folder is neither, or the target is out of range.
+    """
+    if target is not None and not 0 < target <= 1:
+        raise UserError(f"a target accuracy lies between 0 and 1, not at {target:g}", where="--target")
+    found = []
+    for folder in (run for folder in folders for run in runs_in(folder)):
+        with read(folder) as reader:
+            found.append(summary(reader, target))
+    return found
+
+
+def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
+    """One run's summary.
+
+    Returns:
+        name, method, status, reason and run_dir; ``accuracy`` by model with its value, the round's before
+        the last exchanges (``before``) and, over clients, the spread; ``virtual_s``; ``down_bytes``,
+        ``up_bytes`` and both by part; ``flops``; ``joules`` and how many clients' energy is known;
+        ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where it was
+        not reached.
+    """
+    meta = reader.meta
+    target = meta.get("target") if target is None else target
+    totals = reader.query(
+        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops, SUM(joules) AS joules "
+        "FROM events"
+    )[0]
+    return {
+        "name": meta["name"],
+        "method": meta["method"],
+        "seed": meta["seed"],
+        "run_id": meta["run_id"],
+        "run_dir": str(reader.folder),
+        "status": meta["status"],
+        "reason": meta.get("reason", ""),
+        "evaluated_on": meta["evaluated_on"],
+        "accuracy": _accuracy(reader),
+        "virtual_s": totals["t"] or 0.0,
+        "down_bytes": totals["down"] or 0,
+        "up_bytes": totals["up"] or 0,
+        "bytes_by_part": _by_part(reader),
+        "flops": totals["flops"] or 0,
+        **_energy(reader, totals["joules"]),
+        "peak_bytes": reader.query("SELECT MAX(peak_bytes) AS most FROM prices JOIN clients USING (client) WHERE admitted")[0]["most"],
+        "clients": reader.query("SELECT COUNT(*) AS n FROM clients")[0]["n"],
+        "refused": reader.query("SELECT COUNT(*) AS n FROM refusals")[0]["n"],
+        "waited_for": _waited_for(reader),
+        "host_s": meta.get("host_wall_s"),
+        "target": _to_target(reader, target),
+    }
+
+
+def _accuracy(reader: Reader) -> dict[str, Any]:
+    """The last evaluation by model, and the one before the exchanges at the end."""
+    found: dict[str, Any] = {}
+    for row in reader.rows("evaluations", "version"):
+        before = found.get(row["model"])
+        found[row["model"]] = {
+            "value": row["accuracy"],
+            "before": before["value"] if before and row["round"] > _last_round(reader) else None,
+            "round": row["round"],
+            **{key: row[key] for key in ("spread", "clients", "untrained") if row["model"] == "personal"},
+        }
+    return found
+
+
+def _last_round(reader: Reader) -> int:
+    found = reader.query("SELECT MAX(round) AS last FROM rounds WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)")
+    last = found[0]["last"]
+    return int(last) if last is not None else -1
+
+
+def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
+    """Bytes by part and direction: what each job's payload holds, times the jobs that moved it."""
+    parts: dict[str, dict[str, int]] = defaultdict(lambda: {"down": 0, "up": 0})
+    rows = reader.query(
+        "SELECT part, direction, SUM(bytes * jobs) AS total FROM payloads JOIN ("
+        "  SELECT exchange, model, kind, COUNT(*) AS jobs FROM events JOIN clients USING (client)"
+        "  WHERE kind IN ('received', 'arrived') GROUP BY exchange, model, kind) AS moved "
+        "USING (exchange, model) WHERE kind = CASE direction WHEN 'down' THEN 'received' ELSE 'arrived' END "
+        "GROUP BY part, direction ORDER BY part"
+    )
+    for row in rows:
+        parts[row["part"]][row["direction"]] = row["total"]
+    return {part: both for part, both in parts.items() if any(both.values())}
+
+
+def _energy(reader: Reader, joules: float | None) -> dict[str, Any]:
+    clients = reader.query(
+        "SELECT COUNT(*) AS n, SUM(unknown = 0) AS known FROM (SELECT client, SUM(joules IS NULL) AS unknown FROM events "
+        "WHERE client >= 0 AND kind != 'refused' GROUP BY client)"
+    )[0]
+    known = clients["known"] or 0
+    return {"joules": joules if known else None, "energy_known": known, "energy_clients": clients["n"]}
+
+
+def _waited_for(reader: Reader) -> list[dict[str, Any]]:
+    """The clients that rounds ended with, most often first."""
+    return reader.query(
+        "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM rounds "
+        "JOIN clients ON client = slowest_client WHERE round >= 0 GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3"
+    )
+
+
+def _to_target(reader: Reader, target: float | None) -> dict[str, Any] | None:
+    if target is None:
+        return None
+    found: dict[str, Any] = {"accuracy": target}
+    for model in ("global", "personal"):
+        rows = reader.query(
+            "SELECT * FROM evaluations WHERE model = ? AND accuracy >= ? ORDER BY version LIMIT 1", model, target
+        )
+        found[model] = (
+            {
+                "t_s": rows[0]["t_s"],
+                "round": rows[0]["round"],
+                "bytes": rows[0]["down_bytes"] + rows[0]["up_bytes"],
+                "joules": rows[0]["joules"],
+            }
+            if rows
+            else None
+        )
+    return found
+
+
+def curve(folder: Path, model: str) -> list[tuple[float, float]]:
+    """(virtual seconds, accuracy) of a run's evaluations of "global" or "personal"."""
+    with read(folder) as reader:
+        rows = reader.query("SELECT t_s, accuracy FROM evaluations WHERE model = ? ORDER BY version", model)
+    return [(row["t_s"], row["accuracy"]) for row in rows]

@@ -1,0 +1,166 @@
+"""Summaries and profiles as tables that fit a terminal of 100 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+
+# So many runs stand beside each other; more go into further tables.
+ABREAST = 4
+MISSING = "-"
+
+Row = tuple[str, Callable[[dict[str, Any]], str]]
+
+
+def comparison(runs: Sequence[dict[str, Any]]) -> RenderableType:
+    """Runs beside each other, a figure a row; see ``edgefl.report.summary``."""
+    blocks = [runs[start : start + ABREAST] for start in range(0, len(runs), ABREAST)]
+    failed = [Text(f"{run['name']} failed: {run['reason']}", style="red") for run in runs if run["status"] != "done"]
+    return Group(*(_block(block) for block in blocks), *failed)
+
+
+def _block(runs: Sequence[dict[str, Any]]) -> Table:
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column("")
+    for run in runs:
+        table.add_column(run["name"], justify="right", overflow="fold")
+    for label, cell in _rows(runs):
+        table.add_row(label, *(cell(run) for run in runs))
+    return table
+
+
+def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
+    yield "accuracy, global", lambda run: _accuracy(run, "global")
+    yield "accuracy, personal (mean)", lambda run: _accuracy(run, "personal")
+    if any(one.get("before") is not None for run in runs for one in run["accuracy"].values()):
+        yield "  before the last exchange", _before
+    yield "virtual time", lambda run: show_seconds(run["virtual_s"])
+    yield "bytes down", lambda run: show_bytes(run["down_bytes"])
+    yield "bytes up", lambda run: show_bytes(run["up_bytes"])
+    parts = list(dict.fromkeys(part for run in runs for part in run["bytes_by_part"]))
+    for part in parts:
+        yield f"  {part}, down / up", lambda run, part=part: _part(run, part)  # type: ignore[misc]
+    yield "work of all clients", lambda run: show_flops(run["flops"])
+    yield "energy of all clients", _energy
+    yield "peak device memory", lambda run: show_bytes(run["peak_bytes"]) if run["peak_bytes"] else MISSING
+    if any(run["refused"] for run in runs):
+        yield "clients refused", lambda run: f"{run['refused']} of {run['clients']}"
+    if any(run["target"] for run in runs):
+        target = next(run["target"]["accuracy"] for run in runs if run["target"])
+        yield f"time to {target:.0%}, global", lambda run: _target(run, "global", "t_s", show_seconds)
+        yield f"time to {target:.0%}, personal", lambda run: _target(run, "personal", "t_s", show_seconds)
+        yield f"bytes to {target:.0%}, personal", lambda run: _target(run, "personal", "bytes", show_bytes)
+        yield f"energy to {target:.0%}, personal", lambda run: _target(run, "personal", "joules", show_joules)
+    yield "rounds waited most for", _waited
+    yield "host time", lambda run: show_seconds(run["host_s"]) if run["host_s"] is not None else MISSING
+
+
+def _accuracy(run: dict[str, Any], model: str) -> str:
+    found = run["accuracy"].get(model)
+    if found is None:
+        return MISSING
+    spread = f" ±{found['spread']:.1%}" if found.get("spread") is not None else ""
+    return f"{found['value']:.1%}{spread}"
+
+
+def _before(run: dict[str, Any]) -> str:
+    values = [run["accuracy"].get(model) for model in ("global", "personal")]
+    shown = [f"{one['before']:.1%}" for one in values if one and one.get("before") is not None]
+    return " / ".join(shown) or MISSING
+
+
+def _part(run: dict[str, Any], part: str) -> str:
+    both = run["bytes_by_part"].get(part)
+    return f"{show_bytes(both['down'])} / {show_bytes(both['up'])}" if both else MISSING
+
+
+def _energy(run: dict[str, Any]) -> str:
+    if run["joules"] is None:
+        return "unknown"
+    known, clients = run["energy_known"], run["energy_clients"]
+    return show_joules(run["joules"]) + ("" if known == clients else f" ({known} of {clients} clients)")
+
+
+def _target(run: dict[str, Any], model: str, key: str, show: Callable[[float], str]) -> str:
+    found = run["target"][model] if run["target"] else None
+    return show(found[key]) if found and found[key] is not None else MISSING
+
+
+def _waited(run: dict[str, Any]) -> str:
+    if not run["waited_for"]:
+        return MISSING
+    first = run["waited_for"][0]
+    return f"{first['device']} #{first['client']} ({first['rounds']}x)"
+
+
+def profile(found: dict[str, Any]) -> RenderableType:
+    """One round's cost per exchange, model and device; see ``edgefl.planning.profile``."""
+    blocks: list[RenderableType] = []
+    for work in found["exchanges"]:
+        title = f"{work['exchange']} ({work['when']}), {work['model']}, {work['samples']} samples, {work['steps']} steps"
+        flops = " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value) or "no FLOPs"
+        blocks += [
+            Text(title, style="bold"),
+            Text(f"  work  {flops}; {work['kernels']:,} kernels moving {show_bytes(work['moved_bytes'])}"),
+            Text(f"  down  {_parts(work['down'])}"),
+            Text(f"  up    {_parts(work['up'])}"),
+            Text(f"  peak  {_parts(work['peak'])}"),
+            _devices(work["devices"]),
+            Text(""),
+        ]
+    return Group(*blocks)
+
+
+def _parts(parts: dict[str, int]) -> str:
+    if not parts:
+        return "nothing"
+    shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in parts.items())
+    return shown if len(parts) == 1 else f"{show_bytes(sum(parts.values()))}: {shown}"
+
+
+def _devices(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table(show_edge=False, header_style="bold")
+    table.add_column("device")
+    for name in ("down", "compute", "up", "energy", "memory used"):
+        table.add_column(name, justify="right")
+    table.add_column("fits")
+    for row in rows:
+        if row["unknown"]:
+            table.add_row(row["device"], Text(f"cannot be priced: {row['unknown']}", style="yellow"))
+            continue
+        used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
+        fits = "unknown" if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
+        energy = "unknown" if row["joules"] is None else show_joules(row["joules"])
+        times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
+        table.add_row(row["device"], *times, energy, used, fits)
+    return table
+
+
+def layers(found: dict[str, Any]) -> RenderableType:
+    """Each model's modules with fvcore's forward counts; see ``edgefl.planning.profile``."""
+    blocks: list[RenderableType] = []
+    for model in found["layers"]:
+        table = Table(show_edge=False, header_style="bold")
+        for name, justify in (("module", "left"), ("kind", "left"), ("parameters", "right"), ("forward, one sample", "right")):
+            table.add_column(name, justify=justify)  # type: ignore[arg-type]
+        for row in model["modules"]:
+            table.add_row(row["module"], row["kind"], f"{row['parameters']:,}", show_flops(row["flops"]))
+        total = f"conv and linear layers: fvcore {show_flops(model['fvcore_flops'])}, traced {show_flops(model['traced_flops'])}"
+        blocks += [Text(f"{model['model']} (fvcore)", style="bold"), table, Text(total), Text("")]
+    return Group(*blocks)
+
+
+def named(title: str, rows: Sequence[tuple[str, ...]], heads: Sequence[str]) -> Table:
+    """A plain table of texts."""
+    table = Table(title=title or None, title_justify="left", show_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

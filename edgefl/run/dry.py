@@ -1,0 +1,72 @@
+"""Dry runs: the world on its own, answered with nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edgefl.core.ledger import Ledger
+from edgefl.core.units import show_bytes, show_joules, show_seconds
+from edgefl.planning import DataAccess, plan
+from edgefl.run.group import drafts, refusal_notes
+from edgefl.world.driver import Feedback, simulate
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One run of a scenario, dry.
+
+    Attributes:
+        scenario: as it was asked for.
+        name: the run's name.
+        clients: how many there are.
+        rounds: how many.
+        refused: clients whose device cannot hold the work.
+        ledger: its totals.
+        notes: what was assumed or refused.
+    """
+
+    scenario: str
+    name: str
+    clients: int
+    rounds: int
+    refused: int
+    ledger: Ledger
+    notes: tuple[str, ...]
+
+    def row(self) -> tuple[str, ...]:
+        """The run as texts: scenario, run, clients, refused, rounds, virtual time, bytes, energy."""
+        known = self.ledger.energy_known
+        energy = "unknown"
+        if known:
+            energy = show_joules(self.ledger.joules)
+            energy += "" if known == len(self.ledger.seen) else f" ({known} of {len(self.ledger.seen)} clients)"
+        traffic = show_bytes(self.ledger.down_bytes + self.ledger.up_bytes)
+        counts = (str(self.clients), str(self.refused), str(self.rounds))
+        return self.scenario, self.name, *counts, show_seconds(self.ledger.t_s), traffic, energy
+
+
+def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
+    """Plans every run of a scenario on labels assumed balanced, and runs its clock.
+
+    Raises:
+        UserError: something in the scenario is wrong.
+    """
+    found = []
+    access = DataAccess(needed=False)
+    for draft in drafts(scenario, overrides):
+        planned = plan(draft, access)
+        ledger = Ledger()
+        world = simulate(planned.plan, ledger.add)
+        feedback = None
+        while planned.plan.clients.admitted.any():
+            try:
+                world.send(feedback)
+            except StopIteration:
+                break
+            feedback = Feedback()
+        one = planned.plan
+        notes = (*one.assumed, *refusal_notes(planned))
+        name, rounds = one.scenario.name, one.scenario.server.rounds
+        found.append(Checked(scenario, name, len(one.clients), rounds, len(one.refusals), ledger, notes))
+    return found
