@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from edgefl.core.errors import RunError, UserError
+from edgefl.core.errors import RunError, UnknownNameError, UserError, nearest
 from edgefl.core.event import Event
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import Document, dump, plain
@@ -61,6 +62,9 @@ CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT
 """
 
 
+TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", _SCHEMA))
+
+
 class Store:
     """One run's directory, open for writing; see ``read`` for a reader.
 
@@ -76,12 +80,15 @@ class Store:
         """
         self.folder = folder
         fresh_folder(folder)
-        (folder / "versions").mkdir()
-        (folder / "states").mkdir()
-        self._db = sqlite3.connect(folder / "run.sqlite")
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.executescript(_SCHEMA)
+        try:
+            (folder / "versions").mkdir()
+            (folder / "states").mkdir()
+            self._db = sqlite3.connect(folder / "run.sqlite")
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_SCHEMA)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise UserError(f"cannot write into {folder}: {error}", where=str(folder)) from error
         self.set_meta({"format": FORMAT, "status": "running"})
         self._db.commit()
 
@@ -151,17 +158,26 @@ class Store:
             server: its state.
             states: client -> (job that wrote it, state), those that changed since the last checkpoint.
             best: whether this is the best version so far.
+
+        Raises:
+            RunError: a file cannot be written; what was saved before stays as it was.
         """
         name = f"versions/{version:06d}.safetensors"
+        files = {client: (job, f"states/{job:08d}.safetensors") for client, (job, _) in states.items()}
+        # All files before the first row: a failure between them leaves no row behind that close() would commit.
         write_tree(self.folder / name, server)
+        for client, (_, state) in states.items():
+            write_tree(self.folder / files[client][1], state)
         if best:
             self._db.execute("UPDATE versions SET best = 0")
         self._db.execute("UPDATE versions SET last = 0")
-        self._db.execute("INSERT OR REPLACE INTO versions VALUES (?, ?, 1, ?)", (version, name, int(best)))
-        for client, (job, state) in states.items():
-            file = f"states/{job:08d}.safetensors"
-            write_tree(self.folder / file, state)
-            self._db.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", (client, job, file))
+        self._db.execute(
+            "INSERT INTO versions VALUES (?, ?, 1, ?) "
+            "ON CONFLICT (version) DO UPDATE SET last = 1, best = MAX(best, excluded.best)",
+            (version, name, int(best)),
+        )
+        rows = [(client, job, file) for client, (job, file) in files.items()]
+        self._db.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", rows)
         self._db.execute("DELETE FROM versions WHERE last = 0 AND best = 0")
         self._db.commit()
         self._sweep()
@@ -204,22 +220,47 @@ class Reader:
             raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
         try:
             self._db = sqlite3.connect(folder / "run.sqlite")
-            self._db.row_factory = sqlite3.Row
-            self.meta = {row["key"]: json.loads(row["value"]) for row in self._db.execute("SELECT * FROM meta")}
-        except sqlite3.DatabaseError as error:
-            raise UserError(f"{folder.name}: run.sqlite cannot be read: {error}", where=str(folder)) from error
-        if self.meta.get("format") != FORMAT:
+        except sqlite3.OperationalError as error:
+            raise _damaged(folder, error) from error
+        self._db.row_factory = sqlite3.Row
+        try:
+            self.meta = self._meta()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _meta(self) -> dict[str, Any]:
+        try:
+            meta = {row["key"]: json.loads(row["value"]) for row in self.query("SELECT key, value FROM meta")}
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
+        if meta.get("format") != FORMAT:
             raise UserError(
-                f"{folder.name} has format {self.meta.get('format')}; this edgefl reads {FORMAT}", where=str(folder)
+                f"{self.folder.name} has format {meta.get('format')}; this edgefl reads {FORMAT}", where=str(self.folder)
             )
+        return meta
 
     def rows(self, table: str, order: str = "rowid") -> list[dict[str, Any]]:
-        """A table as a list of dicts."""
-        return [dict(row) for row in self._db.execute(f"SELECT * FROM {table} ORDER BY {order}")]  # noqa: S608 - our own names
+        """A table as a list of dicts.
+
+        Raises:
+            UnknownNameError: there is no such table.
+            UserError: the file is damaged.
+        """
+        if table not in TABLES:
+            raise UnknownNameError(f"a run has no table {table!r}", where=str(self.folder), hint=nearest(table, TABLES))
+        return self.query(f"SELECT * FROM {table} ORDER BY {order}")  # noqa: S608 - one of our own names
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """What a SELECT returns, as a list of dicts."""
-        return [dict(row) for row in self._db.execute(sql, values)]
+        """What a SELECT returns, as a list of dicts.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        try:
+            return [dict(row) for row in self._db.execute(sql, values)]
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.folder, error) from error
 
     def plan(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data."""
@@ -244,6 +285,10 @@ class Reader:
     def close(self) -> None:
         """Closes the database."""
         self._db.close()
+
+
+def _damaged(folder: Path, error: Exception) -> UserError:
+    return UserError(f"{folder.name}: run.sqlite cannot be read: {error}", where=str(folder))
 
 
 @contextmanager
@@ -283,7 +328,7 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if is_run(folder):
         return [folder]
-    runs = sorted(path.parent for path in folder.glob("*/run.sqlite")) if folder.is_dir() else []
+    runs = sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number) if folder.is_dir() else []
     if not runs:
         raise UserError(
             f"{folder} is neither a run nor a group of runs", where=str(folder), hint="give a directory that `edgefl run` made"
@@ -291,16 +336,26 @@ def runs_in(folder: Path) -> list[Path]:
     return runs
 
 
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    """Sorts 100-x after 99-x."""
+    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]
+
+
 def write_tree(path: Path, tree: Tree) -> None:
-    """A tree of tensors as one safetensors file, whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    leaves = {name: leaf.contiguous() for name, leaf in flatten(tree).items()}
-    try:
+    """A tree of tensors as one safetensors file, whole or not at all.
+
+    Raises:
+        RunError: it cannot be written; a file that was there is as it was.
+    """
+    leaves: dict[str, Any] = {}
+    storages: set[int] = set()
+    for name, leaf in flatten(tree).items():
+        # The format refuses tensors that share memory; a state may well hold one tensor in two places.
+        shared = leaf.untyped_storage().data_ptr() in storages
+        leaves[name] = leaf.clone() if shared else leaf.contiguous()
+        storages.add(leaf.untyped_storage().data_ptr())
+    with _replacing(path) as temporary:
         save_file(leaves, temporary, metadata={"empty": json.dumps(_empty(tree))})
-        temporary.replace(path)
-    except (OSError, SafetensorError) as error:
-        temporary.unlink(missing_ok=True)
-        raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
 
 
 def read_tree(path: Path) -> Tree:
@@ -327,10 +382,25 @@ def _empty(tree: Tree, prefix: str = "") -> list[str]:
 
 
 def atomically(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with temporary.open("wb") as file:
+    """Writes a file, whole or not at all.
+
+    Raises:
+        RunError: it cannot be written; a file that was there is as it was.
+    """
+    with _replacing(path) as temporary, temporary.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    temporary.replace(path)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A temporary name that becomes ``path`` at the end; a failure leaves nothing under it."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except (OSError, SafetensorError) as error:
+        raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)

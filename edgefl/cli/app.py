@@ -170,7 +170,7 @@ def show(
     stdout = _stdout()
     stdout.print(title, style="bold", soft_wrap=True)
     if text:
-        stdout.print(text, highlight=False, markup=False)
+        stdout.print(text, soft_wrap=True, markup=False)
     if rows:
         stdout.print(named("", rows, heads))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.compute.loop import one_thread
-from edgefl.protocol import Predictor
+from edgefl.protocol import Predictor, leaves
 
 Ints = NDArray[np.int64]
 
@@ -45,7 +46,7 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
         predictor: weights and logits.
         images: indices -> normalised images (len(indices), C, H, W).
         labels: of all samples, (N,) int64.
-        indices: which samples.
+        indices: which samples, at least one.
     """
     correct, losses = [], []
     with torch.inference_mode(), one_thread():
@@ -95,7 +96,8 @@ def personal(
     """
     scored = [client for client in clients if len(tests[client])]
     results: dict[int, Scores] = {}
-    by_weights: dict[int, tuple[Predictor, list[int]]] = {}
+    # The first predictor of each group is held, so that no other tensor takes its place in memory.
+    by_weights: dict[Any, tuple[Predictor, list[int]]] = {}
     for client in scored:
         predictor = predictors(client)
         by_weights.setdefault(_identity(predictor), (predictor, []))[1].append(client)
@@ -114,6 +116,6 @@ def personal(
     )
 
 
-def _identity(predictor: Predictor) -> int:
+def _identity(predictor: Predictor) -> tuple[Callable[..., Tensor], tuple[int, ...]]:
     """Equal for predictors over the very same tensors, however often their trees were put together."""
-    return hash(tuple(id(leaf) for tree in predictor.weights.values() for leaf in tree.values()))
+    return predictor.logits, tuple(id(leaf) for leaf in leaves(predictor.weights))

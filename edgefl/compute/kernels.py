@@ -22,30 +22,37 @@ from edgefl.core.errors import EdgeflError
 
 # Views, allocations and questions about metadata: no data moves.
 FREE = frozenset(
-    """alias as_strided detach detach_ empty empty_like empty_strided expand lift_fresh new_empty
-    new_empty_strided permute select slice split split_with_sizes squeeze t transpose unbind unsqueeze view
-    _unsafe_view _reshape_alias diagonal is_same_size unfold chunk narrow""".split()
+    """alias as_strided chunk detach detach_ diagonal empty empty_like empty_strided expand is_same_size
+    lift_fresh narrow new_empty new_empty_strided permute resize_ select slice split split_with_sizes squeeze
+    t transpose unbind unfold unsqueeze view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
 )
 
 # Operators that read their operands and write their results once; their cost is those bytes.
 MOVES = frozenset(
-    """abs add add_ addcdiv addcdiv_ addcmul addcmul_ all amax any arange argmax avg_pool2d
-    avg_pool2d_backward bitwise_and bitwise_not bitwise_or bitwise_xor cat clamp clamp_max clamp_min clamp_min_ clone
-    constant_pad_nd copy_ cos cumsum div div_ eq erf exp eye fill fill_ flip full full_like gather ge gelu gt
-    hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish hardswish_ hardswish_backward
-    hardtanh hardtanh_ hardtanh_backward index index_put index_select le leaky_relu lerp lerp_ linalg_vector_norm
-    log log_softmax logical_and logical_not logical_or logsumexp lt masked_fill masked_fill_ max maximum max_pool2d_with_indices
-    max_pool2d_with_indices_backward mean min minimum mse_loss mse_loss_backward mul mul_ native_batch_norm
-    native_batch_norm_backward native_dropout native_group_norm native_group_norm_backward native_layer_norm
+    """abs _adaptive_avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d_backward add add_ addcdiv addcdiv_
+    addcmul addcmul_ all amax any arange argmax avg_pool2d avg_pool2d_backward batch_norm_backward
+    bitwise_and bitwise_not bitwise_or bitwise_xor cat channel_shuffle clamp clamp_max clamp_min
+    clamp_min_ clone constant_pad_nd copy_ cos cumsum div div_ eq erf exp eye fill fill_ flip full
+    full_like gather ge gelu gelu_backward gt hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish
+    hardswish_ hardswish_backward hardtanh hardtanh_ hardtanh_backward index index_put index_select le
+    leaky_relu leaky_relu_backward lerp lerp_ linalg_vector_norm log _log_softmax log_softmax
+    _log_softmax_backward_data logical_and logical_not logical_or logsumexp lt masked_fill masked_fill_
+    max max_pool2d_with_indices max_pool2d_with_indices_backward maximum mean min minimum mse_loss
+    mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward _native_batch_norm_legit
+    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
+    native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ repeat resize_ rsqrt rsub scalar_tensor scatter scatter_
-    scatter_add select_backward sigmoid sigmoid_ sigmoid_backward sign silu silu_ silu_backward sin
-    slice_backward softmax sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward to topk tril triu
-    uniform_ var var_mean where zero_ zeros zeros_like adaptive_avg_pool2d adaptive_avg_pool2d_backward
-    _adaptive_avg_pool2d _adaptive_avg_pool2d_backward _native_batch_norm_legit
-    _native_batch_norm_legit_no_training _native_batch_norm_legit_functional batch_norm_backward _softmax _softmax_backward_data _log_softmax
-    _log_softmax_backward_data _to_copy upsample_nearest2d upsample_nearest2d_backward native_batch_norm_legit
-    channel_shuffle native_channel_shuffle""".split()
+    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ repeat rsqrt rsub scalar_tensor
+    scatter scatter_ scatter_add select_backward sigmoid sigmoid_ sigmoid_backward sign silu silu_
+    silu_backward sin slice_backward _softmax softmax _softmax_backward_data sqrt sqrt_ stack std sub
+    sub_ sum tanh tanh_backward threshold_backward _to_copy topk tril triu uniform_ upsample_nearest2d
+    upsample_nearest2d_backward var var_mean where zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
+)
+
+# Those of them that do not read their first operand: it is written, or only gives the shape.
+UNREAD = frozenset(
+    """copy_ fill_ full_like new_full new_ones new_zeros normal_ ones_like uniform_ zero_
+    zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 
@@ -77,7 +84,7 @@ class Roles:
 
 def storage_key(tensor: Tensor) -> int:
     """The identity of a tensor's storage; views share it."""
-    return int(tensor.untyped_storage()._cdata)
+    return int(tensor.untyped_storage()._cdata)  # noqa: SLF001 - meta storages have no address
 
 
 def size_bytes(tensor: Tensor) -> int:
@@ -111,10 +118,10 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     product = PRODUCTS.get(name)
     if product is not None:
         return product(arguments, result, roles)
-    if name.startswith("_foreach_") and name.removeprefix("_foreach_").rstrip("_") in MOVES:
+    if _place_of(name) in MOVES:
         return _each(name, arguments, result, roles)
     if name in MOVES:
-        moved = {storage_key(tensor): size_bytes(tensor) for tensor in tensors(list(arguments))}
+        moved = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
         read = sum(moved.values())
         written = sum(size_bytes(tensor) for tensor in tensors(result))
         return [_moving(name, roles.stage, read + written)] if read + written else []
@@ -129,88 +136,98 @@ def _moving(name: str, stage: str, moved: int) -> Kernel:
     return Kernel(name, ELEMENTWISE, stage, 0, 0, 0, 1, 0, moved)
 
 
+def _place_of(name: str) -> str:
+    """What a list operator does to each place, such as "add" for "_foreach_add_"; "" for other operators."""
+    each = name.removeprefix("_foreach_")
+    if each == name:
+        return ""
+    return each if each in MOVES else each.rstrip("_")
+
+
 def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """A list operator is one kernel for each place in its lists."""
     lists = [argument for argument in arguments if isinstance(argument, list | tuple) and tensors(argument)]
     written = result if isinstance(result, list | tuple) and result else lists[0] if lists else []
+    read = lists[_place_of(name) in UNREAD :]
     loose = sum(size_bytes(argument) for argument in arguments if isinstance(argument, Tensor))
     return [
-        _moving(name, roles.stage, sum(map(size_bytes, row)) + size_bytes(out) + loose)
-        for row, out in zip(zip(*lists, strict=True), written, strict=True)
+        _moving(name, roles.stage, sum(size_bytes(one[place]) for one in read) + size_bytes(out) + loose)
+        for place, out in enumerate(written)
     ]
 
 
-def _product(name: str, role: str, m: int, n: int, k: int, moved: int, groups: int = 1, kind: str = DENSE) -> Kernel:
-    return Kernel(name, kind, role, m, n, k, groups, 2 * m * n * k * groups, moved)
+def _product(role: str, m: int, n: int, k: int, moved: int, *, op: str) -> Kernel:
+    return Kernel(op, DENSE, role, m, n, k, 1, 2 * m * n * k, moved)
 
 
 def _mm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    first, second = arguments[-2], arguments[-1]
+    first, second = arguments[:2]
     (m, k), n = first.shape, second.shape[1]
-    moved = sum(map(size_bytes, tensors(list(arguments)))) + size_bytes(result)
-    return [_product("mm", roles.of_product((first, second), result), m, n, k, moved)]
+    moved = sum(map(size_bytes, (first, second, result)))
+    return [_product(roles.of_product((first, second), result), m, n, k, moved, op="mm")]
 
 
 def _bmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    first, second = arguments[-2], arguments[-1]
+    first, second = arguments[:2]
     (b, m, k), n = first.shape, second.shape[2]
-    moved = sum(map(size_bytes, tensors(list(arguments)))) + size_bytes(result)
-    return [_product("bmm", roles.of_product((first, second), result), m, n, k, moved, groups=b)]
+    moved = sum(map(size_bytes, (first, second, result)))
+    role = roles.of_product((first, second), result)
+    return [Kernel("bmm", DENSE, role, m, n, k, b, 2 * b * m * n * k, moved)]
 
 
 def _addmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     bias, first, second = arguments[:3]
     (m, k), n = first.shape, second.shape[1]
     moved = sum(map(size_bytes, (bias, first, second, result)))
-    return [_product("addmm", roles.of_product((first, second), result), m, n, k, moved)]
+    return [_product(roles.of_product((first, second), result), m, n, k, moved, op="addmm")]
 
 
 def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     x, weight, bias = arguments[:3]
-    groups = arguments[8]
-    m, n, k = _im2col(result, weight)
+    transposed, groups = arguments[6], arguments[8]
+    outer, inner = weight.shape[0] // groups, prod(weight.shape[1:])
+    m, n, k = (_places(x), inner, outer) if transposed else (_places(result), outer, inner)
     moved = sum(map(size_bytes, tensors([x, weight, bias, result])))
-    return [_product("convolution", roles.stage, m, n // groups, k, moved, groups, _conv_kind(weight, groups))]
+    kind, flops = _conv_kind(x, groups), 2 * m * n * k * groups
+    return [Kernel("convolution", kind, roles.stage, m, n, k, groups, flops, moved)]
 
 
-def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001
+def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - all products are asked the same way
     grad, x, weight = arguments[:3]
-    groups, (wants_input, wants_weight, wants_bias) = arguments[9], arguments[10]
-    kind = _conv_kind(weight, groups)
-    outputs, inputs, area = weight.shape[0], weight.shape[1], prod(weight.shape[2:])
-    # Strided convolutions by phase decomposition: as many multiply-adds as the forward pass.
-    positions = grad.shape[0] * prod(grad.shape[2:])
+    transposed, groups, (wants_input, wants_weight, wants_bias) = arguments[7], *arguments[9:11]
+    kind = _conv_kind(x, groups)
+    outer, channels, inner = weight.shape[0] // groups, weight.shape[1], prod(weight.shape[1:])
+    # Every place pairs each weight with one value, as in the forward pass; a strided convolution's input
+    # gradient too, by phase decomposition.
+    places = _places(x) if transposed else _places(grad)
+    flops = 2 * places * weight.numel()
+    moved = sum(map(size_bytes, (grad, x, weight)))
     kernels = []
     if wants_input:
-        moved = size_bytes(grad) + size_bytes(weight) + size_bytes(x)
-        places = x.shape[0] * prod(x.shape[2:])
-        flops = 2 * positions * outputs * inputs * area
-        kernels.append(
-            Kernel("convolution", kind, GRAD_INPUT, places, inputs, outputs // groups * area, groups, flops, moved)
-        )
+        n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
+        kernels.append(Kernel("convolution", kind, GRAD_INPUT, _places(x), n, k, groups, flops, moved))
     if wants_weight:
-        moved = size_bytes(grad) + size_bytes(x) + size_bytes(weight)
-        kernels.append(
-            _product("convolution", GRAD_WEIGHT, outputs // groups, inputs * area, positions, moved, groups, kind)
-        )
+        kernels.append(Kernel("convolution", kind, GRAD_WEIGHT, outer, inner, places, groups, flops, moved))
     if wants_bias:
-        kernels.append(_moving("sum", GRAD_INPUT, size_bytes(grad) + outputs * grad.element_size()))
+        kernels.append(_moving("sum", GRAD_INPUT, size_bytes(grad) + grad.shape[1] * grad.element_size()))
     return kernels
 
 
-def _im2col(result: Tensor, weight: Tensor) -> tuple[int, int, int]:
-    return result.shape[0] * prod(result.shape[2:]), weight.shape[0], prod(weight.shape[1:])
+def _places(x: Tensor) -> int:
+    """How many positions an image batch (B, C, *area) has over samples and area."""
+    return x.shape[0] * prod(x.shape[2:])
 
 
-def _conv_kind(weight: Tensor, groups: int) -> str:
+def _conv_kind(x: Tensor, groups: int) -> str:
     """Depthwise: every group has one input channel, and there are several groups."""
-    return DEPTHWISE if groups > 1 and weight.shape[1] == 1 else DENSE
+    return DEPTHWISE if groups > 1 and x.shape[1] == groups else DENSE
 
 
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
     "mm": _mm,
     "bmm": _bmm,
     "addmm": _addmm,
+    "addmm_": _addmm,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

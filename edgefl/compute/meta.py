@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +19,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
-from edgefl.protocol import Batch, Carry, Ctx, Exchange, Fold, Method, Net, Payload, Phase, Tree, bytes_by_part, leaves, nbytes, tree_map
+from edgefl.protocol import (
+    Batch,
+    Carry,
+    Ctx,
+    Exchange,
+    Fold,
+    Method,
+    Net,
+    Payload,
+    Phase,
+    Tree,
+    bytes_by_part,
+    leaves,
+    nbytes,
+    tree_map,
+)
 
 PARAMETERS = "parameters"
 GRADIENTS = "gradients"
@@ -29,12 +45,13 @@ ACTIVATIONS = "activations"
 TRANSIENT = "transient"
 MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
 
-_CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER}
+# What a carry holds under other names is copied from elsewhere, such as an anchor.
+_CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER, "scalars": TRANSIENT}
 
 
 @dataclass
 class _Life:
-    """One storage: its size, when it came and went (in operators), and what is known of it."""
+    """One storage: its size, the first and last operator during which it was alive, and what it is."""
 
     size: int
     born: int
@@ -43,11 +60,11 @@ class _Life:
     part: str = ""
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the kernels of every operator and watches every storage come and go."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kernels: list[Kernel] = []
         self.lives: list[_Life] = []
         self._alive: dict[int, _Life] = {}
@@ -59,7 +76,11 @@ class Tracer(TorchDispatchMode):
         self._backwards: list[list[int]] = []
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None  # noqa: ARG002
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Runs the operator and records it."""
         result = func(*args, **(kwargs or {}))
@@ -74,7 +95,7 @@ class Tracer(TorchDispatchMode):
 
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it does, update from then to the next step."""
-        if torch._C._current_autograd_node() is not None:
+        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - nothing public tells
             if self._stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
             self._stage = GRAD_INPUT
@@ -91,14 +112,19 @@ class Tracer(TorchDispatchMode):
             life = _Life(storage.nbytes(), self._now, self._stage)
             self._alive[key] = life
             self.lives.append(life)
-            weakref.finalize(storage, self._gone, key)
+            # A storage outliving the interpreter's last line needs no entry.
+            weakref.finalize(storage, self._gone, key).atexit = False
         life.part = part or life.part
 
     def _gone(self, key: int) -> None:
         self._alive.pop(key).died = self._now
 
     def begin_step(self, carry: Carry) -> list[Kernel]:
-        """A new step: the stage is forward again; returns the list its kernels will be in."""
+        """A new step: the stage is forward again; returns the list its kernels will be in.
+
+        Time moves on, so that what came before and is gone does not meet what comes now.
+        """
+        self._now += 1
         weights = leaves(carry.get("weights", {}))
         self._weights = frozenset(storage_key(weight) for weight in weights)
         self._shapes = frozenset(tuple(weight.shape) for weight in weights)
@@ -118,7 +144,8 @@ class Tracer(TorchDispatchMode):
         for life in self.lives:
             changes[life.born] = changes.get(life.born, 0) + life.size
             if life.died is not None:
-                changes[life.died] = changes.get(life.died, 0) - life.size
+                # Alive until its last operator has ended: an operator's operands and results coexist.
+                changes[life.died + 1] = changes.get(life.died + 1, 0) - life.size
         worst, most, now = 0, -1, 0
         for moment in sorted(changes):
             now += changes[moment]
@@ -126,7 +153,7 @@ class Tracer(TorchDispatchMode):
                 worst, most = moment, now
         held = dict.fromkeys(MEMORY_PARTS, 0)
         for life in self.lives:
-            if life.born <= worst and (life.died is None or life.died > worst):
+            if life.born <= worst and (life.died is None or life.died >= worst):
                 held[self._part(life)] += life.size
         return {part: size for part, size in held.items() if size}
 
@@ -154,8 +181,15 @@ class Sizes(NamedTuple):
     up: Callable[[Payload], dict[str, int]] = bytes_by_part
 
 
+_PLAIN = Sizes()
+
+
 def trace(
-    method: Method, exchange: Exchange, net: Net, steps: Sequence[Sequence[Mapping[int, int]]], wire: Sizes = Sizes()
+    method: Method,
+    exchange: Exchange,
+    net: Net,
+    steps: Sequence[Sequence[Mapping[int, int]]],
+    wire: Sizes = _PLAIN,
 ) -> Trace:
     """What one exchange costs the clients of one model.
 
@@ -169,30 +203,39 @@ def trace(
     Raises:
         UnknownOperatorError: an operator has no cost yet.
     """
-    fold, shape = exchange.work, net.shape
+    fold = exchange.work
     with torch.device("meta"):
         initial = net.init(0)
-        payload = exchange.down(method.server(initial), 0)
-        state = method.client(initial)
-        ctx = Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes))
-        wholes = {
-            sizes: _run(fold, payload, state, ctx, sizes, shape) for sizes in sorted({largest(one) for one in steps})
-        }
-        phases = []
-        for place, phase in enumerate(fold.phases):
-            sizes = {size for one in steps for size in one[place]}
-            phases.append(PhaseTrace(phase.name, _by_size(_stepper(fold, payload, state, ctx, phase, shape), sizes)))
+        given = _Given(
+            exchange.down(method.server(initial), 0),
+            method.client(initial),
+            Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes)),
+            net.shape,
+        )
+        # A model without clients still has a payload.
+        kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
+        wholes = {sizes: _run(fold, given, sizes) for sizes in sorted(kinds)}
+        phases = _phases(fold, given, steps)
     some = next(iter(wholes.values()))
     return Trace(
         exchange=exchange.name,
-        down=wire.down(payload),
+        down=wire.down(given.payload),
         up=wire.up(some.upload),
         start=Work.of(some.start),
-        phases=tuple(phases),
+        phases=phases,
         finish=Work.of(some.finish),
         peaks={sizes: whole.peak for sizes, whole in wholes.items()},
-        resident=nbytes(state) if state is not None else 0,
+        resident=nbytes(given.state) if given.state is not None else 0,
     )
+
+
+class _Given(NamedTuple):
+    """What a job starts from, and the shape of one sample."""
+
+    payload: Payload
+    state: Tree | None
+    ctx: Ctx
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -203,53 +246,62 @@ class _Whole:
     upload: Payload
 
 
-def _run(fold: Fold, payload: Tree, state: Tree, ctx: Ctx, sizes: Sequence[int], shape: tuple[int, ...]) -> _Whole:
+def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     tracer = Tracer()
-    received, own = tree_map(torch.empty_like, payload), None if state is None else tree_map(torch.empty_like, state)
+    # Copies, which nobody else holds: what the fold lets go of is gone.
+    received = tree_map(torch.empty_like, given.payload)
+    own = None if given.state is None else tree_map(torch.empty_like, given.state)
     with tracer:
-        for tensor in leaves(received):
-            tracer.watch(tensor, PARAMETERS)
-        for tensor in leaves(own or {}):
-            tracer.watch(tensor, PARAMETERS)
+        tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
-        carry = fold.start(received, own, ctx)
+        carry = fold.start(received, own, given.ctx)
         del received, own
         tracer.label(carry)
         for phase, size in zip(fold.phases, sizes, strict=True):
             if size:
                 tracer.begin_step(carry)
-                batch = _batch(phase, size, shape)
+                batch = _batch(phase, size, given.shape)
                 tracer.watch(batch.x, INPUT)
                 tracer.watch(batch.y, INPUT)
                 carry = phase.step(carry, batch)
                 del batch
                 tracer.label(carry)
         finish = tracer.begin_step(carry)
-        upload, _ = fold.finish(carry, ctx)
+        upload, _ = fold.finish(carry, given.ctx)
     return _Whole(start, finish, tracer.peak(), upload)
 
 
 def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
     views = (phase.views,) if phase.views > 1 else ()
+    # The batch is there before the step: its allocation is no work of the client's.
     return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
 
 
-def _stepper(
-    fold: Fold, payload: Tree, state: Tree, ctx: Ctx, phase: Phase, shape: tuple[int, ...]
-) -> Callable[[int], list[Kernel]]:
-    """(batch size) -> the kernels of one step of a phase, in order."""
-    carry = fold.start(payload, state, ctx)
+def _phases(
+    fold: Fold, given: _Given, steps: Sequence[Sequence[Mapping[int, int]]]
+) -> tuple[PhaseTrace, ...]:
+    """Every phase's steps, each from the carry that the phases before it leave."""
+    carry = fold.start(given.payload, given.state, given.ctx)
+    found = []
+    for place, phase in enumerate(fold.phases):
+        sizes = {size for one in steps for size in one[place]}
+        found.append(
+            PhaseTrace(phase.name, _by_size(partial(step_kernels, phase, carry, given.shape), sizes))
+        )
+        if sizes and phase is not fold.phases[-1]:
+            carry = phase.step(carry, _batch(phase, min(sizes), given.shape))
+    return tuple(found)
 
-    def kernels(size: int) -> list[Kernel]:
-        batch = _batch(phase, size, shape)
-        tracer = Tracer()
-        with tracer:
-            found = tracer.begin_step(carry)
-            phase.step(carry, batch)
-        return found
 
-    return kernels
+def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -> list[Kernel]:
+    """The kernels of one step on a batch of ``size`` samples, in order; all on the meta device."""
+    batch = _batch(phase, size, shape)
+    tracer = Tracer()
+    with tracer:
+        found = tracer.begin_step(carry)
+        phase.step(carry, batch)
+    return found
 
 
 def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[int, Work]:
@@ -268,7 +320,7 @@ def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[in
 
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
-    """The kernels at ``size`` if every number of theirs moves in a straight line; None if that is impossible."""
+    """The kernels at ``size`` if all their numbers move in straight lines; None if that is impossible."""
     if [kernel[:3] for kernel in first] != [kernel[:3] for kernel in last]:
         return None
     found = []

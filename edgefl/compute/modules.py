@@ -39,7 +39,9 @@ def modules(net: Net) -> list[Module]:
     module = net.module(net.init(0))
     counted = _counts(net, module)
     return [
-        Module(name, type(inner).__name__, sum(value.numel() for value in inner.parameters()), 2 * counted[name])
+        Module(
+            name, type(inner).__name__, sum(value.numel() for value in inner.parameters()), 2 * counted[name]
+        )
         for name, inner in module.named_modules()
         if name and not list(inner.children()) and counted.get(name)
     ]
@@ -62,7 +64,7 @@ def _counts(net: Net, module: torch.nn.Module) -> dict[str, int]:
     with warnings.catch_warnings():
         # fvcore traces through torch.jit, which torch deprecates; there is no newer fvcore.
         warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+        warnings.simplefilter("ignore", torch.jit.TracerWarning)  # type: ignore[attr-defined]
         analysis = FlopCountAnalysis(module, torch.zeros(1, *net.shape))
         analysis.unsupported_ops_warnings(enabled=False)
         analysis.uncalled_modules_warnings(enabled=False)

@@ -111,8 +111,8 @@ class Cost:
     resident: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        # Of two equal peaks the first stays, unless it is the empty one: + stays associative.
-        larger = other.peak if other.peak_bytes > self.peak_bytes else self.peak
+        # Of two equal peaks the first stays, unless it is the empty one: the zero cost is neutral, + associative.
+        larger = max(self.peak, other.peak, key=lambda peak: (sum(peak.values()), bool(peak)))
         return Cost(
             down=_sum(self.down, other.down),
             up=_sum(self.up, other.up),

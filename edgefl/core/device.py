@@ -13,6 +13,8 @@ from edgefl.core.params import Strict
 
 Q = TypeVar("Q")
 Efficiency = Annotated[float, Field(gt=0, le=1)]
+OperationRate = Annotated[units.FlopsPerSecond, Field(gt=0)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
 
 
 class Sourced(Strict, Generic[Q]):
@@ -76,9 +78,9 @@ class Device(Strict):
     title: str
     category: Literal["sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "server-gpu"]
     kind: Literal["roofline"] = "roofline"
-    peak: Sourced[units.FlopsPerSecond]
+    peak: Sourced[OperationRate]
     efficiency: EfficiencyByClass
-    memory_bandwidth: Sourced[units.BytesPerSecond]
+    memory_bandwidth: Sourced[Bandwidth]
     launch_overhead: Sourced[units.Seconds]
     memory: Sourced[units.Bytes]
     reserved_memory: Sourced[units.Bytes]
@@ -111,7 +113,7 @@ class Device(Strict):
 class Radio(Strict):
     """Power a radio draws above the idle device (Huang 2012's form).
 
-    While sending: base + up_w_per_mbps * (rate in Mbit/s); receiving likewise; afterwards tail for tail_time.
+    While sending: base + up_w_per_mbps * (throughput in Mbit/s); receiving likewise; afterwards tail for tail_time.
     """
 
     up_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -10,6 +12,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import catalogue
 from edgefl.core.device import Link
+from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.yamls import Document, plain
 
@@ -149,13 +152,14 @@ class Fleet(Strict):
 
     def deal(self, clients: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Which member each client is: shares by largest remainder, then shuffled."""
-        shares = np.array([member.share for member in self.members])
-        exact = shares / shares.sum() * clients
-        counts = np.floor(exact).astype(int)
-        # Stable sort: of equal remainders the member named first gets the client.
-        for index in np.argsort(counts - exact, kind="stable")[: clients - int(counts.sum())]:
+        # Fractions, so that equal remainders are equal: of those the member named first gets the client.
+        shares = [Fraction(member.share) for member in self.members]
+        exact = [share * clients / sum(shares) for share in shares]
+        counts = [math.floor(count) for count in exact]
+        by_remainder = sorted(range(len(shares)), key=lambda index: counts[index] - exact[index])
+        for index in by_remainder[: clients - sum(counts)]:
             counts[index] += 1
-        return rng.permutation(np.repeat(np.arange(len(shares)), counts))
+        return rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int64), counts))
 
 
 def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -166,11 +170,16 @@ def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         where: its place, for messages.
 
     Raises:
-        UserError: no profile has that name, or its file is no YAML.
+        UserError: no profile has that name, its file is no YAML, or profiles name each other in a circle.
     """
-    parent = data.get("like")
-    if parent is None:
-        return dict(data)
-    document = Document.read(catalogue.find("profiles", str(parent), where=where).path)
-    above = inherited(plain(document.data), document.file)
-    return {**above, **{key: value for key, value in data.items() if key != "like"}}
+    layers = [dict(data)]
+    below: list[str] = []
+    while (parent := layers[-1].pop("like", None)) is not None:
+        name = str(parent)
+        if name in below:
+            raise UserError(f"profiles stand on each other in a circle: {' -> '.join([*below, name])}", where=where)
+        below.append(name)
+        document = Document.read(catalogue.find("profiles", name, where=where).path)
+        where = document.file
+        layers.append(plain(document.data))
+    return {key: value for layer in reversed(layers) for key, value in layer.items()}

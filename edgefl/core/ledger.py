@@ -11,7 +11,7 @@ from edgefl.core.event import Event, Kind
 _WASTED = frozenset({Kind.LATE, Kind.LOST})
 
 
-@dataclass
+@dataclass(slots=True)
 class Ledger:
     """Running totals.
 

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 
 class Strict(BaseModel):
-    """Frozen; an unknown key is an error; so is a number given as text."""
+    """Frozen; an unknown key is an error; so is a number given as text, or as yes or no."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lists_are_tuples(cls, value: Any) -> Any:
+        # YAML knows lists only, and a frozen record holds tuples, which strictness would refuse to make of them.
+        return {key: _frozen(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 class Component(BaseModel):

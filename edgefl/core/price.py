@@ -10,8 +10,10 @@ Assumptions:
 2. Transfer: one round trip of latency, then the bytes at the link's rate. An empty payload costs
    nothing, not even the round trip.
 3. Energy: the device draws its active power while computing and its idle power while transferring; the
-   radio adds its own while sending or receiving, and its tail after each transfer. Waiting between jobs
-   is not charged: the device is then not working for us.
+   radio adds its base power while a transfer lasts, an energy for each bit that it carries (watts per
+   Mbit/s are joules per Mbit; the round trip carries none), and its tail after each transfer, in full even
+   where the next transfer begins within it. Waiting between jobs is not charged, neither under a tail: the
+   device is then not working for us.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
 """
 
@@ -20,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from edgefl.core.cost import ELEMENTWISE, Cost, Kernel, Work
-from edgefl.core.device import Device, Link, Sourced
+from edgefl.core.device import Device, Link, Radio, Sourced
 from edgefl.core.errors import UserError
 
 
@@ -99,25 +101,26 @@ class Pricer:
         down_s = transfer_seconds(cost.down_bytes, _known(link.down.value), _known(link.latency.value))
         up_s = transfer_seconds(cost.up_bytes, _known(link.up.value), _known(link.latency.value))
         compute_s = self.work_seconds(cost.work)
-        active_w = self.device.power.active.value
+        active_w, radio = self.device.power.active.value, link.radio.value
         return Price(
             down_s=down_s,
             compute_s=compute_s,
             up_s=up_s,
-            receive_j=self._transfer_joules(down_s, link, down=True),
+            receive_j=self._transfer_joules(cost.down_bytes, down_s, radio, radio and radio.down_w_per_mbps),
             compute_j=None if active_w is None else active_w * compute_s,
-            transmit_j=self._transfer_joules(up_s, link, down=False),
+            transmit_j=self._transfer_joules(cost.up_bytes, up_s, radio, radio and radio.up_w_per_mbps),
         )
 
-    def _transfer_joules(self, seconds: float, link: Link, *, down: bool) -> float | None:
-        if seconds == 0:
+    def _transfer_joules(
+        self, size_bytes: int, seconds: float, radio: Radio | None, j_per_mbit: float | None
+    ) -> float | None:
+        if not size_bytes:
             return 0.0
-        idle_w, radio = self.device.power.idle.value, link.radio.value
-        if idle_w is None or radio is None:
+        idle_w = self.device.power.idle.value
+        if idle_w is None or radio is None or j_per_mbit is None:
             return None
-        down_w, up_w = radio.down_w_per_mbps * _known(link.down.value), radio.up_w_per_mbps * _known(link.up.value)
-        active_w = idle_w + radio.base + (down_w if down else up_w) / 1e6
-        return active_w * seconds + (idle_w + radio.tail) * radio.tail_time
+        carrying_j = j_per_mbit * 8 * size_bytes / 1e6
+        return (idle_w + radio.base) * seconds + carrying_j + radio.tail * radio.tail_time
 
 
 def transfer_seconds(size_bytes: float, rate_bps: float, latency_s: float) -> float:

@@ -154,7 +154,7 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
     sweep = data.pop("sweep", None)
     changed = Document(document.file, data, elsewhere)
     name = str(data.get("name", Path(document.file).stem))
-    runs = [_one(changed, settings, name) for settings in _settings(sweep, document)]
+    runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, document)]
     return _named_apart(runs)
 
 
@@ -165,7 +165,8 @@ def _value(text: str, override: str) -> Any:
         raise ScenarioError(f"the value in {override!r} is no YAML", where="--set") from error
 
 
-def _one(document: Document, settings: dict[str, Any], name: str) -> Draft:
+def _one(document: Document, settings: dict[str, Any], named: Sequence[str], name: str) -> Draft:
+    """One run: ``settings`` change the document, and those in ``named`` make the run's name."""
     data = copy.deepcopy(document.data)
     if isinstance(data.get("method"), str):
         data["method"] = {"name": data["method"]}
@@ -173,8 +174,7 @@ def _one(document: Document, settings: dict[str, Any], name: str) -> Draft:
     sweep = f"{document.file}, in the sweep"
     for key, value in settings.items():
         _put(data, key, value, sweep)
-    if settings and "name" not in settings:
-        data["name"] = ", ".join(_setting(key, value) for key, value in settings.items())
+    data["name"] = ", ".join([_setting(key, value) for key, value in settings.items() if key in named]) or str(data["name"])
     changed = Document(document.file, data, {**document.elsewhere, **dict.fromkeys(settings, sweep)})
     if isinstance(data.get("fleet"), dict):
         data["fleet"] = inherited(data["fleet"], str(changed.place(["fleet"])))
@@ -199,10 +199,13 @@ def _named_apart(runs: list[Draft]) -> list[Draft]:
     return apart
 
 
-def _settings(sweep: Any, document: Document) -> Iterator[dict[str, Any]]:
-    """Each run's changes: the product of the axes, or the paired list under "runs"."""
+def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], list[str]]]:
+    """Each run's changes: the product of the axes, the paired list under "runs", or the product of both.
+
+    With each comes the list of keys that name the run; of a pair with a name of its own that is the name.
+    """
     if sweep is None:
-        yield {}
+        yield {}, []
         return
     where = str(document.place(["sweep"]))
     if not isinstance(sweep, dict) or not sweep:
@@ -216,7 +219,9 @@ def _settings(sweep: Any, document: Document) -> Iterator[dict[str, Any]]:
             raise ScenarioError(f"the sweep's {key!r} is no list of values", where=where, hint=f"write {key}: [a, b]")
     for pair in pairs:
         for values in itertools.product(*axes.values()):
-            yield {**{str(key): value for key, value in pair.items()}, **dict(zip(axes, values, strict=True))}
+            paired = {str(key): value for key, value in pair.items()}
+            named = ["name"] if "name" in paired else list(paired)
+            yield {**paired, **dict(zip(axes, values, strict=True))}, [*named, *axes]
 
 
 def _put(data: Any, key: str, value: Any, where: str) -> None:

@@ -9,6 +9,8 @@ import hashlib
 
 import numpy as np
 
+_SEPARATOR = "\x1f"
+
 
 def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth: int = 0) -> int:
     """A seed in [0, 2**63) for one purpose.
@@ -19,8 +21,13 @@ def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth
         client: the client it is drawn for; -1 for none.
         exchange: the exchange's name; empty for none.
         nth: a count within the others: that client's n-th job, a round, an epoch.
+
+    Raises:
+        ValueError: a name holds the separator, and could be mistaken for two.
     """
-    text = "\x1f".join((str(root), purpose, str(client), exchange, str(nth)))
+    if _SEPARATOR in purpose or _SEPARATOR in exchange:
+        raise ValueError(f"{purpose!r} and {exchange!r} may not hold {_SEPARATOR!r}")
+    text = _SEPARATOR.join((str(root), purpose, str(client), exchange, str(nth)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 
 

@@ -17,6 +17,8 @@ class Passes:
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("a phase takes either epochs or steps")
+        if (self.epochs or 0) < 0 or (self.steps or 0) < 0:
+            raise ValueError("a phase cannot take fewer than no epochs or steps")
 
 
 def batch_sizes(samples: int, batch_size: int) -> list[int]:
@@ -48,7 +50,10 @@ def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tup
 
 def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
     """How many steps of each batch size a phase takes on ``samples`` samples."""
-    one = Counter(batch_sizes(samples, batch_size))
-    if passes.epochs is not None:
-        return Counter({size: count * passes.epochs for size, count in one.items() if passes.epochs})
-    return Counter(size for _, size in step_sequence(samples, batch_size, passes))
+    one = batch_sizes(samples, batch_size)
+    if not one:
+        return Counter()
+    whole, rest = (passes.epochs, 0) if passes.epochs is not None else divmod(passes.steps or 0, len(one))
+    counts = Counter({size: count * whole for size, count in Counter(one).items() if whole})
+    counts.update(one[:rest])
+    return counts

@@ -55,18 +55,19 @@ def parse(text: object, dimension: str) -> float:
         ValueError: there is no unit, an unknown one, or the amount is negative or not finite.
     """
     units = _UNITS[dimension]
-    if text == 0:
+    if text == 0 and not isinstance(text, bool):
         return 0.0
     match = _QUANTITY.match(text) if isinstance(text, str) else None
     example = _EXAMPLES[dimension]
     if match is None:
         raise ValueError(f"{text!r} is not a {dimension}; write a number and a unit, such as '{example}'")
-    amount, unit = float(match[1]), match[2]
+    number, unit = match[1], match[2]
     if unit not in units:
         raise ValueError(f"{unit!r} is no unit of {dimension}; use one of {', '.join(units)}, as in '{example}'")
+    amount = float(number) * units[unit]
     if amount < 0 or not math.isfinite(amount):
         raise ValueError(f"{text!r} is not a usable {dimension}: it must be finite and not negative")
-    return amount * units[unit]
+    return amount
 
 
 def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
@@ -84,8 +85,9 @@ FlopsPerSecond = Annotated[float, *_field("operation rate")]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
+    """Three significant digits in the largest unit of which there is one, after rounding; zero in the base unit."""
     for scale, unit in steps:
-        if abs(value) >= scale:
+        if abs(value) >= 0.9995 * scale or (value == 0 and scale == 1):
             return f"{value / scale:.3g} {unit}" if abs(value) < 999.5 * scale else f"{value / scale:,.0f} {unit}"
     scale, unit = steps[-1]
     return f"{value / scale:.3g} {unit}"
@@ -108,7 +110,7 @@ def show_joules(value: float) -> str:
 
 def show_seconds(value: float) -> str:
     """A duration for people: ``"2 h 05 min"``, ``"3 min 12 s"``, ``"4.31 s"``, ``"12 ms"``."""
-    if value >= 3600:
+    if round(value) >= 3600:
         hours, rest = divmod(round(value / 60), 60)
         return f"{hours:,} h {rest:02d} min"
     if round(value) >= 60:

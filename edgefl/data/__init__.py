@@ -4,9 +4,8 @@
 augmentation. ``federate`` joins a dataset and a partition; ``batches`` is what a client trains on.
 """
 
-from edgefl.data.batching import batches, normalised
-from edgefl.data.components import Augmentation, Partition, augmenter, partitioner
-from edgefl.data.federation import Federation, assumed_labels, federate
+from edgefl.data.batching import Augmentation, batches, normalised
+from edgefl.data.federation import Federation, Partition, assumed_labels, federate
 from edgefl.data.spec import Arrays, Spec, stratified
 
 __all__ = [
@@ -16,10 +15,8 @@ __all__ = [
     "Partition",
     "Spec",
     "assumed_labels",
-    "augmenter",
     "batches",
     "federate",
     "normalised",
-    "partitioner",
     "stratified",
 ]

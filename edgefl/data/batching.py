@@ -5,9 +5,9 @@ Shapes: B samples, V views, C channels, H rows, W columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,10 +15,12 @@ from torch import Tensor
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
-from edgefl.data.components import Augmentation, augmenter
 from edgefl.data.federation import Federation
 from edgefl.data.spec import Ints, Spec
 from edgefl.protocol.values import Batch, Phase
+
+Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
+"""(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
 
@@ -44,14 +46,13 @@ def batches(
         phase: "train" data are shuffled anew in every pass and augmented; "plain" ones are neither.
         batch_size: B.
         seed: the job's.
-        augment: the task's augmentation, which a phase's own replaces; None is none.
+        augment: what "train" data are augmented with, the phase's own or else the task's; None is nothing.
 
     Returns:
         x (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, with y (B,).
 
     Raises:
         DataError: the federation was planned without files.
-        UserError: there is no such augmentation as the phase's own, or it takes no such parameters.
         ValueError: the phase wants data of an unknown kind.
     """
     if phase.data not in {"train", "plain"}:
@@ -59,11 +60,7 @@ def batches(
     part = federation.parts[client]
     x = _scaled(federation, part, "train")
     y = federation.train_y[torch.from_numpy(part).to(federation.train_y.device)]
-    if phase.data == "plain":
-        augment = None
-    elif phase.augment is not None:
-        augment = augmenter(phase.augment, where=f"phase {phase.name!r}")
-    if augment is None:
+    if augment is None or phase.data == "plain":
         return _cut(_normalise(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
     return _cut(x, y, phase, batch_size, seed, ready=partial(_augmented, federation.spec, augment))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -10,8 +12,10 @@ from torch import Tensor
 
 from edgefl.core import seeds
 from edgefl.core.errors import UserError
-from edgefl.data.components import Partition
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
+
+Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
+"""(labels (n,), classes, clients, rng) -> indices of each client: a module's ``split`` on its parameters."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def federate(
     """
     if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
         raise UserError(
-            f"{clients} clients, a holdout of {holdout:g} and personal tests of {personal_test:g}: impossible",
+            f"{clients} clients with a holdout of {holdout:g} and personal tests of {personal_test:g}",
             hint="take at least 1 client, a holdout in [0, 1) and personal tests in [0, 1]",
         )
     train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else assumed_labels(spec)
@@ -117,11 +121,9 @@ def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
     """
     wrong = [k for k, part in enumerate(parts) if not len(part) or part.min() < 0 or part.max() >= samples]
     if len(parts) != clients or wrong:
-        what = (
-            f"client {wrong[0]} of no or unknown images"
-            if wrong
-            else f"{len(parts)} parts for {clients} clients"
-        )
+        what = f"{len(parts)} parts for {clients} clients"
+        if wrong:
+            what = f"client {wrong[0]} of no images, or of unknown ones"
         raise UserError(f"the partition made {what}", where="task.partition")
     return tuple(parts)
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+import torch
 
 from edgefl.core.errors import DataError
 from edgefl.data.spec import Arrays, Ints, Pixels, Spec
@@ -156,7 +157,7 @@ def _downloaded(spec: Spec, root: Path, dataset: type[Any]) -> Arrays:
 
 def _by_torchvision(dataset: type[Any], root: Path, *, download: bool) -> Arrays:
     with warnings.catch_warnings():
-        # CIFAR's pickles, written in 2009, name a dtype as NumPy 2.4 would not have it.
+        # CIFAR's pickles of 2009 name a dtype in a way that NumPy 2.4.0 to 2.4.4 warn of.
         warnings.filterwarnings(
             "ignore", r"dtype\(\): align should be", np.exceptions.VisibleDeprecationWarning
         )
@@ -168,9 +169,9 @@ def _by_torchvision(dataset: type[Any], root: Path, *, download: bool) -> Arrays
 
 def _unpacked(found: Any) -> _Part:
     """The arrays inside a torchvision dataset: (N, H, W) where grey, (N, H, W, C) where coloured."""
-    x = np.asarray(found.data)
+    x = torch.as_tensor(found.data).numpy()  # a tensor in MNIST, an array in CIFAR
     x = x[:, None] if x.ndim == len("NHW") else x.transpose(0, 3, 1, 2)
-    return np.ascontiguousarray(x, dtype=np.uint8), np.array(found.targets, dtype=np.int64)
+    return np.ascontiguousarray(x, dtype=np.uint8), torch.as_tensor(found.targets).to(torch.int64).numpy()
 
 
 # --- Hugging Face image Parquet

@@ -9,7 +9,7 @@ the client as its state) and what a step minimises.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from edgefl.core.params import Strict
 from edgefl.protocol import (
@@ -20,7 +20,6 @@ from edgefl.protocol import (
     Exchange,
     Fold,
     Method,
-    Net,
     Payload,
     Phase,
     Predictor,
@@ -40,7 +39,8 @@ class Params(Strict):
 
 def build(params: Params, site: Site) -> Method:  # noqa: ARG001 - every method is built the same way
     """FedAvg on the site's net."""
-    return averaging(site, training(site, plain_objective(site.net)), shared=(*site.net.trained, BUFFERS), neutral={})
+    train = training(site, plain_objective(site.net))
+    return averaging(site, train, shared=(*site.net.trained, BUFFERS), neutral={})
 
 
 def training(site: Site, objective: Objective) -> Phase:
@@ -53,6 +53,7 @@ def averaging(
     train: Phase,
     *,
     shared: Sequence[str],
+    own: Sequence[str] = (),
     anchored: Sequence[str] = (),
     neutral: dict[str, object] | None = None,
 ) -> Method:
@@ -62,19 +63,19 @@ def averaging(
         site: net and local training.
         train: the phase that trains; see ``training``.
         shared: the parts that travel and are averaged; the others are the client's state.
+        own: shared parts of which a client also keeps what it trained, for its own model.
         anchored: received parts that the objective reads, under the carry's "anchor".
         neutral: see ``Method``.
     """
-    net, local = site.net, site.local
-    empty = net.on_meta()
-    kept = tuple(part for part in net.parts() if part not in shared and empty[part])
+    net, parts = site.net, site.net.parts()
+    kept = tuple(part for part, names in parts.items() if names and (part not in shared or part in own))
     trains_kept = any(part in net.trained or part == BUFFERS for part in kept)
 
     def down(server: Tree, client: int) -> Payload:  # noqa: ARG001 - all clients receive the same
         return {part: server[part] for part in shared}
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        carry = trainer(whole(net, payload, state), local.optimizer, net.trained, ctx.lr)
+        carry = trainer(whole(parts, state or {}, payload), site.local.optimizer, net.trained, ctx.lr)
         return {**carry, "anchor": {part: payload[part] for part in anchored}} if anchored else carry
 
     def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:  # noqa: ARG001
@@ -88,7 +89,7 @@ def averaging(
         return weighted_mean([one.upload for one in arrivals], [one.ctx.samples for one in arrivals])
 
     def personal(server: Tree, state: Tree | None) -> Predictor:
-        return Predictor(whole(net, server, state), net.logits)
+        return Predictor(whole(parts, server, state or {}), net.logits)
 
     fold = Fold(start, (train,), finish)
     return Method(
@@ -101,7 +102,7 @@ def averaging(
     )
 
 
-def whole(net: Net, received: Tree, kept: Tree | None) -> Tree:
-    """All of a model's parts in the net's order, from what travels and what stays."""
-    pool = {**(kept or {}), **received}
-    return {part: pool.get(part, {}) for part in net.parts()}
+def whole(parts: Iterable[str], base: Tree, over: Tree) -> Tree:
+    """All of a model's parts in the order of ``parts``; what ``over`` has stands for what ``base`` has."""
+    pool = {**base, **over}
+    return {part: pool.get(part, {}) for part in parts}

@@ -3,7 +3,8 @@
 FedClassAvg: Local Representation Learning for Personalized Federated Learning on Heterogeneous Neural
 Networks, Equations 3-5. A client overwrites its head with the received one and trains everything on two
 augmented views x', x'': SupCon(f', f'') + CE(W f', y) + rho * ||W_k - W||_2. The server averages heads by
-samples. ``share_body`` is the paper's "+weight": every part travels.
+samples. A client's own model is its body under the head that it trained, before that is overwritten.
+``share_body`` is the paper's "+weight": every part travels, and nothing stays.
 
 What the paper leaves open: the contrastive temperature (0.07 here, and unit-length features, as in Khosla et
 al. 2020, which it cites); cross-entropy is on the first view. The norm has no gradient at 0, where 0 is used.
@@ -38,7 +39,9 @@ from edgefl.protocol import (
 class Params(Strict):
     """FedClassAvg's parameters."""
 
-    share_body: Annotated[bool, Field(description="whether the body travels too (the paper's +weight)")] = False
+    share_body: Annotated[bool, Field(description="whether the body travels too, the paper's +weight")] = (
+        False
+    )
     rho: Annotated[float, Field(ge=0, description="strength of the pull towards the received head")] = 0.1
     contrastive: Annotated[
         float, Field(ge=0, description="weight of the contrastive term; 0 leaves it and its second view out")
@@ -52,29 +55,32 @@ class Params(Strict):
 def build(params: Params, site: Site) -> Method:
     """Averaging of the head alone, or of everything, with the three-term objective."""
     net, local = site.net, site.local
-    plain = plain_objective(net)
+    # A head that is not trained cannot be pulled.
+    pulled = params.rho > 0 and "head" in net.trained
 
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        loss, buffers = (_two_views if params.contrastive else plain)(weights, batch, carry)
-        if params.rho:
-            away = torch._foreach_sub(leaves(weights["head"]), leaves(carry["anchor"]["head"]))
-            loss = loss + params.rho * torch.linalg.vector_norm(torch.cat([part.flatten() for part in away]))
+        loss, buffers = fit(weights, batch, carry)
+        if pulled:
+            own, received = leaves(weights["head"]), leaves(carry["anchor"]["head"])
+            away = [(ours - theirs).flatten() for ours, theirs in zip(own, received, strict=True)]
+            loss = loss + params.rho * torch.linalg.vector_norm(torch.cat(away))
         return loss, buffers
 
-    def _two_views(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:  # noqa: ARG001
+    def contrasted(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:  # noqa: ARG001
         views, size = batch.x.shape[:2]
         found, buffers = net.features(weights, batch.x.flatten(0, 1), True)
         logits = net.head(weights["head"], found[:size])
         apart = supervised_contrastive(found, batch.y.repeat(views), params.contrastive_temperature)
         return net.loss(chilled(net, logits), batch.y) + params.contrastive * apart, buffers
 
-    views = 2 if params.contrastive else 1
+    fit, views = (contrasted, 2) if params.contrastive else (plain_objective(net), 1)
     step = sgd(objective, local.optimizer, net.trained)
     return fedavg.averaging(
         site,
         Phase("train", step, local.passes, views=views, augment=params.augment),
         shared=(*net.trained, BUFFERS) if params.share_body else ("head",),
-        anchored=("head",) if params.rho else (),
+        own=() if params.share_body else ("head",),
+        anchored=("head",) if pulled else (),
         neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
     )
 
@@ -82,7 +88,8 @@ def build(params: Params, site: Site) -> Method:
 def supervised_contrastive(features: Tensor, labels: Tensor, temperature: float) -> Tensor:
     """SupCon over N anchors (Khosla et al. 2020, Equation 2, as FedClassAvg's Equation 4 uses it).
 
-    - mean over i of (1 / |P_i|) * sum over p in P_i of log[e^(f_i f_p / t) / sum over a != i of e^(f_i f_a / t)],
+    Minus the mean over i of (1 / |P_i|) * sum over p in P_i of
+    log[e^(f_i f_p / t) / sum over a != i of e^(f_i f_a / t)],
     features of unit length, P_i the other samples of i's label. An anchor without positives adds 0.
 
     Args:

@@ -30,7 +30,7 @@ def build(params: Params, site: Site) -> Method:
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
         loss, buffers = plain(weights, batch, carry)
         live = leaves({part: weights[part] for part in net.trained})
-        away = torch._foreach_sub(live, leaves(carry["anchor"]))
+        away = torch._foreach_sub(live, leaves(carry["anchor"]))  # noqa: SLF001 - torch's own optimizers call it
         squares = torch.stack([(difference * difference).sum() for difference in away])
         return loss + (params.mu / 2) * squares.sum(), buffers
 

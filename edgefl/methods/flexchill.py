@@ -25,4 +25,8 @@ class Params(Strict):
 def build(params: Params, site: Site) -> Method:
     """The base method on a net that trains at the temperature."""
     chilled = replace(site.net, temperature=site.net.temperature * params.temperature)
-    return replace(site.base(chilled), neutral={"temperature": 1.0})
+    base = site.base(chilled)
+    neutral = base.neutral
+    if neutral is not None:
+        neutral = {"temperature": 1.0, "base": {"name": params.base.name, **params.base.params, **neutral}}
+    return replace(base, neutral=neutral)

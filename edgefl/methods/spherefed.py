@@ -2,9 +2,9 @@
 
 SphereFed: Hyperspherical Federated Learning, Equations 4-12. The head W (C x l, no bias) is drawn once by
 QR and never trained; f = F(x) / ||F(x)||; a client minimises (1 / C) * ||W f - onehot(y)||^2. Only the body
-travels. After the last round every client makes one pass over its plain data and sends U_k = sum f onehot(y)^T
-(l x C) and V_k = sum f f^T (l x l); the server solves W* = [(sum V_k + ridge I)^-1 sum U_k]^T (free-form
-calibration, FFC).
+travels. After the last round every client makes one pass over its plain data and sends
+U_k = sum f onehot(y)^T (l x C) and V_k = sum f f^T (l x l); the server solves
+W* = [(sum V_k + ridge I)^-1 sum U_k]^T (free-form calibration, FFC).
 
 What travels besides the body: W once to every client before the first round ("announce"), U and V once
 ("calibrate"), and the calibrated head once ("deliver").
@@ -46,26 +46,42 @@ class Params(Strict):
     """SphereFed's parameters."""
 
     calibrate: Annotated[bool, Field(description="whether FFC is done after the last round")] = True
-    ridge: Annotated[float, Field(ge=0, description="added to the diagonal of the Gram matrix; the paper's lambda")] = 0.0
+    ridge: Annotated[
+        float, Field(ge=0, description="added to the Gram matrix's diagonal; the paper's lambda")
+    ] = 0.0
     base: Annotated[Component, Field(description="what merges the body")] = Component(name="fedavg")
 
 
 def build(params: Params, site: Site) -> Method:
-    """The base method on a net with a fixed head, and the exchanges around it."""
+    """The base method on a net with a fixed head, and the exchanges around it.
+
+    Raises:
+        UserError: the net has fewer features than classes or no body to train, or the base leaves the body
+            with its clients, so that there are no common features to calibrate a head on.
+    """
     net = _sphere(site.net)
     base = site.base(net)
+    if "body" in (base.client(net.on_meta()) or {}):
+        raise UserError(
+            f"spherefed needs a base that shares the body, and {params.base.name} leaves it with its clients",
+            hint="take fedavg or fedprox as the base",
+        )
 
     def server(initial: Tree) -> Tree:
-        return {"base": base.server(initial), "head": _orthonormal(initial["head"], net)}
+        fixed = _fixed_head(initial)
+        return {"base": base.server(fixed), "head": fixed["head"]}
 
     def client(initial: Tree) -> Tree:
-        return {**(base.client(initial) or {}), "head": _orthonormal(initial["head"], net)}
+        fixed = _fixed_head(initial)
+        return {**(base.client(fixed) or {}), "head": fixed["head"]}
 
     def predictor(state: Tree) -> Predictor:
-        body = base.personal_model(state["base"], {"head": state["head"]})
-        return Predictor(body.weights, net.logits)
+        return base.personal_model(state["base"], {"head": state["head"]})
 
-    around = [*_calibration(net, params.ridge), _deliver()] if params.calibrate else []
+    def body(state: Tree, client: int) -> Payload:  # noqa: ARG001 - all clients receive the same
+        return {part: tree for part, tree in predictor(state).weights.items() if part != "head"}
+
+    around = [_calibrate(net, params.ridge, body), _deliver()] if params.calibrate else []
     return Method(
         server=server,
         client=client,
@@ -79,15 +95,15 @@ def _sphere(net: Net) -> Net:
     """The net with normalised features, a bias-free head that is not trained, and squared error."""
     if net.classes > net.feature_width:
         raise UserError(
-            f"spherefed needs at least as many features as classes: {net.name} has {net.feature_width} for {net.classes}",
+            f"spherefed needs at least as many features as classes: "
+            f"{net.name} has {net.feature_width} for {net.classes}",
             hint="take a model with wider features",
         )
-
-    def init(seed: int) -> Tree:
-        weights = net.init(seed)
-        width = {"weight": weights["head"]["weight"].new_empty(net.classes, net.feature_width).zero_()}
-        generator = None if width["weight"].is_meta else torch.Generator().manual_seed(seed)
-        return {**weights, "head": {"weight": width["weight"].normal_(generator=generator)}}
+    if not net.parts()["body"]:
+        raise UserError(
+            f"spherefed trains the body alone, and {net.name} has none",
+            hint="take a model with hidden layers",
+        )
 
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
         found, buffers = net.features(weights, x, train)
@@ -95,7 +111,7 @@ def _sphere(net: Net) -> Net:
 
     return replace(
         net,
-        init=init,
+        init=lambda seed: _fixed_head(net.init(seed)),
         features=features,
         head=lambda head, found: F.linear(found, head["weight"]),
         trained=tuple(part for part in net.trained if part != "head"),
@@ -108,12 +124,16 @@ def _squared_error(logits: Tensor, labels: Tensor) -> Tensor:
     return F.mse_loss(logits, F.one_hot(labels, logits.shape[-1]).to(logits.dtype))
 
 
-def _orthonormal(head: Tree, net: Net) -> Tree:
-    """C orthonormal rows of width l, from the QR factors of the random head's transpose."""
-    q, r = torch.linalg.qr(head["weight"].mT.to(torch.float64))
+def _fixed_head(weights: Tree) -> Tree:
+    """The weights with the head that is never trained: C orthonormal rows of width l, without bias.
+
+    They are the QR factors of the random head's transpose.
+    """
+    random = weights["head"]["weight"]
+    q, r = torch.linalg.qr(random.mT.to(torch.float64))
     # Fixing the signs makes the factorisation unique, so that LAPACK's choice does not matter.
     rows = (q * torch.sign(torch.diagonal(r))).mT
-    return {"weight": rows[: net.classes].to(head["weight"].dtype).contiguous()}
+    return {**weights, "head": {"weight": rows.to(random.dtype).contiguous()}}
 
 
 def _lifted(exchange: Exchange) -> Exchange:
@@ -151,31 +171,40 @@ def _deliver() -> Exchange:
     return _handed_over("deliver", When("end"))
 
 
-def _calibration(net: Net, ridge: float) -> list[Exchange]:
+def _calibrate(net: Net, ridge: float, body: Callable[[Tree, int], Payload]) -> Exchange:
+    """FFC: every client sends U and V over its plain data, and the server solves for the head."""
     width, classes = net.feature_width, net.classes
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001
         some = next(iter(payload["body"].values()))
-        weights = {part: payload.get(part, {}) for part in net.parts()}
-        return {"weights": weights, "gram": {"u": some.new_zeros(width, classes), "v": some.new_zeros(width, width)}}
+        gram = {"u": some.new_zeros(width, classes), "v": some.new_zeros(width, width)}
+        return {"weights": payload, "gram": gram}
 
     def step(carry: Carry, batch: Batch) -> Carry:
         with torch.no_grad():
             found, _ = net.features(carry["weights"], batch.x, False)
-            gram = carry["gram"]
-            u = gram["u"] + found.mT @ F.one_hot(batch.y, classes).to(found.dtype)
-            return {**carry, "gram": {"u": u, "v": gram["v"] + found.mT @ found}}
+            # In place: V alone outweighs a small model, and a second one would set the peak.
+            carry["gram"]["u"].addmm_(found.mT, F.one_hot(batch.y, classes).to(found.dtype))
+            carry["gram"]["v"].addmm_(found.mT, found)
+        return carry
+
+    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001
+        return {"gram": carry["gram"]}, None
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
-        u = sum(one.upload["gram"]["u"].to(torch.float64) for one in arrivals)
-        v = sum(one.upload["gram"]["v"].to(torch.float64) for one in arrivals)
-        head = solve(torch.as_tensor(u), torch.as_tensor(v), ridge)
-        return {**server, "head": {"weight": head.to(server["head"]["weight"].dtype)}}
+        u, v = (_total([one.upload["gram"][name] for one in arrivals]) for name in ("u", "v"))
+        return {**server, "head": {"weight": solve(u, v, ridge).to(server["head"]["weight"].dtype)}}
 
-    finish: Callable[[Carry, Ctx], tuple[Payload, None]] = lambda carry, ctx: ({"gram": carry["gram"]}, None)  # noqa: ARG005, E731
     fold = Fold(start, (Phase("calibrate", step, Passes(epochs=1), data="plain"),), finish)
-    down = lambda server, client: {part: tree for part, tree in server["base"].items() if part != "head"}  # noqa: ARG005, E731
-    return [Exchange("calibrate", down, fold, merge, when=When("end"), who="all")]
+    return Exchange("calibrate", body, fold, merge, when=When("end"), who="all")
+
+
+def _total(matrices: Sequence[Tensor]) -> Tensor:
+    """The sum in float64; one running sum, for hundreds of V would not fit side by side."""
+    total = torch.zeros_like(matrices[0], dtype=torch.float64)
+    for matrix in matrices:
+        total += matrix
+    return total
 
 
 def solve(u: Tensor, v: Tensor, ridge: float) -> Tensor:
@@ -184,5 +213,7 @@ def solve(u: Tensor, v: Tensor, ridge: float) -> Tensor:
     Without a ridge the Hermitian pseudo-inverse is taken: one dead feature makes V singular.
     """
     if ridge:
-        return torch.linalg.solve(v + ridge * torch.eye(len(v), dtype=v.dtype), u).mT.contiguous()
-    return (torch.linalg.pinv(v, hermitian=True) @ u).mT.contiguous()
+        head: Tensor = torch.linalg.solve(v + ridge * torch.eye(len(v), dtype=v.dtype, device=v.device), u)
+    else:
+        head = torch.linalg.pinv(v, hermitian=True) @ u
+    return head.mT.contiguous()

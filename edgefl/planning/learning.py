@@ -106,15 +106,15 @@ def learn_from(draft: Draft, access: DataAccess) -> Learning:
 
 def _augmentations(
     methods: tuple[Method, ...], task: Component, document: Document
-) -> dict[str, Augmentation | None]:
+) -> Mapping[str, Augmentation | None]:
     """The augmentation of every phase that trains, by ``_key``: the task's, or one of the phase's own."""
-    wanted = {_key(None): (task, ["task", "augment"])}
+    wanted: dict[str, tuple[Component, list[str]]] = {_key(None): (task, ["task", "augment"])}
     for method in methods:
         for exchange in method.exchanges:
             for phase in exchange.work.phases:
                 if phase.augment is not None:
                     wanted[_key(phase.augment)] = (phase.augment, ["method", "augment"])
-    found = {}
+    found: dict[str, Augmentation | None] = {}
     for key, (component, path) in wanted.items():
         module, params = resolve("augmentations", component, document, path)
         found[key] = None if component.name == "none" else partial(module.augment, params)

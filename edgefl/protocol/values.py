@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -62,6 +63,11 @@ class Net:
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """The names of every part's tensors; each name stands in one part."""
+        return dict(self._parts)
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[str, ...]]:
+        # Kept, because building a deep model even without data takes as long as some training steps.
         return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
 
     def on_meta(self) -> Tree:

@@ -27,7 +27,7 @@ def comparison(runs: Sequence[dict[str, Any]]) -> RenderableType:
 
 def _block(runs: Sequence[dict[str, Any]]) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for run in runs:
         table.add_column(run["name"], justify="right", overflow="fold")
     for label, cell in _rows(runs):
@@ -37,7 +37,7 @@ def _block(runs: Sequence[dict[str, Any]]) -> Table:
 
 def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
     yield "accuracy, global", lambda run: _accuracy(run, "global")
-    yield "accuracy, personal (mean)", lambda run: _accuracy(run, "personal")
+    yield "accuracy, personal", lambda run: _accuracy(run, "personal")
     if any(one.get("before") is not None for run in runs for one in run["accuracy"].values()):
         yield "  before the last exchange", _before
     yield "virtual time", lambda run: show_seconds(run["virtual_s"])
@@ -57,7 +57,7 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
         yield f"time to {target:.0%}, personal", lambda run: _target(run, "personal", "t_s", show_seconds)
         yield f"bytes to {target:.0%}, personal", lambda run: _target(run, "personal", "bytes", show_bytes)
         yield f"energy to {target:.0%}, personal", lambda run: _target(run, "personal", "joules", show_joules)
-    yield "rounds waited most for", _waited
+    yield "most rounds waited for", _waited
     yield "host time", lambda run: show_seconds(run["host_s"]) if run["host_s"] is not None else MISSING
 
 
@@ -96,7 +96,7 @@ def _waited(run: dict[str, Any]) -> str:
     if not run["waited_for"]:
         return MISSING
     first = run["waited_for"][0]
-    return f"{first['device']} #{first['client']} ({first['rounds']}x)"
+    return f"client {first['client']}, {first['rounds']}x\n{first['device']}"
 
 
 def profile(found: dict[str, Any]) -> RenderableType:
@@ -107,7 +107,8 @@ def profile(found: dict[str, Any]) -> RenderableType:
         flops = " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value) or "no FLOPs"
         blocks += [
             Text(title, style="bold"),
-            Text(f"  work  {flops}; {work['kernels']:,} kernels moving {show_bytes(work['moved_bytes'])}"),
+            Text(f"  work  {flops}"),
+            Text(f"        {work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved"),
             Text(f"  down  {_parts(work['down'])}"),
             Text(f"  up    {_parts(work['up'])}"),
             Text(f"  peak  {_parts(work['peak'])}"),
@@ -118,10 +119,11 @@ def profile(found: dict[str, Any]) -> RenderableType:
 
 
 def _parts(parts: dict[str, int]) -> str:
-    if not parts:
+    held = {part: size for part, size in parts.items() if size}
+    if not held:
         return "nothing"
-    shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in parts.items())
-    return shown if len(parts) == 1 else f"{show_bytes(sum(parts.values()))}: {shown}"
+    shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in held.items())
+    return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
 
 
 def _devices(rows: Sequence[dict[str, Any]]) -> Table:

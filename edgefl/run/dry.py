@@ -9,7 +9,7 @@ from edgefl.core.ledger import Ledger
 from edgefl.core.units import show_bytes, show_joules, show_seconds
 from edgefl.planning import DataAccess, plan
 from edgefl.run.group import drafts, refusal_notes
-from edgefl.world.driver import Feedback, simulate
+from edgefl.world.driver import Feedback, converse, simulate
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,8 @@ def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
     for draft in drafts(scenario, overrides):
         planned = plan(draft, access)
         ledger = Ledger()
-        world = simulate(planned.plan, ledger.add)
-        feedback = None
-        while planned.plan.clients.admitted.any():
-            try:
-                world.send(feedback)
-            except StopIteration:
-                break
-            feedback = Feedback()
+        if planned.plan.clients.admitted.any():
+            converse(simulate(planned.plan, ledger.add), lambda _: Feedback())
         one = planned.plan
         notes = (*one.assumed, *refusal_notes(planned))
         name, rounds = one.scenario.name, one.scenario.server.rounds

@@ -22,7 +22,7 @@ from edgefl.planning import Planned
 from edgefl.run.learner import Learner
 from edgefl.run.watch import Watch
 from edgefl.store import Store, atomically
-from edgefl.world.driver import Evaluate, Feedback, Merge, simulate
+from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
 
 
 @dataclass
@@ -59,16 +59,12 @@ class Run:
                 f"and {first.device} has {first.has_bytes:,}",
                 hint="take a smaller model or batch, or a fleet with more memory",
             )
-        world = simulate(self.planned.plan, self._emit)
-        feedback = None
-        while True:
-            try:
-                need = world.send(feedback)
-            except StopIteration:
-                break
-            feedback = self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
+        converse(simulate(self.planned.plan, self._emit), self._answer)
         self._flush()
         self.store.commit()
+
+    def _answer(self, need: Need) -> Feedback:
+        return self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
 
     def _emit(self, event: Event) -> None:
         self.ledger.add(event)

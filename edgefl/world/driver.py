@@ -6,16 +6,18 @@ time. Events go to ``emit`` as they happen.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 import simpy
+from numpy import flatnonzero
 
 from edgefl.core import seeds
 from edgefl.core.catalogue import load
+from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, Kind
 from edgefl.core.plan import Plan
 
@@ -72,21 +74,23 @@ class World:
         self.env = simpy.Environment()
         self.plan = plan
         self.version = 0
-        self.clients = [int(client) for client in np.flatnonzero(plan.clients.admitted)]
+        self.clients = [int(client) for client in flatnonzero(plan.clients.admitted)]
         self.asks: deque[tuple[Need, simpy.Event]] = deque()
         self._emit = emit
         self._events = 0
         self._jobs = 0
+        self._scored = -1
         self._nth: dict[tuple[str, int], int] = {}
 
-    def record(self, kind: Kind, *, job: Job | None = None, cost: Charge = NOTHING, **where: Any) -> None:
-        """Emits an event now, about a job or about the client, version and round given."""
-        about = (
-            {"exchange": job.exchange, "round": job.round, "client": job.client, "job": job.id, "version": job.version}
-            if job
-            else {"exchange": "", "round": -1, "client": -1, "job": -1, "version": self.version}
-        )
-        self._emit(Event(self._events, self.env.now, kind, **{**about, **where}, cost=cost))
+    def record(self, kind: Kind, *, exchange: str = "", round_: int = -1, client: int = -1) -> None:
+        """Emits an event now that belongs to no job."""
+        self._emit(Event(self._events, self.env.now, kind, exchange, round_, client, -1, self.version, NOTHING))
+        self._events += 1
+
+    def record_job(self, kind: Kind, job: Job, cost: Charge = NOTHING) -> None:
+        """Emits an event now about a job."""
+        seq, now = self._events, self.env.now
+        self._emit(Event(seq, now, kind, job.exchange, job.round, job.client, job.id, job.version, cost))
         self._events += 1
 
     def job(self, exchange: str, client: int, round_: int) -> Job:
@@ -104,20 +108,20 @@ class World:
         """A SimPy process: one client's job from dispatch to arrival."""
         prices, client = self.plan.price(job.exchange), job.client
         slow = float(self.plan.clients.slowdown[client]) * self._jitter(job)
-        self.record(Kind.DISPATCHED, job=job)
+        self.record_job(Kind.DISPATCHED, job)
         down_s = float(prices.down_s[client])
         yield self.env.timeout(down_s)
         received = Charge(down_s, int(prices.down_bytes[client]), 0, 0, _joules(prices.receive_j[client]))
-        self.record(Kind.RECEIVED, job=job, cost=received)
+        self.record_job(Kind.RECEIVED, job, received)
         compute_s = float(prices.compute_s[client]) * slow
         yield self.env.timeout(compute_s)
         # A slower clock draws the same power for longer.
-        worked = Charge(compute_s, 0, 0, int(prices.flops[client]), _joules(prices.compute_j[client] * slow))
-        self.record(Kind.WORKED, job=job, cost=worked)
+        worked = Charge(compute_s, 0, 0, int(prices.flops[client]), _joules(float(prices.compute_j[client]) * slow))
+        self.record_job(Kind.WORKED, job, worked)
         up_s = float(prices.up_s[client])
         yield self.env.timeout(up_s)
         arrived = Charge(up_s, 0, int(prices.up_bytes[client]), 0, _joules(prices.transmit_j[client]))
-        self.record(Kind.ARRIVED, job=job, cost=arrived)
+        self.record_job(Kind.ARRIVED, job, arrived)
 
     def _jitter(self, job: Job) -> float:
         root = self.plan.scenario.seed
@@ -127,13 +131,16 @@ class World:
     def merge(self, exchange: str, jobs: list[Job], round_: int) -> simpy.events.ProcessGenerator:
         """Asks for a merge of the jobs; a new version exists when it is answered."""
         self.version += 1
-        self.record(Kind.MERGED, exchange=exchange, round=round_)
+        self.record(Kind.MERGED, exchange=exchange, round_=round_)
         merged = tuple(sorted(jobs, key=lambda job: job.client))
         yield from self._ask(Merge(self.version, exchange, merged))
 
     def evaluate(self, round_: int) -> simpy.events.ProcessGenerator:
-        """Asks for the current version's scores."""
-        self.record(Kind.EVALUATED, round=round_)
+        """Asks for the current version's scores; they do not change, so a version is scored once."""
+        if self.version == self._scored:
+            return
+        self._scored = self.version
+        self.record(Kind.EVALUATED, round_=round_)
         yield from self._ask(Evaluate(self.version, round_, self.env.now))
 
     def _ask(self, need: Need) -> simpy.events.ProcessGenerator:
@@ -143,7 +150,7 @@ class World:
 
 
 def _joules(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return None if math.isnan(value) else float(value)
 
 
 def simulate(plan: Plan, emit: Callable[[Event], None]) -> Generator[Need, Feedback, None]:
@@ -155,15 +162,36 @@ def simulate(plan: Plan, emit: Callable[[Event], None]) -> Generator[Need, Feedb
 
     Yields:
         What the server needs of the caller; each is to be answered with a ``Feedback``.
+
+    Raises:
+        RunError: nothing more can happen, and the server still waits.
     """
     world = World(plan, emit)
     for refusal in plan.refusals:
         world.record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
     policy = load("policies", plan.scenario.server.policy.name)
-    world.env.process(policy.serve(world, plan.policy))
-    while world.env.peek() < float("inf"):
+    serving = world.env.process(policy.serve(world, plan.policy))
+    while world.env.peek() < math.inf:
         world.env.step()
         while world.asks:
             need, answered = world.asks.popleft()
             feedback = yield need
             answered.succeed(feedback)
+    if serving.is_alive:
+        raise RunError(
+            f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",
+            where=f"policy {plan.scenario.server.policy.name}",
+            hint="a slowdown or a jitter may have drawn an infinite time",
+        )
+
+
+def converse(world: Generator[Need, Feedback, None], answer: Callable[[Need], Feedback]) -> None:
+    """Runs a world to its end, answering each need as it comes."""
+    need = next(world, None)
+    while need is not None:
+        # Answered outside the try: a StopIteration of the caller's own is no end of the world.
+        feedback = answer(need)
+        try:
+            need = world.send(feedback)
+        except StopIteration:
+            return

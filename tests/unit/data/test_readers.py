@@ -1,4 +1,5 @@
 import builtins
+import gc
 import gzip
 import hashlib
 import http.server
@@ -159,7 +160,7 @@ def test_jpeg_bytes_decode_as_pil_decodes_them(tmp_path):
 # --- what is wrong with a folder
 
 
-def _refused(spec, folder, dataset, download=False):
+def _refused(spec, folder, dataset, *, download=False):
     with pytest.raises(DataError) as caught:
         read_as(spec, folder, dataset, download=download)
     return str(caught.value)
@@ -168,7 +169,14 @@ def _refused(spec, folder, dataset, download=False):
 def test_nothing_there(tmp_path):
     """The message names the folder and every layout that was looked for, and says what to do."""
     message = _refused(COLOUR, tmp_path, _cifar())
-    for word in (str(tmp_path), "cifar-10-batches-py", "train*.parquet", "train/<class>", "--data-dir", "download"):
+    for word in (
+        str(tmp_path),
+        "cifar-10-batches-py",
+        "train*.parquet",
+        "train/<class>",
+        "--data-dir",
+        "download",
+    ):
         assert word in message
 
 
@@ -261,6 +269,15 @@ def test_images_of_another_shape(tmp_path):
     assert "(3, 32, 32)" in message
 
 
+def test_idx_images_of_another_shape(tmp_path):
+    """Likewise where torchvision reads them."""
+    small = Spec("mnist", (1, 20, 20), 3, 6, 3, GREY.class_names, GREY.mean, GREY.std)
+    _write_idx(tmp_path / "MNIST" / "raw", _images(small, 6, 0), _images(small, 3, 1))
+    message = _refused(GREY, tmp_path, _mnist())
+    assert "(1, 20, 20)" in message
+    assert "(1, 28, 28)" in message
+
+
 def test_grey_images_for_a_colour_dataset(tmp_path):
     """Grey is not silently made into colour."""
     grey = Spec("cifar10", (1, 32, 32), 3, 6, 3, COLOUR.class_names, (0.5,), (0.2,))
@@ -269,7 +286,7 @@ def test_grey_images_for_a_colour_dataset(tmp_path):
     assert "(1, 32, 32)" in _refused(COLOUR, tmp_path, _cifar())
 
 
-@pytest.mark.parametrize("labels", [[0, 1, 2, 3, 0, 1], [0, 1, 0, 1, 0, 1], [-1, 0, 1, 2, 0, 1]])
+@pytest.mark.parametrize("labels", [[0, 1, 2, 3, 0, 1], [0, 1, 0, 1, 0, 1], [-1, 0, 1, -1, 0, 1]])
 def test_labels_of_another_dataset(tmp_path, labels):
     """A class too many, a class too few, or a label below 0: both counts are named."""
     _write_parquet(tmp_path / "train.parquet", _images(COLOUR, 6, 0), labels)
@@ -296,7 +313,7 @@ def test_tree_with_too_few_classes(tmp_path):
 
 def test_tree_without_a_test_part(tmp_path):
     """Training folders alone are incomplete."""
-    _write_tree(tmp_path, "train", _images(COLOUR, 6, 0), TRAIN_Y, COLOUR.class_names[:2] + ("shirt",))
+    _write_tree(tmp_path, "train", _images(COLOUR, 6, 0), TRAIN_Y, (*COLOUR.class_names[:2], "shirt"))
     assert "no test/" in _refused(COLOUR, tmp_path, _cifar())
 
 
@@ -362,6 +379,15 @@ def test_mnist_is_downloaded(served, tmp_path):
     assert (read_as(GREY, root, dataset, download=False).test_x == test_x).all()
 
 
+def test_a_download_is_checked_like_any_files(served, tmp_path):
+    """What came down must be what the dataset's Spec says."""
+    dataset = _served_mnist(*served, _images(GREY, 6, 0), _images(GREY, 3, 1))
+    root = tmp_path / "data"
+    root.mkdir()
+    more = Spec("mnist", (1, 28, 28), 4, 6, 3, (*GREY.class_names, "three"), GREY.mean, GREY.std)
+    assert "mnist has 4" in _refused(more, root, dataset, download=True)
+
+
 def test_download_without_a_folder_fills_the_cache(served, tmp_path, monkeypatch):
     """No folder: the files go to the user's cache, which is made."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -382,6 +408,7 @@ def test_a_download_of_other_content_is_refused(served, tmp_path):
     assert "--data-dir" in message
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # torchvision leaves the 404 it got open
 def test_a_server_without_the_file(served, tmp_path):
     """A failed download is a DataError that says so."""
     folder, address = served
@@ -390,6 +417,7 @@ def test_a_server_without_the_file(served, tmp_path):
     root = tmp_path / "data"
     root.mkdir()
     assert "could not be downloaded" in _refused(GREY, root, dataset, download=True)
+    gc.collect()
 
 
 class _OldDtype:
@@ -401,7 +429,9 @@ class _OldDtype:
 
 def _served_cifar(folder, address, train_x, test_x):
     def batch(x, y):
-        return pickle.dumps({"data": x.reshape(len(x), -1), "labels": y.tolist(), "dtype": _OldDtype()}, protocol=2)
+        return pickle.dumps(
+            {"data": x.reshape(len(x), -1), "labels": y.tolist(), "dtype": _OldDtype()}, protocol=2
+        )
 
     files = {
         "data_batch_1": batch(train_x, TRAIN_Y),

@@ -40,7 +40,10 @@ def test_digits_keep_image_and_label_together():
     from sklearn.datasets import load_digits
 
     whole = load_digits()
-    known = {np.rint(image * 255 / 16).astype(np.uint8).tobytes(): label for image, label in zip(*_pair(whole), strict=True)}
+    known = {
+        np.rint(image * 255 / 16).astype(np.uint8).tobytes(): label
+        for image, label in zip(*_pair(whole), strict=True)
+    }
     found = digits.load(None, download=False)
     for x, y in ((found.train_x, found.train_y), (found.test_x, found.test_y)):
         assert [known[image.tobytes()] for image in x] == y.tolist()

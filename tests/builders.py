@@ -1,0 +1,88 @@
+"""Methods and nets from their names, as a scenario would have them built, and clients that work by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from edgefl.core import catalogue
+from edgefl.core.training import Local, Sgd
+from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Method, Net, Phase, Site, Tree
+
+MOMENTUM = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
+
+
+def build_method(name: str, net: Net, local: Local = MOMENTUM, **settings: Any) -> Method:
+    """A method on a net, and below it the base that its parameters name."""
+    module = catalogue.load("methods", name)
+    params = module.Params(**settings)
+
+    def base(inner: Net) -> Method:
+        return build_method(params.base.name, inner, local, **params.base.params)
+
+    return module.build(params, Site(net, local, base))
+
+
+def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:
+    """A model for samples of a shape."""
+    module = catalogue.load("models", name)
+    return module.build(module.Params(**settings), shape, classes)
+
+
+# Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.
+SIZES = (6, 6, 4)
+STEPS = {6: 2, 4: 1}
+
+
+@dataclass
+class Federation:
+    """A server and clients with random data, driven through the public protocol alone."""
+
+    method: Method
+    net: Net
+    seed: int = 0
+    clients: int = 3
+    server: Tree = None
+    states: dict[int, Tree] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        initial = self.net.init(self.seed)
+        self.server = self.method.server(initial)
+        self.states = {client: self.method.client(initial) for client in range(self.clients)}
+
+    def ctx(self, client: int) -> Ctx:
+        """Clients of 16, 32, 48 ... samples."""
+        return Ctx(client, 0, 0.1, len(SIZES), 16 * (client + 1), torch.full((self.net.classes,), 1.6))
+
+    def batches(self, phase: Phase, client: int) -> Iterator[Batch]:
+        """Random samples; the same for the same seed, client and phase length."""
+        generator = torch.Generator().manual_seed(1000 * self.seed + client)
+        for size in SIZES:
+            views = (phase.views,) if phase.views > 1 else ()
+            x = torch.randn(*views, size, *self.net.shape, generator=generator)
+            yield Batch(x, torch.randint(self.net.classes, (size,), generator=generator))
+
+    def work(self, exchange: Exchange, client: int) -> tuple[Tree, Tree]:
+        """One job: (payload, upload); commits the client's state."""
+        payload, fold = exchange.down(self.server, client), exchange.work
+        carry = fold.start(payload, self.states[client], self.ctx(client))
+        for phase in fold.phases:
+            for batch in self.batches(phase, client):
+                carry = phase.step(carry, batch)
+        upload, state = fold.finish(carry, self.ctx(client))
+        if state is not None:
+            self.states[client] = state
+        return payload, upload
+
+    def arrivals(self, exchange: Exchange) -> list[Arrival]:
+        """Every client's work."""
+        return [Arrival(self.work(exchange, client)[1], self.ctx(client)) for client in range(self.clients)]
+
+    def through(self) -> Federation:
+        """Does every exchange once, in order."""
+        for exchange in self.method.exchanges:
+            self.server = exchange.merge(self.server, self.arrivals(exchange))
+        return self

@@ -1,0 +1,34 @@
+"""The ``--bless`` option and Hypothesis's settings; puts this folder on the path for the helpers beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
+settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("edgefl")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds ``--bless``."""
+    parser.addoption(
+        "--bless", action="store_true", help="rewrite the golden files with what the code gives now"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """(file's name, text): compares with the golden file beside the test, or rewrites it under ``--bless``."""
+
+    def compare(name: str, text: str) -> None:
+        path = Path(request.path).parent / name
+        if request.config.getoption("--bless"):
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"{name} is missing: run pytest --bless and read what it wrote"
+        assert path.read_text(encoding="utf-8").splitlines() == text.splitlines()
+
+    return compare

@@ -1,0 +1,194 @@
+"""What every source, partition and augmentation of the catalogue must do."""
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.core.params import Strict
+
+SOURCES = list(catalogue.entries("datasets"))
+PARTITIONS = list(catalogue.entries("partitions"))
+AUGMENTATIONS = list(catalogue.entries("augmentations"))
+
+# What each partition may leave out; the others share everything out.
+DROPS = {"shards", "classes-per-client"}
+# What needs no more than a sample for every client.
+NEVER_REFUSES = {"iid", "dirichlet-equal", "shards"}
+
+
+def _rng(seed):
+    return np.random.default_rng(seed)
+
+
+def test_the_catalogue_has_what_is_promised():
+    """The names that scenarios rely on."""
+    assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
+    assert set(PARTITIONS) >= {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client"}
+    assert set(AUGMENTATIONS) >= {"none", "shift", "crop-flip", "cutout", "contrastive"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(k, n) for k in ("partitions", "augmentations") for n in catalogue.entries(k)]
+)
+def test_parameters_are_strict_and_described(kind, name):
+    """Defaults suffice, an unknown key is refused, and every field says what it is."""
+    params = catalogue.load(kind, name).Params
+    assert issubclass(params, Strict)
+    assert issubclass(params, BaseModel)
+    params()
+    assert all(field.description for field in params.model_fields.values())
+    with pytest.raises(ValueError, match="Extra inputs"):
+        params(no_such_thing=1)
+
+
+# --- sources
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_spec_is_complete(name):
+    """Known without files, and consistent: names for classes, moments for channels, sizes above 0."""
+    spec = catalogue.load("datasets", name).SPEC
+    assert spec.name == name
+    assert len(spec.shape) == 3
+    assert len(spec.class_names) == len(set(spec.class_names)) == spec.classes
+    assert len(spec.mean) == len(spec.std) == spec.shape[0]
+    assert all(0 < mean < 1 for mean in spec.mean)
+    assert all(0 < std <= 0.5 for std in spec.std)  # the largest deviation of values in [0, 1]
+    assert min(spec.train_size, spec.test_size) >= spec.classes
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_load_is_asked_the_same_way(name):
+    """A folder, and download by keyword."""
+    parameters = inspect.signature(catalogue.load("datasets", name).load).parameters
+    assert list(parameters) == ["folder", "download"]
+    assert parameters["download"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_importing_sources_is_cheap():
+    """Planning reads every SPEC without torchvision, scikit-learn, PIL or pyarrow."""
+    code = (
+        "import sys; from edgefl.core import catalogue\n"
+        "for name in catalogue.entries('datasets'): catalogue.load('datasets', name).SPEC\n"
+        "heavy = {'torchvision', 'sklearn', 'PIL', 'pyarrow', 'scipy'} & set(sys.modules)\n"
+        "sys.exit(f'imported: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# --- partitions
+
+
+def _partitioned(name, labels, classes, clients, seed=0):
+    module = catalogue.load("partitions", name)
+    return module.split(module.Params(), labels, classes, clients, _rng(seed))
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+@settings(max_examples=40, deadline=None)
+@given(
+    labels=st.lists(st.integers(0, 4), min_size=50, max_size=300).map(np.array),
+    clients=st.integers(1, 8),
+    seed=st.integers(0, 2**32),
+)
+def test_a_partition_is_sound(name, labels, clients, seed):
+    """A sorted int64 array for every client, none empty, no index twice, and all where none is dropped."""
+    before = labels.copy()
+    try:
+        parts = _partitioned(name, labels, 5, clients, seed)
+    except UserError:
+        assert name not in NEVER_REFUSES
+        return
+    assert len(parts) == clients
+    assert all(part.dtype == np.int64 and len(part) for part in parts)
+    assert all((np.diff(part) > 0).all() for part in parts)
+    together = np.concatenate(parts)
+    assert len(np.unique(together)) == len(together)
+    assert together.min() >= 0
+    assert together.max() < len(labels)
+    if name not in DROPS:
+        assert len(together) == len(labels)
+    assert (labels == before).all()
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_a_partition_is_reproducible(name):
+    """Same generator, same parts; another one, others."""
+    labels = np.arange(2000) % 10
+    one, again, other = ([p.tolist() for p in _partitioned(name, labels, 10, 10, seed)] for seed in (0, 0, 1))
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
+def test_a_partition_refuses_more_clients_than_samples(name):
+    """Eleven clients of ten samples: an error of the user's, with a hint."""
+    with pytest.raises(UserError) as caught:
+        _partitioned(name, np.arange(10), 10, 11)
+    assert caught.value.hint
+
+
+# --- augmentations
+
+
+def _augmented(name, x, seed=0):
+    module = catalogue.load("augmentations", name)
+    return module.augment(module.Params(), x, torch.Generator().manual_seed(seed))
+
+
+def _images(batch=32, channels=3, side=32):
+    return torch.rand(batch, channels, side, side, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+@pytest.mark.parametrize("shape", [(1, 1, 8, 8), (5, 1, 28, 28), (2, 3, 32, 32), (3, 3, 16, 24)])
+def test_an_augmentation_keeps_shape_and_range(name, shape):
+    """Any batch, grey or coloured, square or not: same shape and type, values in [0, 1], input untouched."""
+    x = torch.rand(shape, generator=torch.Generator().manual_seed(1))
+    before = x.clone()
+    y = _augmented(name, x)
+    assert y.shape == x.shape
+    assert y.dtype == x.dtype
+    assert y.min() >= -1e-6
+    assert y.max() <= 1 + 1e-6
+    assert torch.equal(x, before)
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_an_augmentation_draws_from_its_generator_alone(name):
+    """Same generator, same images, whatever the global one did; another one, others, except for none."""
+    x = _images()
+    one = _augmented(name, x)
+    torch.manual_seed(99)
+    torch.rand(3)
+    assert torch.equal(one, _augmented(name, x))
+    assert torch.equal(one, _augmented(name, x, seed=1)) == (name == "none")
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_an_augmentation_treats_each_sample_alone(name):
+    """Changing one sample of a batch changes no other sample's result: nothing is shared across the batch."""
+    x = _images()
+    changed = x.clone()
+    changed[3] = 1 - changed[3]
+    one, other = _augmented(name, x), _augmented(name, changed)
+    kept = torch.arange(len(x)) != 3
+    assert torch.allclose(one[kept], other[kept], atol=1e-6)
+
+
+@pytest.mark.parametrize("name", AUGMENTATIONS)
+def test_an_augmentation_draws_for_each_sample(name):
+    """Copies of one image come out differently within a batch, except for none."""
+    x = _images(1).expand(32, -1, -1, -1)
+    y = _augmented(name, x)
+    assert bool((y != y[:1]).any()) == (name != "none")

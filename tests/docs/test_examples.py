@@ -1,0 +1,203 @@
+"""README.md and docs/*.md do what they say: their blocks are run, and what they print is compared.
+
+Of the fenced blocks, ``console`` ones are commands (``$ edgefl ...``) with what they print, ``python`` ones
+are executed, and a block of any language with ``title=FILE`` is a file that is written first. All blocks of
+one page share one directory, which is on ``EDGEFL_PATH``. Blocks of other kinds are for reading only.
+
+In what a command prints, ``...`` stands for anything and white space at the ends of lines for nothing.
+Standard error is left out unless the command ends in ``2>&1``. ``exit=2`` after ``console`` is the status of
+its last command; all others must exit with 0.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import re
+import shlex
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from edgefl.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_FENCE = re.compile(r"^```(?P<language>[\w+-]*)[ \t]*(?P<info>.*)$")
+_MERGED = "2>&1"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its words after the backquotes, its text, and the line its text begins on."""
+
+    language: str
+    info: dict[str, str]
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block, what it should print, and the line it stands on."""
+
+    text: str
+    expected: str
+    line: int
+
+
+def blocks_of(text: str) -> list[Block]:
+    """The fenced blocks of a page.
+
+    Raises:
+        ValueError: one is not closed.
+    """
+    found, opened, inside = [], None, []
+    for number, line in enumerate(text.splitlines(), start=1):
+        fence = _FENCE.match(line)
+        if opened is not None and line.rstrip() == "```":
+            found.append(Block(*opened, "\n".join(inside) + "\n", number - len(inside)))
+            opened, inside = None, []
+        elif opened is not None:
+            inside.append(line)
+        elif fence:
+            words = (word.partition("=") for word in shlex.split(fence["info"]))
+            opened = fence["language"], {key: value for key, _, value in words}
+    if opened is not None:
+        raise ValueError(f"a block of {opened[0] or 'text'} is not closed")
+    return found
+
+
+def commands_of(block: Block) -> list[Command]:
+    """The commands of a console block; a line that ends in a backslash goes on in the next.
+
+    Raises:
+        ValueError: something stands before the first command.
+    """
+    found: list[Command] = []
+    open_ended = False
+    for number, line in enumerate(block.text.splitlines(), start=block.line):
+        if open_ended:
+            found[-1] = Command(found[-1].text[:-1] + line.strip(), "", found[-1].line)
+        elif line.startswith("$ "):
+            found.append(Command(line[2:].rstrip(), "", number))
+        elif found:
+            last = found[-1]
+            found[-1] = Command(last.text, f"{last.expected}{line}\n", last.line)
+        elif line.strip():
+            raise ValueError(f"line {number}: {line!r} stands before the first command")
+        open_ended = bool(found) and not found[-1].expected and found[-1].text.endswith("\\")
+    return found
+
+
+def tidy(text: str) -> str:
+    """The text without white space at the ends of lines and without blank lines around it."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
+def difference(expected: str, actual: str) -> str:
+    """Where two texts differ, line by line; empty where ``expected``, with its ``...``, covers ``actual``."""
+    wanted, found = tidy(expected), tidy(actual)
+    pattern = ".*?".join(re.escape(piece) for piece in wanted.split("..."))
+    if re.fullmatch(pattern, found, re.DOTALL):
+        return ""
+    return "\n".join(
+        difflib.unified_diff(wanted.splitlines(), found.splitlines(), "the page", "printed", lineterm="")
+    )
+
+
+def run(command: str) -> tuple[str, int]:
+    """What ``edgefl ...`` prints and its exit status; it runs in this process, where torch is loaded once.
+
+    Raises:
+        ValueError: it is another program's.
+    """
+    program, *arguments = shlex.split(command.removesuffix(_MERGED))
+    if program != "edgefl":
+        raise ValueError(f"only edgefl is run here, not {program!r}; write the block as ```bash or ```text")
+    out = io.StringIO()
+    err = out if command.endswith(_MERGED) else io.StringIO()
+    status = 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(arguments)
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+    return out.getvalue() + (err.getvalue() if status and err is not out else ""), status
+
+
+def failures_of_console(block: Block) -> list[str]:
+    """What the commands of a block did otherwise than it says."""
+    commands, found = commands_of(block), []
+    for command in commands:
+        wanted = int(block.info.get("exit", "0")) if command is commands[-1] else 0
+        printed, status = run(command.text)
+        differs = difference(command.expected, printed)
+        if status != wanted:
+            differs += f"\nexited with {status}, not {wanted}"
+        if differs:
+            found.append(f"line {command.line}: $ {command.text}\n{differs}")
+    return found
+
+
+def failures_of_python(block: Block, page: Path, names: dict[str, object]) -> list[str]:
+    """The traceback of a block that fails; ``names`` are what the page's earlier blocks defined."""
+    try:
+        # Blank lines in front make a traceback's line numbers the page's.
+        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102
+    except Exception:  # noqa: BLE001 - whatever it raises is what the reader would get
+        return [f"line {block.line}:\n{traceback.format_exc()}"]
+    return []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_blocks_of_a_page(page, tmp_path, monkeypatch):
+    """Every file block can be used, every python block runs, every console block prints what stands there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    blocks = blocks_of(page.read_text(encoding="utf-8"))
+    for block in blocks:
+        if "title" in block.info:
+            file = tmp_path / block.info["title"]
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text, encoding="utf-8")
+    names: dict[str, object] = {"__name__": "__main__"}
+    failures: list[str] = []
+    for block in blocks:
+        if "title" in block.info:
+            continue
+        if block.language == "console":
+            failures += failures_of_console(block)
+        elif block.language == "python":
+            failures += failures_of_python(block, page, names)
+    assert not failures, "\n\n".join([page.name, *failures])
+
+
+def test_a_wrong_output_is_found():
+    """The comparison sees a changed line, and lets only ``...`` and trailing blanks pass."""
+    assert difference("a ... d  \n\n", "a b\nc d\n") == ""
+    assert "-a 1\n+a 2" in difference("a 1\nb\n", "a 2\nb\n")
+
+
+def test_commands_are_read_as_written():
+    """A command may go on over several lines, its output is what follows, and its line is the page's."""
+    page = "text\n\n```console exit=2\n$ edgefl show \\\n    method x\nerror: no\n$ edgefl list\n```\n"
+    block = blocks_of(page)[0]
+    assert block.info == {"exit": "2"}
+    assert commands_of(block) == [
+        Command("edgefl show method x", "error: no\n", 4),
+        Command("edgefl list", "", 7),
+    ]
+
+
+def test_titles_are_files():
+    """A block's title is the path of the file that it is."""
+    block = blocks_of("```yaml title=devices/mine.yaml\ntitle: Mine\n```\n")[0]
+    assert (block.info["title"], block.text, block.line) == ("devices/mine.yaml", "title: Mine\n", 2)

@@ -1,0 +1,90 @@
+"""Laws of costs: a monoid, and a multiset underneath."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from operator import add
+
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import kernel
+
+from edgefl.core.cost import OP_CLASSES, Cost, PhaseTrace, Trace, Work
+
+kernels = st.builds(
+    kernel, kind=st.sampled_from(OP_CLASSES), flops=st.integers(0, 9), size=st.integers(0, 9), op=st.sampled_from("ab")
+)
+works = st.builds(Work.of, st.lists(kernels, max_size=6))
+parts = st.dictionaries(st.sampled_from(["body", "head", "gram"]), st.integers(0, 5), max_size=3)
+costs = st.builds(Cost, down=parts, up=parts, work=works, peak=parts, resident=st.integers(0, 5))
+
+
+@given(costs)
+def test_the_empty_cost_is_neutral(cost):
+    """Adding nothing on either side changes nothing, not even which parts of size 0 are listed."""
+    assert Cost() + cost == cost
+    assert cost + Cost() == cost
+
+
+@given(costs, costs, costs)
+def test_costs_add_up_in_any_grouping(one, two, three):
+    """+ is associative, equal peaks of different parts included."""
+    assert (one + two) + three == one + (two + three)
+
+
+@given(costs, costs)
+def test_the_order_of_costs_moves_no_total(one, two):
+    """+ commutes in everything but the name of which of two equal peaks is kept."""
+    forth, back = one + two, two + one
+    assert (forth.down, forth.up, forth.work, forth.resident) == (back.down, back.up, back.work, back.resident)
+    assert forth.peak_bytes == back.peak_bytes == max(one.peak_bytes, two.peak_bytes)
+    assert forth.down_bytes == one.down_bytes + two.down_bytes
+    assert forth.up_bytes == one.up_bytes + two.up_bytes
+
+
+@given(works, works, works)
+def test_works_are_multisets(one, two, three):
+    """+ of works commutes, associates and has the empty work as its zero."""
+    assert one + two == two + one
+    assert (one + two) + three == one + (two + three)
+    assert one + Work() == one == Work() + one
+
+
+@given(works, works, st.integers(0, 5), st.integers(0, 5))
+def test_times_is_repeated_addition(work, other, times, more):
+    """n times a work is n of them added up, and distributes over both sums."""
+    assert work * times == reduce(add, [work] * times, Work())
+    assert work * (times + more) == work * times + work * more
+    assert (work + other) * times == work * times + other * times
+
+
+@given(works, works, st.integers(0, 5))
+def test_totals_are_linear(work, other, times):
+    """Operations, bytes and launches of a sum are the sums of theirs."""
+    both = work * times + other
+    assert both.flops == times * work.flops + other.flops
+    assert both.bytes == times * work.bytes + other.bytes
+    assert both.launches == times * work.launches + other.launches
+
+
+@given(works, works)
+def test_adding_changes_no_operand(one, two):
+    """Costs are values: + leaves what it adds as it was."""
+    before = dict(one.kernels), dict(two.kernels)
+    _ = one + two
+    assert (dict(one.kernels), dict(two.kernels)) == before
+
+
+@given(works, works, works, st.integers(0, 7), st.integers(0, 7))
+def test_a_job_is_its_start_its_steps_and_its_finish(start, step, short, many, few):
+    """A trace prices a job as start + every step of its batch size + finish, at the peak of its largest batches."""
+    phase = PhaseTrace("train", {32: step, 6: short})
+    peaks = {(32,): {"x": 9}, (6,): {"x": 2}, (0,): {"x": 1}}
+    trace = Trace("train", {"w": 3}, {"w": 4}, start, (phase,), Work(), peaks, 5)
+    steps = {size: count for size, count in ((32, many), (6, few)) if count}
+    cost = trace.cost([steps])
+    assert cost.work == start + step * many + short * few
+    assert cost.peak_bytes == (9 if many else 2 if few else 1)
+    assert (cost.down_bytes, cost.up_bytes, cost.resident) == (3, 4, 5)
+    assert math.isclose(cost.work.flops, start.flops + many * step.flops + few * short.flops)

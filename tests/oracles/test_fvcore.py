@@ -1,0 +1,19 @@
+"""fvcore as an independent count of the forward pass."""
+
+from __future__ import annotations
+
+import pytest
+from builders import build_net
+
+from edgefl.compute.modules import fvcore_flops, modules, traced_flops
+from edgefl.core import catalogue
+
+
+@pytest.mark.parametrize("name", catalogue.entries("models"))
+def test_fvcore_agrees_on_the_forward_pass(name: str):
+    """Fvcore's multiply-adds of convolutions and linear layers are half of the traced operations, exactly."""
+    net = build_net(name, (3, 32, 32), 10)
+    assert traced_flops(net) > 0
+    assert fvcore_flops(net) == traced_flops(net)
+    # The per-module breakdown leaves nothing out.
+    assert sum(one.flops for one in modules(net)) == traced_flops(net)

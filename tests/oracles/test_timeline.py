@@ -1,0 +1,155 @@
+"""Timelines and prices that a reader can check on paper."""
+
+from __future__ import annotations
+
+import pytest
+from plans import cost, device, kernel, link, plan, play, prices
+
+from edgefl.core.cost import Work
+from edgefl.core.event import Kind
+from edgefl.core.price import Pricer
+from edgefl.world.driver import Evaluate
+
+START = Kind.DISPATCHED
+LETTERS = {Kind.DISPATCHED: "sent", Kind.RECEIVED: "got", Kind.WORKED: "done", Kind.ARRIVED: "back"}
+
+
+def _told(events):
+    """Events as short text: ``7.0 c1 done train``, ``8.0 merge 1 train``."""
+    lines = []
+    for event in events:
+        if event.kind in LETTERS:
+            lines.append(f"{event.t_s} c{event.client} {LETTERS[event.kind]} {event.exchange}")
+        elif event.kind is Kind.MERGED:
+            lines.append(f"{event.t_s} merge {event.version} {event.exchange}")
+        elif event.kind is Kind.REFUSED:
+            lines.append(f"{event.t_s} c{event.client} refused {event.exchange}")
+        else:
+            lines.append(f"{event.t_s} score {event.version}")
+    return lines
+
+
+def test_two_rounds_of_two_clients():
+    """The round lasts as long as its slowest client; slowdown stretches computing alone.
+
+    c0: 1 s down, 2 s x 1 computing, 1 s up: back after 4 s. c1: 2 s down, 2 s x 1.5 computing, 3 s up: 8 s.
+    """
+    table = prices("train", 2, down_s=[1, 2], compute_s=2, up_s=[1, 3])
+    events, _ = play(plan([table], rounds=2, slowdown=[1, 1.5]))
+    assert _told(events) == [
+        "0 c0 sent train",
+        "0 c1 sent train",
+        "1.0 c0 got train",
+        "2.0 c1 got train",
+        "3.0 c0 done train",
+        "4.0 c0 back train",
+        "5.0 c1 done train",
+        "8.0 c1 back train",
+        "8.0 merge 1 train",
+        "8.0 score 1",
+        "8.0 c0 sent train",
+        "8.0 c1 sent train",
+        "9.0 c0 got train",
+        "10.0 c1 got train",
+        "11.0 c0 done train",
+        "12.0 c0 back train",
+        "13.0 c1 done train",
+        "16.0 c1 back train",
+        "16.0 merge 2 train",
+        "16.0 score 2",
+    ]
+
+
+def test_exchanges_before_within_and_after_the_rounds():
+    """Start and end frame three rounds; an exchange every 2 rounds happens in round 1 (from 0) alone.
+
+    ``hello`` sends nothing down (0 s) and 1 s up; ``train`` computes for 2 s in every round; ``mend`` computes for
+    4 s every second round, after ``train``; ``calibrate`` ends it all with 5 s down. Client 1 fits in no memory.
+    Evaluated every 2 rounds, after the last round, and after the end.
+    """
+    table = [
+        prices("hello", 2, at="start", up_s=1),
+        prices("train", 2, compute_s=2),
+        prices("mend", 2, every=2, compute_s=4),
+        prices("calibrate", 2, at="end", everyone=True, down_s=5),
+    ]
+    events, needs = play(plan(table, rounds=3, every=2, refused=[1]))
+    assert _told(events) == [
+        "0 c1 refused hello",
+        *("0 c0 sent hello", "0.0 c0 got hello", "0.0 c0 done hello", "1.0 c0 back hello", "1.0 merge 1 hello"),
+        *("1.0 c0 sent train", "1.0 c0 got train", "3.0 c0 done train", "3.0 c0 back train", "3.0 merge 2 train"),
+        *("3.0 c0 sent train", "3.0 c0 got train", "5.0 c0 done train", "5.0 c0 back train", "5.0 merge 3 train"),
+        *("5.0 c0 sent mend", "5.0 c0 got mend", "9.0 c0 done mend", "9.0 c0 back mend", "9.0 merge 4 mend"),
+        "9.0 score 4",
+        *("9.0 c0 sent train", "9.0 c0 got train", "11.0 c0 done train", "11.0 c0 back train", "11.0 merge 5 train"),
+        "11.0 score 5",
+        "11.0 c0 sent calibrate",
+        "16.0 c0 got calibrate",
+        "16.0 c0 done calibrate",
+        "16.0 c0 back calibrate",
+        "16.0 merge 6 calibrate",
+        "16.0 score 6",
+    ]
+    scored = [(need.version, need.round, need.t_s) for need in needs if isinstance(need, Evaluate)]
+    assert scored == [(4, 1, 9.0), (5, 2, 11.0), (6, 3, 16.0)]
+    dispatched = [event.round for event in events if event.kind is START]
+    assert dispatched == [-1, 0, 1, 1, 2, 3]
+
+
+def test_participants_alone_make_the_round():
+    """Two of four clients a round: client i computes for 2**i s, so the round lasts as long as its larger one.
+
+    The cohorts are drawn by seed 0; that they are {1, 3}, {0, 2}, {2, 3} is pinned here, the times follow:
+    8 s, 4 s, 8 s.
+    """
+    events, needs = play(plan([prices("train", 4, compute_s=[1, 2, 4, 8])], rounds=3, participants=2))
+    cohorts = [[job.client for job in need.merged] for need in needs if not isinstance(need, Evaluate)]
+    assert cohorts == [[1, 3], [0, 2], [2, 3]]
+    assert [event.t_s for event in events if event.kind is Kind.MERGED] == [8.0, 12.0, 20.0]
+
+
+def test_a_version_that_did_not_change_is_not_scored_again():
+    """With one exchange every 2 of 4 rounds there are versions 0, 1, 2; each is scored once."""
+    _, needs = play(plan([prices("train", 1, every=2, compute_s=1)], rounds=4))
+    scored = [(need.version, need.round) for need in needs if isinstance(need, Evaluate)]
+    assert scored == [(0, 0), (1, 1), (2, 3)]
+
+
+def test_time_of_a_transfer():
+    """1 MB at 8 Mbit/s is 1 s and at 4 Mbit/s 2 s, each after half a second of round trip."""
+    price = Pricer("board", device()).price(cost(down=10**6, up=10**6), link())
+    assert (price.down_s, price.compute_s, price.up_s) == (1.5, 0, 2.5)
+
+
+def test_energy_by_phase_with_radio_and_tail():
+    """Idle 2 W, radio 1 W + 0.1 W per Mbit/s down and 0.5 up, tail 3 W x 4 s, computing at 4 W.
+
+    down: (2 + 1) W x 1.5 s + 0.1 J/Mbit x 8 Mbit + 12 J = 17.3 J. up: 3 W x 2.5 s + 0.5 x 8 + 12 = 23.5 J.
+    Computing 5 GFLOP at 5 GFLOP/s and one launch of 1 ms: 1.001 s x 4 W = 4.004 J.
+    """
+    radio = {"base": "1 W", "down_w_per_mbps": 0.1, "up_w_per_mbps": 0.5, "tail": "3 W", "tail_time": "4 s"}
+    job = cost(Work.of([kernel(flops=5 * 10**9)]), down=10**6, up=10**6)
+    price = Pricer("board", device()).price(job, link(radio=radio))
+    assert price.receive_j == pytest.approx(17.3)
+    assert price.compute_j == pytest.approx(4.004)
+    assert price.transmit_j == pytest.approx(23.5)
+    assert price.joules == pytest.approx(44.804)
+
+
+def test_three_kernels_by_hand():
+    """Dense is bound by computing, depthwise by memory, elementwise by half of it; each pays 1 ms of launch.
+
+    2 x dense: max(5 GFLOP / 5 GFLOP/s, 0.1 GB / 1 GB/s) = 1 s -> 2.002 s
+    1 x depthwise: max(0.1 GFLOP / 1 GFLOP/s, 0.2 GB / 1 GB/s) = 0.2 s -> 0.201 s
+    3 x elementwise: 50 MB / (0.5 x 1 GB/s) = 0.1 s -> 0.303 s
+    """
+    dense = kernel("dense", 5 * 10**9, 10**8)
+    depthwise = kernel("depthwise", 10**8, 2 * 10**8)
+    elementwise = kernel("elementwise", 0, 5 * 10**7)
+    pricer = Pricer("board", device())
+    assert pricer.kernel_seconds(dense) == pytest.approx(1.001)
+    assert pricer.kernel_seconds(depthwise) == pytest.approx(0.201)
+    assert pricer.kernel_seconds(elementwise) == pytest.approx(0.101)
+    price = pricer.price(cost(Work.of([dense, dense, depthwise, *[elementwise] * 3])), link())
+    assert price.compute_s == pytest.approx(2.506)
+    assert price.compute_j == pytest.approx(10.024)

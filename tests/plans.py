@@ -1,0 +1,124 @@
+"""Plans built by hand, devices and links with round numbers, and a caller that answers the world."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+from edgefl.core.cost import Cost, Kernel, Work
+from edgefl.core.device import Device, Link
+from edgefl.core.event import Event
+from edgefl.core.fleet import Fixed
+from edgefl.core.plan import Clients, Plan, Prices, Refusal
+from edgefl.core.scenario import Scenario
+from edgefl.world.driver import Feedback, Need, converse, simulate
+
+_FLOATS = ("down_s", "compute_s", "up_s", "receive_j", "compute_j", "transmit_j")
+_INTS = ("down_bytes", "up_bytes", "flops", "steps", "peak_bytes")
+
+
+def prices(exchange, clients, *, at="round", every=1, everyone=False, **columns) -> Prices:
+    """An exchange's prices: a column is a list of one number a client, a single number for all, or 0 if absent."""
+    known = {field.name for field in fields(Prices)}
+    assert set(columns) <= known, f"no columns: {set(columns) - known}"
+    floats = {name: _column(columns.get(name, 0.0), clients, np.float64) for name in _FLOATS}
+    ints = {name: _column(columns.get(name, 0), clients, np.int64) for name in _INTS}
+    return Prices(exchange=exchange, at=at, every=every, everyone=everyone, traces=(), **floats, **ints)
+
+
+def _column(value, clients, dtype):
+    return np.broadcast_to(np.asarray(value, dtype=dtype), (clients,)).copy()
+
+
+def plan(table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, refused=(), jitter=None) -> Plan:
+    """A plan over hand-made prices; ``refused`` are clients that are not admitted."""
+    count = len(table[0].down_s)
+    scenario = Scenario.model_validate(
+        {
+            "seed": seed,
+            "task": {"dataset": "none", "clients": count},
+            "model": "none",
+            "method": "none",
+            "fleet": "none",
+            "server": {"rounds": rounds, "participants": participants},
+            "evaluate": {"every": every},
+        }
+    )
+    zeros = np.zeros(count, dtype=np.int64)
+    admitted = np.ones(count, dtype=bool)
+    admitted[list(refused)] = False
+    clients = Clients(
+        device=zeros,
+        link=zeros,
+        model=zeros,
+        samples=zeros + 1,
+        slowdown=_column(slowdown, count, np.float64),
+        admitted=admitted,
+        devices=("board",),
+        links=("cable",),
+        models=("net",),
+    )
+    refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
+    return Plan(scenario, clients, tuple(table), refusals, jitter or Fixed())
+
+
+def play(plan_: Plan, answers=lambda need: {}) -> tuple[list[Event], list[Need]]:
+    """Runs a plan; ``answers`` gives the scalars fed back for each need."""
+    events: list[Event] = []
+    needs: list[Need] = []
+
+    def answer(need: Need) -> Feedback:
+        needs.append(need)
+        return Feedback(answers(need))
+
+    converse(simulate(plan_, events.append), answer)
+    return events, needs
+
+
+def sourced(value):
+    """A number as a device file has it; None is an unknown one."""
+    return {"status": "unknown", "source": "test"} if value is None else {"value": value, "status": "assumed", "source": "test"}
+
+
+def device(peak=10e9, dense=0.5, depthwise=0.1, elementwise=0.5, bandwidth=1e9, launch=1e-3, idle=2.0, active=4.0) -> Device:
+    """A device with round numbers: 5 GFLOP/s dense, 1 depthwise, 1 GB/s (0.5 for elementwise), 2 W and 4 W."""
+    return Device.model_validate(
+        {
+            "title": "a board",
+            "category": "sbc",
+            "peak": sourced(f"{peak} FLOP/s"),
+            "efficiency": {"dense": sourced(dense), "depthwise": sourced(depthwise), "elementwise": sourced(elementwise)},
+            "memory_bandwidth": sourced(f"{bandwidth} B/s"),
+            "launch_overhead": sourced(f"{launch} s"),
+            "memory": sourced("1 GB"),
+            "reserved_memory": sourced("0 B"),
+            "power": {
+                "idle": sourced(None if idle is None else f"{idle} W"),
+                "active": sourced(None if active is None else f"{active} W"),
+            },
+        }
+    )
+
+
+def link(down=8e6, up=4e6, latency=0.5, radio=None) -> Link:
+    """A link with round numbers: 1 MB/s down, 0.5 MB/s up, half a second of latency, a cable's radio."""
+    return Link.model_validate(
+        {
+            "title": "a link",
+            "down": sourced(f"{down} bit/s"),
+            "up": sourced(f"{up} bit/s"),
+            "latency": sourced(f"{latency} s"),
+            "radio": sourced({"base": "0 W"} if radio is None else radio) if radio != "unknown" else sourced(None),
+        }
+    )
+
+
+def kernel(kind="dense", flops=0, size=0, op="op") -> Kernel:
+    """A kernel of which only class, operations and bytes matter."""
+    return Kernel(op, kind, "forward", 0, 0, 0, 1, flops, size)
+
+
+def cost(work=None, down=0, up=0) -> Cost:
+    """A cost with one part each way."""
+    return Cost(down={"w": down} if down else {}, up={"w": up} if up else {}, work=work or Work())

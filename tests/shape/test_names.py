@@ -1,0 +1,85 @@
+"""The names that users build on."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import edgefl
+
+PUBLIC = {"EdgeflError", "Result", "RunError", "RunResult", "UserError", "Watch", "run"}
+
+
+def test_public_names():
+    """``edgefl`` offers exactly these names, and perhaps its version."""
+    assert set(edgefl.__all__) - {"__version__"} == PUBLIC
+
+
+def test_every_public_name_is_there():
+    """Each name leads to something, lazily or not, and ``dir`` shows it."""
+    for name in edgefl.__all__:
+        assert getattr(edgefl, name) is not None
+        assert name in dir(edgefl)
+
+
+def test_run_is_a_function():
+    """``edgefl.run`` is what runs a scenario, also after its package was imported."""
+    import edgefl.runs
+
+    assert inspect.isfunction(edgefl.run)
+    assert next(iter(inspect.signature(edgefl.run).parameters)) == "scenario"
+
+
+def test_errors_are_one_tree():
+    """Who catches ``EdgeflError`` catches bad input and failed runs."""
+    assert issubclass(edgefl.UserError, edgefl.EdgeflError)
+    assert issubclass(edgefl.RunError, edgefl.EdgeflError)
+
+
+def test_a_wrong_name_is_an_attribute_error():
+    """A misspelt name fails as on any module."""
+    assert not hasattr(edgefl, "rnu")
+
+
+def _loaded(code: str) -> set[str]:
+    """Which of the heavy packages a fresh interpreter has loaded after ``code``."""
+    after = "import sys; print(*({'torch', 'torchvision', 'simpy'} & set(sys.modules)), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{code}\n{after}"], capture_output=True, text=True, check=True
+    )
+    return set(done.stderr.split())
+
+
+def _command(*arguments: str) -> str:
+    return f"""
+import contextlib
+from edgefl.cli import main
+with contextlib.suppress(SystemExit):
+    main({list(arguments)!r})
+"""
+
+
+def test_import_is_light():
+    """``import edgefl`` loads neither torch nor SimPy."""
+    assert _loaded("import edgefl") == set()
+
+
+def test_errors_are_light():
+    """The errors can be caught without loading torch."""
+    assert _loaded("import edgefl; edgefl.UserError") == set()
+
+
+def test_help_is_light():
+    """``edgefl --help`` answers without torch."""
+    assert _loaded(_command("--help")) == set()
+
+
+def test_list_is_light():
+    """``edgefl list`` reads no code of what it lists."""
+    assert _loaded(_command("list")) == set()
+
+
+def test_show_device_is_light():
+    """A device is a YAML file, and showing it needs no torch."""
+    assert _loaded(_command("show", "device", "raspberry-pi-5")) == set()

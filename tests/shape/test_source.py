@@ -1,0 +1,86 @@
+"""The source as a whole: sizes, docstrings, imports, and what must not stand in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "edgefl"
+FILES = sorted(PACKAGE.rglob("*.py"))
+MOST_LINES_OF_A_FILE = 450
+MOST_LINES_OF_A_FUNCTION = 60
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+
+
+@pytest.fixture(scope="module", params=FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def source(request):
+    """One file of the package, as its path and its text."""
+    return request.param, request.param.read_text(encoding="utf-8")
+
+
+def test_a_file_fits_the_mind(source):
+    """No file has grown too long."""
+    assert len(source[1].splitlines()) < MOST_LINES_OF_A_FILE
+
+
+def test_a_function_fits_a_screen(source):
+    """No function has grown too long, its docstring not counted."""
+    long = {
+        node.name: lines
+        for node in ast.walk(ast.parse(source[1]))
+        if isinstance(node, Function) and (lines := _length(node)) >= MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == {}
+
+
+def _length(node: Function) -> int:
+    doc = node.body[0] if ast.get_docstring(node) is not None else None
+    documented = (doc.end_lineno or 0) - doc.lineno + 1 if doc else 0
+    return (node.end_lineno or node.lineno) - node.lineno + 1 - documented
+
+
+def test_what_is_public_is_documented(source):
+    """Every module, and every public class and function in it, has a docstring."""
+    module = ast.parse(source[1])
+    missing = [name for name, node in _public(module, "") if ast.get_docstring(node) is None]
+    assert ast.get_docstring(module)
+    assert missing == []
+
+
+def _public(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Definition]]:
+    """The public definitions of a module and, within its public classes, their methods."""
+    for inner in node.body:
+        if isinstance(inner, Definition) and not inner.name.startswith("_"):
+            yield f"{prefix}{inner.name}", inner
+            if isinstance(inner, ast.ClassDef):
+                yield from _public(inner, f"{prefix}{inner.name}.")
+
+
+def test_only_the_command_line_prints(source):
+    """``print`` stands nowhere: results are returned, and the command line writes them to its consoles."""
+    path, text = source
+    if PACKAGE / "cli" in path.parents:
+        return
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    assert [call.lineno for call in calls if getattr(call.func, "id", "") == "print"] == []
+
+
+def test_nothing_is_left_for_later(source):
+    """No note in the source postpones work."""
+    assert re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b", source[1]) == []
+
+
+def test_imports_keep_to_the_house():
+    """The contracts in pyproject.toml hold: who may import whom, where torch and SimPy may be."""
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

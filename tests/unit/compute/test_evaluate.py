@@ -1,0 +1,117 @@
+"""Scores: who is scored, on what, and together with whom."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from edgefl.compute import evaluate
+from edgefl.protocol import Predictor
+
+SAMPLES = 40
+X = torch.randn(SAMPLES, 1, 2, 2, generator=torch.Generator().manual_seed(0))
+Y = torch.randint(3, (SAMPLES,), generator=torch.Generator().manual_seed(1))
+
+
+def linear(weights, x: Tensor) -> Tensor:
+    return x.flatten(1) @ weights["head"]["weight"]
+
+
+def weights(seed: int):
+    return {
+        "head": {"weight": torch.randn(4, 3, generator=torch.Generator().manual_seed(seed))},
+        "buffers": {},
+    }
+
+
+def images(indices) -> Tensor:
+    return X[torch.from_numpy(indices)]
+
+
+SCORER = partial(evaluate.score, images=images, labels=Y)
+
+
+def scorer(predictor: Predictor, indices) -> evaluate.Scores:
+    return SCORER(predictor, indices=indices)
+
+
+def test_scores_are_those_of_plain_torch(monkeypatch):
+    """Chunk by chunk, each sample gets the argmax's verdict and its cross-entropy at temperature 1."""
+    monkeypatch.setattr(evaluate, "CHUNK", 7)
+    own, indices = weights(0), np.arange(3, 33)
+    found = scorer(Predictor(own, linear), indices)
+    logits, wanted = linear(own, X[3:33]), Y[3:33]
+    assert found.correct.tolist() == (logits.argmax(dim=1) == wanted).tolist()
+    np.testing.assert_allclose(found.loss, F.cross_entropy(logits, wanted, reduction="none"), rtol=1e-5)
+    assert found.accuracy == pytest.approx(found.correct.mean())
+
+
+def personal(predictors, tests, calls=None):
+    """Scores of all clients; ``calls`` collects the sizes that were asked for."""
+
+    def counted(predictor, indices):
+        if calls is not None:
+            calls.append(len(indices))
+        return scorer(predictor, indices)
+
+    trained = lambda client: client != 1  # noqa: E731
+    return evaluate.personal(predictors, trained, range(len(tests)), tests, counted)
+
+
+def test_shared_predictors_are_scored_together():
+    """Clients over the very same tensors are scored in one pass on all their samples, as if apart."""
+    shared, lone = weights(0), weights(1)
+    tests = [np.array([5, 1, 9]), np.array([9, 2]), np.array([5, 9, 30]), np.array([7, 7])]
+
+    def predictors(client: int) -> Predictor:
+        # A new tree each time over the same tensors, as methods put them together.
+        mine = lone if client == 2 else shared
+        return Predictor({part: {**tree} for part, tree in mine.items()}, linear)
+
+    calls: list[int] = []
+    found = personal(predictors, tests, calls)
+    assert sorted(calls) == [3, 5]
+    for place, client in enumerate(found.clients):
+        alone = scorer(predictors(client), tests[client])
+        assert found.accuracy[place] == pytest.approx(alone.accuracy)
+        assert found.loss[place] == pytest.approx(alone.loss.mean(), rel=1e-5)
+    assert found.samples.tolist() == [3, 2, 3, 2]
+    assert found.untrained == 1
+
+
+def test_equal_tensors_under_another_model_are_apart():
+    """What a predictor does with its weights counts too, not the weights alone."""
+    shared, tests = weights(0), [np.arange(10), np.arange(10)]
+
+    def mirrored(own, x: Tensor) -> Tensor:
+        return -linear(own, x)
+
+    found = personal(lambda client: Predictor(shared, mirrored if client else linear), tests)
+    assert found.loss[0] != found.loss[1]
+
+
+def test_trees_of_any_depth_are_told_apart():
+    """A predictor's weights need not be two levels deep."""
+
+    def deep(own, x: Tensor) -> Tensor:
+        return x.flatten(1) @ own["a"]["b"]["c"]
+
+    mine = [{"a": {"b": {"c": weights(seed)["head"]["weight"]}}} for seed in (0, 1)]
+    found = personal(lambda client: Predictor(mine[client], deep), [np.arange(10), np.arange(10)])
+    assert found.loss[0] != found.loss[1]
+
+
+def test_clients_without_test_samples_are_left_out():
+    """An empty test set has no accuracy: its client is neither scored nor counted."""
+    found = personal(lambda _: Predictor(weights(0), linear), [np.arange(4), np.array([], int), np.arange(8)])
+    assert found.clients == (0, 2)
+    assert len(found.accuracy) == len(found.loss) == len(found.samples) == 2
+    assert found.untrained == 0
+    nobody = personal(lambda _: Predictor(weights(0), linear), [np.array([], int)])
+    assert nobody.clients == ()
+    assert nobody.untrained == 0

@@ -1,0 +1,84 @@
+"""Operators' costs: every operator is known once, or refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from edgefl.compute.kernels import FREE, MOVES, PRODUCTS, UNREAD, UnknownOperatorError
+from edgefl.compute.meta import Tracer
+
+
+def traced(function, *args):
+    """The kernels of a call."""
+    tracer = Tracer()
+    with tracer:
+        function(*args)
+    return tracer.kernels
+
+
+def test_an_unknown_operator_is_named_with_a_hint():
+    """An operator without a cost raises, says which, and where to add it."""
+    with torch.device("meta"), pytest.raises(UnknownOperatorError) as caught:
+        traced(torch.linalg.cholesky, torch.empty(3, 3))
+    assert "aten.linalg_cholesky_ex" in str(caught.value)
+    assert "kernels.py" in str(caught.value)
+    assert caught.value.hint
+
+
+def test_tables_do_not_overlap():
+    """An operator stands in one table."""
+    assert not FREE & MOVES
+    assert not (FREE | MOVES) & PRODUCTS.keys()
+    assert UNREAD <= MOVES
+
+
+@pytest.mark.parametrize("table", [FREE, MOVES, PRODUCTS], ids=["free", "moves", "products"])
+def test_every_entry_is_an_operator(table):
+    """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never be found."""
+    aten = torch.ops.aten
+    assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
+
+
+def test_bytes_are_operands_and_results_once():
+    """10 floats: an addition moves 120 bytes, in place too; filling 40; copying 80; zeros of a shape 40."""
+    with torch.device("meta"):
+        x, y = torch.empty(10), torch.empty(10)
+        expected = {
+            "add": (lambda: x + y, 120),
+            "add_": (lambda: x.add_(y), 120),
+            "relu": (x.relu, 80),
+            "zero_": (x.zero_, 40),
+            "copy_": (lambda: x.copy_(y), 80),
+            "new_zeros": (lambda: x.new_zeros(10), 40),
+            "zeros_like": (lambda: torch.zeros_like(x), 40),
+        }
+        for name, (call, moved) in expected.items():
+            assert [(one.op, one.bytes, one.flops) for one in traced(call)] == [(name, moved, 0)]
+
+
+def test_views_are_free():
+    """Reshaping, slicing and transposing cost nothing."""
+    with torch.device("meta"):
+        x = torch.empty(4, 6)
+        assert traced(lambda: x.view(24)[3:5].reshape(2, 1).T.expand(5, 2)) == []
+
+
+def test_a_list_operator_is_a_kernel_a_place():
+    """Adding over two pairs is two kernels of their own bytes; a copy does not read what it writes."""
+    with torch.device("meta"):
+        values, others = [torch.empty(10), torch.empty(3)], [torch.empty(10), torch.empty(3)]
+        assert [one.bytes for one in traced(torch._foreach_add_, values, others)] == [120, 36]
+        assert [one.bytes for one in traced(torch._foreach_copy_, values, others)] == [80, 24]
+        assert [one.bytes for one in traced(torch._foreach_sqrt, values)] == [80, 24]  # noqa: SLF001
+
+
+def test_products_count_two_operations_a_multiply_add():
+    """(4 x 6) @ (6 x 5): 2 * 4 * 5 * 6 = 240, with bias and in place alike; three of them in a batch."""
+    with torch.device("meta"):
+        a, b, c = torch.empty(4, 6), torch.empty(6, 5), torch.empty(4, 5)
+        for call in (lambda: a @ b, lambda: torch.addmm(c, a, b), lambda: c.addmm_(a, b)):
+            (one,) = traced(call)
+            assert (one.m, one.n, one.k, one.flops) == (4, 5, 6, 240)
+        (many,) = traced(lambda: torch.empty(3, 4, 6).bmm(torch.empty(3, 6, 5)))
+        assert (many.groups, many.flops) == (3, 720)

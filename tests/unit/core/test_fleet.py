@@ -1,0 +1,138 @@
+"""Fleets: how clients are dealt, and what their draws average to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import link
+
+from edgefl.core.errors import UserError
+from edgefl.core.fleet import Fixed, Fleet, HalfNormal, LogNormal, Member, Pareto, ShiftedExponential, Uniform, inherited
+
+DRAWS = 400_000
+
+
+@pytest.mark.parametrize(
+    ("sampler", "mean", "low", "high"),
+    [
+        (Fixed(value=1.5), 1.5, 1.5, 1.5),
+        (LogNormal(name="lognormal", mu=1, sigma=0.6), math.exp(1.18), 0, math.inf),
+        (LogNormal(name="lognormal", sigma=0), 1, 1, 1),
+        (HalfNormal(name="half-normal", minimum=2, scale=3), 2 + 3 * math.sqrt(2 / math.pi), 2, math.inf),
+        (Uniform(name="uniform", low=0.5, high=2), 1.25, 0.5, 2),
+        (ShiftedExponential(name="shifted-exponential", minimum=1, scale=0.5), 1.5, 1, math.inf),
+        (Pareto(name="pareto", minimum=2, tail=4), 2 * 4 / 3, 2, math.inf),
+    ],
+)
+def test_means_are_those_of_the_formulas(sampler, mean, low, high):
+    """Each sampler's mean over many draws is the one its docstring gives, and its support is respected."""
+    drawn = sampler.draw(np.random.default_rng(0), DRAWS)
+    assert drawn.shape == (DRAWS,)
+    assert drawn.mean() == pytest.approx(mean, rel=0.01)
+    assert low <= drawn.min()
+    assert drawn.max() <= high
+    assert drawn.min() > 0
+
+
+def test_the_pareto_tail_is_a_power():
+    """The share above x is (minimum / x) ** tail."""
+    drawn = Pareto(name="pareto", tail=1.2).draw(np.random.default_rng(0), DRAWS)
+    assert (drawn > 10).mean() == pytest.approx(10**-1.2, rel=0.03)
+
+
+def _fleet(*shares):
+    members = tuple(Member(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares))
+    return Fleet(members=members, links={"wire": link()})
+
+
+def _counts(shares, clients):
+    dealt = _fleet(*shares).deal(clients, np.random.default_rng(1))
+    return np.bincount(dealt, minlength=len(shares)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("shares", "clients", "expected"),
+    [
+        ((4, 3, 2, 1), 20, [8, 6, 4, 2]),
+        ((4, 3, 2, 1), 5, [2, 2, 1, 0]),
+        ((1, 1, 1), 4, [2, 1, 1]),
+        ((1, 1, 1), 2, [1, 1, 0]),
+        # 0.6, 1.4 and 1.0: the largest remainder belongs to the first.
+        ((6, 14, 10), 3, [1, 1, 1]),
+        # 1/3 and 7/3 have equal remainders, which floats would make unequal.
+        ((1, 7, 1), 3, [1, 2, 0]),
+        ((18820, 16428, 159), 100, [53, 46, 1]),
+        ((5,), 3, [3]),
+    ],
+)
+def test_largest_remainder(shares, clients, expected):
+    """Clients are dealt by whole shares, then by largest remainders, of equal ones to the member named first."""
+    assert _counts(shares, clients) == expected
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=6), st.integers(0, 200))
+def test_a_deal_is_within_one_of_its_share(shares, clients):
+    """Every client gets a member, and no member's count is a whole client away from its exact share."""
+    counts = _counts(shares, clients)
+    assert sum(counts) == clients
+    for count, share in zip(counts, shares, strict=True):
+        assert abs(count - clients * share / sum(shares)) < 1
+
+
+def test_a_deal_is_shuffled_by_its_generator_alone():
+    """The same generator deals the same hands, another one others."""
+    first, again, other = (_fleet(1, 1).deal(64, np.random.default_rng(seed)).tolist() for seed in (0, 0, 1))
+    assert first == again != other
+    assert first != sorted(first)
+
+
+def test_a_member_needs_its_link():
+    """A member whose link does not exist is refused, with the links that do."""
+    with pytest.raises(ValueError, match="names link 'air'; known: wire"):
+        Fleet(members=(Member(device="d", link="air"),), links={"wire": link()})
+
+
+def test_uniform_bounds_are_ordered():
+    """A lower bound above the upper one is refused."""
+    with pytest.raises(ValueError, match="low is above high"):
+        Uniform(name="uniform", low=2, high=1)
+
+
+@pytest.fixture
+def own_profiles(tmp_path, monkeypatch):
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+
+    def write(**files):
+        for name, text in files.items():
+            (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    return write
+
+
+def test_like_fills_in_what_is_not_said(own_profiles):
+    """The nearest layer wins, key by key, through several profiles."""
+    own_profiles(grandparent="title: g\nnotes: far\nmembers: []\n", parent="like: grandparent\nnotes: near\n")
+    assert inherited({"like": "parent", "title": "own"}, "here") == {"title": "own", "notes": "near", "members": []}
+
+
+def test_profiles_in_a_circle_are_refused(own_profiles):
+    """Profiles that name each other under ``like`` are an error that shows the circle, not a recursion."""
+    own_profiles(one="like: two\n", two="like: one\n")
+    with pytest.raises(UserError, match="in a circle: one -> two -> one"):
+        inherited({"like": "one"}, "here")
+
+
+def test_like_a_profile_that_is_not_there(own_profiles):
+    """The file that names an unknown profile is named itself."""
+    own_profiles(one="like: home-lap\n")
+    with pytest.raises(UserError) as caught:
+        inherited({"like": "one"}, "here")
+    assert "no profile is called 'home-lap'" in str(caught.value)
+    assert "one.yaml" in caught.value.where
+    assert caught.value.hint == "did you mean 'home-lab'?"

@@ -1,0 +1,188 @@
+"""Records: strictness, sourced numbers, ledgers and errors."""
+
+from __future__ import annotations
+
+import pytest
+from plans import device, link, sourced
+
+from edgefl.core.device import Device, Sourced
+from edgefl.core.errors import (
+    DataError,
+    EdgeflError,
+    Place,
+    RunError,
+    ScenarioError,
+    UnknownNameError,
+    UserError,
+    nearest,
+)
+from edgefl.core.event import Charge, Event, Kind
+from edgefl.core.ledger import Ledger, total
+from edgefl.core.params import Component, Strict
+from edgefl.core.price import Pricer
+
+
+class Sample(Strict):
+    """A record with one field of each kind."""
+
+    count: int = 1
+    rate: float = 0.5
+    name: str = ""
+    widths: tuple[int, ...] = ()
+    pairs: tuple[tuple[float, float], ...] = ()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"count": "5"},
+        {"count": 5.0},
+        {"count": True},
+        {"rate": "0.5"},
+        {"rate": False},
+        {"rate": float("nan")},
+        {"rate": float("inf")},
+        {"name": 5},
+        {"widths": ["5"]},
+        {"widths": "55"},
+        {"unknown": 1},
+    ],
+)
+def test_a_record_takes_no_lookalikes(wrong):
+    """Text is no number, yes is no 1, an infinite rate is none, and an unknown key is an error."""
+    with pytest.raises(ValueError, match="Sample"):
+        Sample.model_validate(wrong)
+
+
+def test_a_record_takes_what_yaml_writes():
+    """Lists become tuples, nested ones too, and a whole number is a rate."""
+    sample = Sample.model_validate({"rate": 1, "widths": [64, 32], "pairs": [[0, 1], [2, 3.5]]})
+    assert (sample.rate, sample.widths, sample.pairs) == (1.0, (64, 32), ((0, 1), (2, 3.5)))
+    assert Sample.model_validate(sample.model_dump(mode="json")) == sample
+
+
+def test_a_component_may_be_a_bare_name():
+    """``cnn2`` is ``{name: cnn2}``; what stands beside the name are its parameters."""
+    assert Component.model_validate("cnn2") == Component(name="cnn2")
+    assert Component.model_validate({"name": "dirichlet", "alpha": 0.5}).params == {"alpha": 0.5}
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        {"value": 1.0, "status": "unknown", "source": "x"},
+        {"status": "measured", "source": "x"},
+        {"value": 1.0, "status": "measured", "source": ""},
+        {"value": 1.0, "status": "guessed", "source": "x"},
+        {"value": 1.0, "status": "measured"},
+    ],
+)
+def test_a_number_needs_a_standing_and_a_source(number):
+    """A value stands exactly where it is not unknown, and nothing goes without a source."""
+    with pytest.raises(ValueError, match="Sourced"):
+        Sourced[float].model_validate(number)
+
+
+@pytest.mark.parametrize("number", ["peak", "memory_bandwidth"])
+def test_a_device_that_would_divide_by_zero_is_refused(number):
+    """A peak or a bandwidth of 0 is no number of a device."""
+    data = device().model_dump()
+    unit = "FLOP/s" if number == "peak" else "B/s"
+    plain = _as_text(data)
+    plain[number]["value"] = f"0 {unit}"
+    with pytest.raises(ValueError, match="greater than 0"):
+        Device.model_validate(plain)
+
+
+def _as_text(data):
+    units = {"peak": "FLOP/s", "memory_bandwidth": "B/s", "launch_overhead": "s", "memory": "B", "reserved_memory": "B"}
+    for name, unit in units.items():
+        data[name]["value"] = f"{data[name]['value']} {unit}"
+    for power in data["power"].values():
+        power["value"] = f"{power['value']} W"
+    return data
+
+
+@pytest.mark.parametrize("broken", [{"down": 0.0}, {"up": 0.0}])
+def test_a_link_without_a_rate_is_refused(broken):
+    """A rate of 0 would never end."""
+    with pytest.raises(ValueError, match="a link needs a"):
+        link(**broken)
+
+
+def test_a_device_with_an_unknown_peak_cannot_be_priced():
+    """Pricing refuses what it would have to invent, and says which number."""
+    board = device().model_copy(update={"peak": Sourced[float].model_validate(sourced(None))})
+    assert board.unknown == ["peak"]
+    with pytest.raises(UserError, match="device 'board' cannot be priced: peak unknown"):
+        Pricer("board", board)
+
+
+def test_memory_left_for_training():
+    """Usable is what the system leaves, nothing where it takes all, unknown where either is."""
+    board = device()
+    assert board.usable_memory_bytes == 1e9
+    full = board.model_copy(update={"reserved_memory": board.memory.model_copy(update={"value": 2e9})})
+    assert full.usable_memory_bytes == 0
+    unknown = board.model_copy(update={"memory": Sourced[float].model_validate(sourced(None))})
+    assert unknown.usable_memory_bytes is None
+
+
+def _event(seq, t_s, kind, client=-1, cost=Charge()):
+    return Event(seq, t_s, kind, "train", 0, client, seq, 0, cost)
+
+
+def test_a_ledger_by_hand():
+    """Totals of five events, one of unknown energy, one wasted, one refused client that is not seen."""
+    ledger = total(
+        [
+            _event(0, 0, Kind.REFUSED, 9),
+            _event(1, 0, Kind.DISPATCHED, 1),
+            _event(2, 1, Kind.RECEIVED, 1, Charge(1, 100, 0, 0, 5.0)),
+            _event(3, 3, Kind.WORKED, 1, Charge(2, 0, 0, 70, None)),
+            _event(4, 3, Kind.LOST, 2, Charge(1.5, 30, 4, 0, 1.0)),
+            _event(5, 4, Kind.MERGED),
+        ]
+    )
+    assert (ledger.t_s, ledger.events, ledger.jobs, ledger.merges) == (4, 6, 1, 1)
+    assert (ledger.busy_s, ledger.down_bytes, ledger.up_bytes, ledger.flops) == (4.5, 130, 4, 70)
+    assert (ledger.joules, ledger.wasted_bytes) == (6.0, 34)
+    assert (ledger.seen, ledger.energy_unknown, ledger.energy_known) == ({1, 2}, {1}, 1)
+
+
+def test_a_ledger_refuses_falling_time():
+    """An event before the last one is a mistake of the clock."""
+    ledger = Ledger()
+    ledger.add(_event(0, 2, Kind.MERGED))
+    with pytest.raises(ValueError, match="time fell from 2 s to 1 s at event 1"):
+        ledger.add(_event(1, 1, Kind.MERGED))
+
+
+def test_an_error_tells_what_where_and_what_to_do():
+    """The three parts each take a line, and absent ones none."""
+    error = UserError("no such file", where="--out", hint="choose another")
+    assert str(error) == "no such file\n  where: --out\n  hint:  choose another"
+    assert str(RunError("it diverged")) == "it diverged"
+
+
+def test_exit_statuses():
+    """Bad input is 2, a failed run 1, and all are edgefl's own errors."""
+    assert [error("x").exit_status for error in (UserError, ScenarioError, UnknownNameError, DataError)] == [2] * 4
+    assert RunError("x").exit_status == 1
+    assert issubclass(UserError, EdgeflError)
+    assert issubclass(RunError, EdgeflError)
+    assert not issubclass(RunError, UserError)
+
+
+def test_places():
+    """A place is a file, its line where known, its key where known."""
+    assert str(Place("a.yaml", 3, "task.clients")) == "a.yaml:3, key 'task.clients'"
+    assert str(Place("--set", 0, "seed")) == "--set, key 'seed'"
+    assert str(Place("a.yaml")) == "a.yaml"
+
+
+def test_the_nearest_name():
+    """A close name is suggested, otherwise all are listed, otherwise there are none."""
+    assert nearest("fedagv", ["fedavg", "fedprox"]) == "did you mean 'fedavg'?"
+    assert nearest("zzz", ["fedprox", "fedavg"]) == "known: fedavg, fedprox"
+    assert nearest("x", []) == "none is known"

@@ -1,0 +1,168 @@
+"""YAML files whose errors know their line."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import Field
+
+from edgefl.core.errors import ScenarioError
+from edgefl.core.params import Strict
+from edgefl.core.yamls import Document, dump, plain, validate
+
+
+class Round(Strict):
+    """One arm of a union."""
+
+    name: Literal["round"]
+    radius: float
+
+
+class Square(Strict):
+    """The other arm."""
+
+    name: Literal["square"]
+    side: float
+
+
+class Leaf(Strict):
+    """A nested record."""
+
+    size: int = 1
+    color: Literal["green", "brown"] = "green"
+
+
+class Tree(Strict):
+    """What the documents below hold."""
+
+    age: int
+    leaves: tuple[Leaf, ...] = ()
+    shape: Annotated[Round | Square, Field(discriminator="name")] = Square(name="square", side=1)
+    names: dict[str, Leaf] = {}
+
+
+def _fails(text):
+    document = Document.parse(text, "tree.yaml")
+    with pytest.raises(ScenarioError) as caught:
+        validate(Tree, plain(document.data), document)
+    return caught.value
+
+
+def test_an_unknown_key_is_found_with_its_line():
+    """The line is the key's own, and the nearest key of the same record is suggested."""
+    error = _fails("# a tree\nage: 3\nleafs: []\n")
+    assert (error.what, error.where) == ("unknown key 'leafs'", "tree.yaml:3, key 'leafs'")
+    assert error.hint == "did you mean 'leaves'?"
+
+
+def test_a_wrong_type_is_found_with_its_line():
+    """The line, what was expected, and what was given."""
+    error = _fails("leaves: []\nage: old\n")
+    assert error.where == "tree.yaml:2, key 'age'"
+    assert "valid integer" in error.what
+    assert "given: 'old'" in error.what
+
+
+def test_an_item_of_a_list_is_found_with_its_line():
+    """Inside a list the item's own line counts, in block and in flow style."""
+    block = _fails("age: 3\nleaves:\n  - size: 1\n  - size: 2\n    hue: red\n")
+    assert (block.what, block.where) == ("unknown key 'hue'", "tree.yaml:5, key 'leaves.1.hue'")
+    flow = _fails("age: 3\nleaves: [{size: 1},\n  {size: big}]\n")
+    assert flow.where == "tree.yaml:3, key 'leaves.1.size'"
+
+
+def test_a_key_inside_a_mapping_is_found_with_its_line():
+    """The nearest key is that of the nested record, not of the outermost."""
+    error = _fails("age: 3\nnames:\n  oak:\n    color: green\n    sise: 4\n")
+    assert error.where == "tree.yaml:5, key 'names.oak.sise'"
+    assert error.hint == "did you mean 'size'?"
+
+
+def test_a_missing_key_is_placed_at_what_encloses_it():
+    """What is not written has no line of its own: the nearest enclosing one is given."""
+    error = _fails("leaves: []\nage: 1\nshape:\n  name: round\n")
+    assert error.what == "'radius' is missing"
+    assert error.where == "tree.yaml:3, key 'shape.radius'"
+
+
+def test_a_wrong_tag_of_a_union_lists_the_right_ones():
+    """The tag given, the tags there are, and the nearest of them."""
+    error = _fails("age: 1\nshape: {name: sqare, side: 2}\n")
+    assert "'sqare' is not one of" in error.what
+    assert "'round'" in error.what
+    assert error.where.startswith("tree.yaml:2, key 'shape")
+    assert error.hint == "did you mean 'square'?"
+
+
+def test_an_arm_of_a_union_is_no_part_of_the_place():
+    """The place names keys as they were written, without the union's own."""
+    error = _fails("age: 1\nshape:\n  name: square\n  side: wide\n")
+    assert error.where == "tree.yaml:4, key 'shape.side'"
+    unknown = _fails("age: 1\nshape:\n  name: square\n  side: 1\n  sides: 4\n")
+    assert unknown.where == "tree.yaml:5, key 'shape.sides'"
+    assert unknown.hint == "did you mean 'side'?"
+
+
+def test_a_wrong_word_lists_the_right_ones():
+    """A literal's choices are listed, the nearest is suggested."""
+    error = _fails("age: 1\nleaves: [{color: gren}]\n")
+    assert "'gren' is not one of" in error.what
+    assert error.hint == "did you mean 'green'?"
+
+
+def test_more_mistakes_are_counted():
+    """One mistake is explained, the others are announced."""
+    assert "(1 more to mend after this one)" in _fails("age: old\nbark: 1\n").hint
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "where"),
+    [
+        ("age: 1\nage: 2\n", "a key stands twice", "tree.yaml:2"),
+        ("age: 1\nleaves: [1,\n", "this is no YAML", "tree.yaml:3"),
+        ("age: 1\n\tb: 2\n", "this is no YAML", "tree.yaml:2"),
+        ("- age\n", "not a mapping", "tree.yaml"),
+        ("", "not a mapping", "tree.yaml"),
+        ("just words\n", "not a mapping", "tree.yaml"),
+    ],
+)
+def test_what_is_no_mapping_is_refused_with_its_line(text, what, where):
+    """Repeated keys, broken YAML and files that hold no mapping."""
+    with pytest.raises(ScenarioError) as caught:
+        Document.parse(text, "tree.yaml")
+    assert what in caught.value.what
+    assert caught.value.where == where
+
+
+def test_a_file_that_cannot_be_read(tmp_path):
+    """A missing file, a folder and bytes that are no text are a user's mistakes."""
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "a.yaml", tmp_path, tmp_path / "b.yaml"):
+        with pytest.raises(ScenarioError, match="cannot read"):
+            Document.read(path)
+
+
+def test_values_from_elsewhere_are_placed_there():
+    """A value set on the command line is not looked for in the file; what lies below it neither."""
+    document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
+    moved = Document(document.file, document.data, {"shape": "--set"})
+    assert str(moved.place(["shape", "name"])) == "--set, key 'shape.name'"
+    assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
+
+
+def test_yaml_is_1_2():
+    """``on``, ``no`` and ``off`` are words, ``1e-3`` is a number, and leading zeros do not make octals."""
+    data = plain(Document.parse("a: on\nb: no\nc: 1e-3\nd: 010\ne: true\nf: 1_0\n", "x").data)
+    assert (data["a"], data["b"], data["c"], data["d"], data["e"]) == ("on", "no", 0.001, 10, True)
+
+
+def test_plain_and_dump_round_trip():
+    """Ruamel's types become plain ones, whose text reads back as the same."""
+    document = Document.parse("b: [1, 2.5, {c: 'x'}] # why\na: {k: true, n: null}\n", "x")
+    data = plain(document.data)
+    assert data == {"b": [1, 2.5, {"c": "x"}], "a": {"k": True, "n": None}}
+    assert {type(data), type(data["b"]), type(data["b"][1]), type(data["a"]["k"])} == {dict, list, float, bool}
+    text = dump(data)
+    assert plain(Document.parse(text, "y").data) == data
+    assert text.index("b:") < text.index("a:")

@@ -1,0 +1,173 @@
+import colorsys
+
+import pytest
+import torch
+
+from edgefl.data.augmentations import contrastive, crop_flip, cutout, none, shift
+
+
+def _generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def _images(batch=64, channels=3, side=8):
+    return torch.rand(batch, channels, side, side, generator=_generator(7))
+
+
+STILL = {"smallest": 1.0, "flip": False, "jitter": 0.0, "hue": 0.0, "grey_probability": 0.0}
+
+
+def _contrast(x, **changed):
+    return contrastive.augment(contrastive.Params(**{**STILL, **changed}), x, _generator())
+
+
+def test_none_is_the_identity():
+    """The very tensor, and nothing drawn from the generator."""
+    x, generator = _images(), _generator()
+    before = generator.get_state()
+    assert none.augment(none.Params(), x, generator) is x
+    assert torch.equal(generator.get_state(), before)
+
+
+def _moves(x, y, reach):
+    """For each sample, by how many rows and columns it was moved with zeros coming in."""
+    side = x.shape[-1]
+    padded = torch.nn.functional.pad(x, (reach,) * 4)
+    found = []
+    for before, after in zip(padded, y, strict=True):
+        found.append(
+            [
+                (down, right)
+                for down in range(2 * reach + 1)
+                for right in range(2 * reach + 1)
+                if torch.equal(before[:, down : down + side, right : right + side], after)
+            ]
+        )
+    return found
+
+
+def test_shift_moves_by_whole_pixels():
+    """Every image is itself, moved by -1, 0 or 1 either way, zeros coming in; all nine moves occur."""
+    x = _images(200)
+    found = _moves(x, shift.augment(shift.Params(pixels=1), x, _generator()), 1)
+    assert all(len(one) == 1 for one in found)
+    assert len({one[0] for one in found}) == 9
+
+
+def test_shift_by_nothing_is_the_identity():
+    """Pixels = 0."""
+    x = _images()
+    assert torch.equal(shift.augment(shift.Params(pixels=0), x, _generator()), x)
+
+
+def test_crop_flip_crops_and_mirrors():
+    """Each image is a moved one, or the mirror image of a moved one; about half are mirrored."""
+    x = _images(200)
+    y = crop_flip.augment(crop_flip.Params(padding=2), x, _generator())
+    straight = [bool(one) for one in _moves(x, y, 2)]
+    mirrored = [bool(one) for one in _moves(x, y.flip(-1), 2)]
+    assert all(one != other for one, other in zip(straight, mirrored, strict=True))
+    assert 70 < sum(mirrored) < 130
+
+
+def test_cutout_blanks_one_square():
+    """What differs is one rectangle of at most 4 x 4, whole unless it reaches over the border, all fill."""
+    x = _images(200)
+    y = cutout.augment(cutout.Params(size=4, fill=0.25), x, _generator())
+    changed = (x != y).all(1)
+    assert ((x == y).all(1) | changed).all()
+    assert (y.permute(0, 2, 3, 1)[changed] == 0.25).all()
+    rows, columns = changed.any(2).sum(1), changed.any(1).sum(1)
+    assert torch.equal(changed.sum((1, 2)), rows * columns)
+    assert rows.max() == columns.max() == 4
+    assert rows.min() == 2  # size // 2 rows are left of a square centred on the first
+
+
+def test_cutout_may_be_centred_on_any_pixel():
+    """On 8 x 8 with size 1, all 64 pixels are hit."""
+    x = torch.ones(2000, 1, 8, 8)
+    y = cutout.augment(cutout.Params(size=1, fill=0.0), x, _generator())
+    assert ((y == 0).sum((1, 2, 3)) == 1).all()
+    assert (y == 0).any(0).all()
+
+
+def test_contrastive_turned_down_keeps_a_flat_image():
+    """No flip and no change of colours: a crop of one colour is that colour, up to float32's resampling."""
+    flat = torch.full((64, 3, 8, 8), 0.3)
+    assert torch.allclose(_contrast(flat), flat, atol=1e-6)
+
+
+def test_contrastive_crops_keep_to_the_image():
+    """A crop of a horizontal ramp is a ramp within its values, falling where it is mirrored."""
+    ramp = torch.linspace(0.1, 0.9, 16).expand(100, 1, 16, 16)
+    y = _contrast(ramp, smallest=0.2, flip=True)
+    steps = y[:, 0, 4].diff(dim=-1)
+    up, down = (steps >= -1e-6).all(1), (steps <= 1e-6).all(1)
+    assert (up | down).all()
+    assert 25 < int(down.sum()) < 75
+    assert y.min() >= 0.1 - 1e-6
+    assert y.max() <= 0.9 + 1e-6
+    assert not (_contrast(ramp, smallest=0.2)[:, 0, 4].diff(dim=-1) < -1e-6).any()  # flip off: never mirrored
+
+
+def test_contrastive_crops_are_of_the_area_asked_for():
+    """A ramp's range over a crop is the crop's width: area .2 to 1 and ratio 3/4 to 4/3 bound it."""
+    ramp = torch.linspace(0, 1, 64).expand(400, 1, 64, 64)
+    y = _contrast(ramp, smallest=0.2)
+    width = y[:, 0, 32, -1] - y[:, 0, 32, 0]
+    # sqrt(.2 * 3/4) = .387 to 1, less a pixel at the ends
+    assert 0.36 < width.min() < 0.45
+    assert width.max() > 0.95
+
+
+def test_contrastive_greyscale():
+    """With probability 1 all channels are BT.601's luminance."""
+    x = torch.tensor([0.5, 0.2, 0.8]).view(1, 3, 1, 1).expand(5, 3, 8, 8)
+    y = _contrast(x, grey_probability=1.0)
+    assert torch.allclose(y, torch.full_like(y, 0.299 * 0.5 + 0.587 * 0.2 + 0.114 * 0.8), atol=1e-6)
+
+
+def test_contrastive_greyscale_happens_as_often_as_said():
+    """A fifth of a thousand images, give or take four standard deviations (50)."""
+    x = torch.tensor([0.5, 0.2, 0.8]).view(1, 3, 1, 1).expand(1000, 3, 2, 2)
+    y = _contrast(x, grey_probability=0.2)
+    assert abs(int((y.amax(1) - y.amin(1)).amax((1, 2)).lt(1e-6).sum()) - 200) < 50
+
+
+def test_contrastive_hue_turns_as_the_standard_library_does():
+    """Hue moves by up to a tenth of the circle; saturation and value stay; against colorsys."""
+    x = torch.tensor([0.9, 0.4, 0.2]).view(1, 3, 1, 1).expand(100, 3, 2, 2)
+    y = _contrast(x, hue=0.1, jitter_probability=1.0)[:, :, 0, 0].tolist()
+    hue, saturation, value = colorsys.rgb_to_hsv(0.9, 0.4, 0.2)
+    after = [colorsys.rgb_to_hsv(*colour) for colour in y]
+    turns = [(one[0] - hue + 0.5) % 1 - 0.5 for one in after]
+    assert min(turns) < -0.09
+    assert max(turns) > 0.09
+    assert max(map(abs, turns)) <= 0.1 + 1e-5
+    assert all(one[1:] == pytest.approx((saturation, value), abs=1e-5) for one in after)
+
+
+@pytest.mark.parametrize(
+    "colour", [(0.2, 0.9, 0.4), (0.4, 0.2, 0.9), (0.5, 0.5, 0.5), (0.0, 0.0, 0.0), (0.7, 0.7, 0.1)]
+)
+def test_contrastive_hue_by_nothing_keeps_colours(colour):
+    """Every sector of the circle, grey and black included, goes to HSV and back unchanged."""
+    x = torch.tensor(colour).view(1, 3, 1, 1).expand(4, 3, 2, 2)
+    assert torch.allclose(_contrast(x, jitter_probability=1.0), x, atol=1e-6)
+
+
+def test_contrastive_brightness_and_contrast():
+    """A flat image has no contrast: it changes by the factor of brightness, 0.6 to 1.4, alone."""
+    x = torch.full((300, 1, 4, 4), 0.5)
+    y = _contrast(x, jitter=0.4, jitter_probability=1.0)[:, 0]
+    assert torch.allclose(y, y[:, :1, :1].expand_as(y), atol=1e-6)
+    assert 0.3 - 1e-6 <= y.min() < 0.32
+    assert 0.68 < y.max() <= 0.7 + 1e-6
+
+
+def test_contrastive_leaves_one_channel_one():
+    """Grey images have neither saturation, hue nor greyscale, but are cropped and jittered."""
+    x = _images(channels=1)
+    y = contrastive.augment(contrastive.Params(), x, _generator())
+    assert y.shape == x.shape
+    assert not torch.equal(x, y)

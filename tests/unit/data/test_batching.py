@@ -1,0 +1,162 @@
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from edgefl.core.errors import DataError
+from edgefl.core.seeds import derive
+from edgefl.core.steps import Passes, step_sequence
+from edgefl.data import Arrays, Spec, batches, federate, normalised
+from edgefl.data.augmentations import shift
+from edgefl.data.partitions import iid
+from edgefl.protocol.values import Phase
+
+SPEC = Spec("toy", (2, 3, 3), 2, 18, 4, ("a", "b"), (0.5, 0.25), (0.25, 0.5))
+SHIFT = partial(shift.augment, shift.Params(pixels=1))
+
+
+def _federation(arrays=...):
+    rng = np.random.default_rng(0)
+    train_x, test_x = (rng.integers(0, 256, (size, *SPEC.shape), dtype=np.uint8) for size in (18, 4))
+    given = Arrays(train_x, np.arange(18) % 2, test_x, np.arange(4) % 2) if arrays is ... else arrays
+    return federate(SPEC, given, partial(iid.split, iid.Params()), 2, seed=0)
+
+
+def _phase(epochs=2, **rest):
+    return Phase("train", lambda carry, _: carry, Passes(epochs=epochs), **rest)
+
+
+def _by_hand(federation, client):
+    """The client's images as models take them, by the formula."""
+    x = federation.train_x.numpy()[federation.parts[client]].astype(np.float64) / 255
+    return (x - np.array([0.5, 0.25])[:, None, None]) / np.array([0.25, 0.5])[:, None, None]
+
+
+def test_plain_batches_are_the_clients_images_in_order():
+    """((x / 255) - mean) / std in float32, cut 4 + 5 (a rest of one joins), the same in both passes."""
+    federation = _federation()
+    found = list(batches(federation, 1, _phase(data="plain"), 4, 0, augment=SHIFT))
+    assert [len(batch.y) for batch in found] == [4, 5, 4, 5]
+    assert found[0].x.dtype == torch.float32
+    for one in (found[:2], found[2:]):
+        x = torch.cat([batch.x for batch in one])
+        np.testing.assert_allclose(x.numpy(), _by_hand(federation, 1), atol=1e-6)
+        assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[1] % 2).tolist()
+
+
+def test_train_batches_are_shuffled_anew_in_each_pass():
+    """The order of a pass is randperm on the job's seed, the word shuffle and the pass."""
+    federation = _federation()
+    found = list(batches(federation, 0, _phase(), 4, seed=11))
+    whole = _by_hand(federation, 0)
+    for nth, one in enumerate((found[:2], found[2:])):
+        generator = torch.Generator().manual_seed(derive(11, "shuffle", nth=nth))
+        order = torch.randperm(9, generator=generator)
+        np.testing.assert_allclose(torch.cat([batch.x for batch in one]).numpy(), whole[order], atol=1e-6)
+        assert torch.cat([batch.y for batch in one]).tolist() == (federation.parts[0] % 2)[order].tolist()
+
+
+@pytest.mark.parametrize("passes", [Passes(epochs=3), Passes(steps=7), Passes(steps=1)])
+@pytest.mark.parametrize("batch_size", [1, 2, 4, 8, 9, 100])
+def test_batches_are_cut_as_the_costs_assume(passes, batch_size):
+    """Sizes equal step_sequence's, which prices are made of."""
+    phase = replace(_phase(), passes=passes)
+    sizes = [len(batch.y) for batch in batches(_federation(), 0, phase, batch_size, 0)]
+    assert sizes == [size for _, size in step_sequence(9, batch_size, passes)]
+
+
+def test_the_seed_decides():
+    """Same seed, same batches, augmentation included; another seed, others."""
+    federation = _federation()
+    one, again, other = (
+        torch.cat([batch.x for batch in batches(federation, 0, _phase(), 4, seed, augment=SHIFT)])
+        for seed in (0, 0, 1)
+    )
+    assert torch.equal(one, again)
+    assert not torch.equal(one, other)
+
+
+def test_augmentation_works_on_pixels_from_0_to_1_before_they_are_normalised():
+    """What it is given lies in [0, 1]; what it returns is normalised."""
+    seen = []
+
+    def half(x, _):
+        seen.append(x)
+        return torch.full_like(x, 0.5)
+
+    found = next(batches(_federation(), 0, _phase(), 4, 0, augment=half))
+    assert 0 <= seen[0].min() < seen[0].max() <= 1
+    assert seen[0].shape == (4, 2, 3, 3)
+    assert found.x[:, 0].unique().tolist() == [0.0]  # (.5 - .5) / .25
+    assert found.x[:, 1].unique().tolist() == [0.5]  # (.5 - .25) / .5
+
+
+def test_augmentation_leaves_order_and_labels():
+    """With and without it, the same samples come in the same order."""
+    federation = _federation()
+    plain = [batch.y.tolist() for batch in batches(federation, 0, _phase(), 4, 5)]
+    shifted = [batch.y.tolist() for batch in batches(federation, 0, _phase(), 4, 5, augment=SHIFT)]
+    assert plain == shifted
+
+
+def test_passes_are_augmented_differently():
+    """A client whose images are all equal sees other ones in the second pass."""
+    toy = _federation()
+    same = replace(toy, train_x=toy.train_x[:1].expand(18, -1, -1, -1))
+    first, second = batches(same, 0, _phase(), 9, 0, augment=SHIFT)
+    assert not torch.equal(first.x, second.x)
+
+
+def test_views_are_stacked_in_front():
+    """Two views of the same samples, differently augmented: (V, B, C, H, W) and one y."""
+    found = next(batches(_federation(), 0, _phase(views=2), 9, 0, augment=SHIFT))
+    assert found.x.shape == (2, 9, 2, 3, 3)
+    assert found.y.shape == (9,)
+    assert not torch.equal(found.x[0], found.x[1])
+    for identity in (None, lambda x, _: x):
+        same = next(batches(_federation(), 0, _phase(views=2), 9, 0, augment=identity))
+        assert torch.equal(same.x[0], same.x[1])
+
+
+def test_batches_do_not_change_the_federation():
+    """An augmentation that writes into its input touches a copy."""
+    federation = _federation()
+    before = federation.train_x.clone()
+    for batch in batches(federation, 0, _phase(), 4, 0, augment=lambda x, _: x.zero_()):
+        batch.x.zero_()
+    for batch in batches(federation, 0, _phase(data="plain"), 4, 0):
+        batch.x.zero_()
+    assert torch.equal(federation.train_x, before)
+    x = torch.cat([batch.x for batch in batches(federation, 0, _phase(1, data="plain"), 4, 0)])
+    np.testing.assert_allclose(x.numpy(), _by_hand(federation, 0), atol=1e-6)
+
+
+def test_data_of_an_unknown_kind():
+    """A method's mistake, and raised where batches are asked for."""
+    with pytest.raises(ValueError, match="'public'"):
+        batches(_federation(), 0, _phase(data="public"), 4, 0)
+
+
+def test_without_files_there_is_nothing_to_train_on():
+    """A federation planned on assumed labels says so before the first batch, and so does evaluation."""
+    federation = _federation(None)
+    with pytest.raises(DataError, match="planned without its files"):
+        batches(federation, 0, _phase(), 4, 0)
+    with pytest.raises(DataError, match="planned without its files"):
+        normalised(federation, np.arange(2), "test")
+
+
+def test_normalised_images_of_either_split():
+    """By index, repeats included."""
+    federation = _federation()
+    part = federation.parts[0]
+    np.testing.assert_allclose(
+        normalised(federation, part, "train").numpy(), _by_hand(federation, 0), atol=1e-6
+    )
+    x = federation.test_x[[1, 1, 3]].double() / 255
+    expected = (x - torch.tensor([0.5, 0.25]).view(-1, 1, 1)) / torch.tensor([0.25, 0.5]).view(-1, 1, 1)
+    found = normalised(federation, np.array([1, 1, 3]), "test")
+    assert torch.allclose(found.double(), expected, atol=1e-6)
+    assert found.shape == (3, 2, 3, 3)

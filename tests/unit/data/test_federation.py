@@ -1,0 +1,153 @@
+from functools import partial
+
+import numpy as np
+import pytest
+
+from edgefl.core.errors import UserError
+from edgefl.data import Arrays, Spec, assumed_labels, federate
+from edgefl.data.partitions import classes_per_client, iid
+
+SPEC = Spec("toy", (1, 2, 2), 2, 40, 10, ("a", "b"), (0.5,), (0.25,))
+IID = partial(iid.split, iid.Params())
+ONE_CLASS = partial(classes_per_client.split, classes_per_client.Params(k=1))
+
+
+def _toy():
+    """40 training images whose four pixels are their own number, 10 test images numbered from 100."""
+    train_y, test_y = np.arange(40) % 2, np.arange(10) % 2
+    train_x, test_x = (
+        np.broadcast_to(
+            np.arange(start, stop, dtype=np.uint8)[:, None, None, None], (stop - start, 1, 2, 2)
+        ).copy()
+        for start, stop in ((0, 40), (100, 110))
+    )
+    return Arrays(train_x, train_y, test_x, test_y)
+
+
+def test_everything_is_shared_out():
+    """Four clients of ten images each, whose class counts are counted from their labels."""
+    found = federate(SPEC, _toy(), IID, 4, seed=0)
+    assert found.clients == 4
+    assert np.sort(np.concatenate(found.parts)).tolist() == list(range(40))
+    for part, counts in zip(found.parts, found.class_counts, strict=True):
+        assert np.bincount(part % 2, minlength=2).tolist() == counts.tolist()
+    assert not found.assumed
+    assert found.train_x[7].unique().tolist() == [7]
+
+
+def test_a_missing_class_is_counted_as_0():
+    """Clients of one class have a row with a 0."""
+    found = federate(SPEC, _toy(), ONE_CLASS, 4, seed=0)
+    assert (np.sort(found.class_counts, axis=1)[:, 0] == 0).all()
+    assert (found.class_counts.sum(axis=1) == [len(part) for part in found.parts]).all()
+
+
+def test_personal_tests_follow_the_clients_own_classes():
+    """Of n training images of a class, floor(.4 n) of that class for testing, no repeats as they last."""
+    found = federate(SPEC, _toy(), IID, 2, seed=0, personal_test=0.4)
+    for counts, test in zip(found.class_counts, found.test_parts, strict=True):
+        labels = found.test_y.numpy()[test]
+        assert np.bincount(labels, minlength=2).tolist() == [2 * count // 5 for count in counts]
+        assert max(counts) <= 12  # so that none needs more than the 5 there are
+        assert len(set(test.tolist())) == len(test) >= 7
+        assert test.tolist() == sorted(test.tolist())
+
+
+def test_personal_tests_are_drawn_for_each_client():
+    """Two clients with 10 images of each class get other 3 of the 5 test images of a class."""
+    halves = [np.arange(0, 20), np.arange(20, 40)]
+    one, other = federate(SPEC, _toy(), lambda *_: halves, 2, seed=0, personal_test=0.3).test_parts
+    assert len(one) == len(other) == 6
+    assert one.tolist() != other.tolist()
+
+
+def test_personal_tests_repeat_beyond_the_stock():
+    """A single client with 20 images of each class and r = .3 needs 6 of 5: all five, and one twice."""
+    test = federate(SPEC, _toy(), IID, 1, seed=0, personal_test=0.3).test_parts[0]
+    assert set(test.tolist()) == set(range(10))
+    assert sorted(np.bincount(test)) == [1] * 8 + [2] * 2
+
+
+def test_personal_tests_may_be_empty():
+    """Of 2 images of a class, .3 is none."""
+    found = federate(SPEC, _toy(), IID, 20, seed=0, personal_test=0.3)
+    assert all(len(test) == 0 for test in found.test_parts)
+    assert found.test_parts[0].dtype == np.int64
+
+
+def test_personal_tests_share_of_whole_numbers():
+    """.29 of 100 images is 29, though 0.29 * 100 is 28.999... in floating point."""
+    spec = Spec("toy", (1, 2, 2), 1, 100, 50, ("a",), (0.5,), (0.25,))
+    assert len(federate(spec, None, IID, 1, seed=0, personal_test=0.29).test_parts[0]) == 29
+
+
+def test_personal_tests_of_a_class_without_test_images():
+    """Where the test set lacks a class, it is not tested."""
+    toy = _toy()
+    arrays = Arrays(toy.train_x, toy.train_y, toy.test_x, np.zeros(10, dtype=np.int64))
+    found = federate(SPEC, arrays, IID, 1, seed=0)
+    assert len(found.test_parts[0]) == 6
+
+
+def test_a_clients_personal_test_does_not_depend_on_the_others():
+    """Its stream is its own: another number of clients leaves client 0's draw of the same counts alone."""
+    halves = [np.arange(0, 20), np.arange(20, 40)]
+    thirds = [np.arange(0, 20), np.arange(20, 30), np.arange(30, 40)]
+    two = federate(SPEC, _toy(), lambda *_: halves, 2, seed=3)
+    three = federate(SPEC, _toy(), lambda *_: thirds, 3, seed=3)
+    assert two.test_parts[0].tolist() == three.test_parts[0].tolist()
+
+
+def test_the_seed_decides():
+    """Same seed, same parts and tests; another seed, others."""
+    one, again, other = (federate(SPEC, _toy(), IID, 2, seed=seed) for seed in (0, 0, 1))
+    assert [part.tolist() for part in one.parts] == [part.tolist() for part in again.parts]
+    assert [test.tolist() for test in one.test_parts] == [test.tolist() for test in again.test_parts]
+    assert one.parts[0].tolist() != other.parts[0].tolist()
+
+
+def test_holdout_takes_training_images_for_testing():
+    """A quarter of each class leaves training and replaces the test set, which nobody sees."""
+    found = federate(SPEC, _toy(), IID, 3, seed=0, holdout=0.25)
+    assert np.bincount(found.test_y.numpy()).tolist() == [5, 5]
+    assert np.bincount(found.train_y.numpy()).tolist() == [15, 15]
+    train, held = (set(x[:, 0, 0, 0].tolist()) for x in (found.train_x, found.test_x))
+    assert train | held == set(range(40))  # none of the test images, which are numbered from 100
+    assert not train & held
+    for x, y in ((found.train_x, found.train_y), (found.test_x, found.test_y)):
+        assert (x[:, 0, 0, 0] % 2).tolist() == y.tolist()
+    assert np.sort(np.concatenate(found.parts)).tolist() == list(range(30))
+
+
+def test_planning_without_files():
+    """No pixels, labels as balanced as the sizes allow, and marked as assumed; holdouts work as well."""
+    train, test = assumed_labels(SPEC)
+    assert np.bincount(train).tolist() == [20, 20]
+    assert np.bincount(test).tolist() == [5, 5]
+    found = federate(SPEC, None, IID, 4, seed=0, holdout=0.25)
+    assert found.assumed
+    assert found.train_x is None
+    assert found.test_x is None
+    assert found.class_counts.sum() == 30
+
+
+@pytest.mark.parametrize("wrong", [{"holdout": 1.0}, {"holdout": -0.1}, {"personal_test": 1.1}])
+def test_impossible_settings(wrong):
+    """Shares out of range are the user's mistake."""
+    with pytest.raises(UserError):
+        federate(SPEC, _toy(), IID, 2, seed=0, **wrong)
+
+
+def test_no_clients():
+    """Neither is a federation of nobody."""
+    with pytest.raises(UserError, match="0 clients"):
+        federate(SPEC, _toy(), IID, 0, seed=0)
+
+
+@pytest.mark.parametrize(
+    "parts", [[np.arange(3)], [np.arange(3), np.array([], dtype=np.int64)], [np.arange(3), np.array([40])]]
+)
+def test_a_partition_that_is_wrong(parts):
+    """Too few parts, an empty one, and an index that no image has: the partition is blamed."""
+    with pytest.raises(UserError, match="the partition made"):
+        federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)

@@ -1,0 +1,253 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from edgefl.core.errors import UserError
+from edgefl.data.partitions import classes_per_client, dirichlet, dirichlet_equal, iid, shards
+
+CLASSES = 10
+EVEN = np.arange(1000) % CLASSES  # a hundred samples of each class
+
+
+def _rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def _sizes(parts):
+    return [len(part) for part in parts]
+
+
+def _counts(parts, labels, classes=CLASSES):
+    return np.array([np.bincount(labels[part], minlength=classes) for part in parts])
+
+
+def _shares_everything(parts, samples):
+    return np.sort(np.concatenate(parts)).tolist() == list(range(samples))
+
+
+labels_of_any_kind = st.lists(st.integers(0, 4), min_size=1, max_size=80).map(np.array)
+seeds = st.integers(0, 2**32)
+
+
+# --- iid
+
+
+@settings(deadline=None)  # a loaded machine is no failure
+@given(labels_of_any_kind, st.integers(1, 80), seeds)
+def test_iid_cuts_equally(labels, clients, seed):
+    """Everything is shared out in parts that differ by at most one; too many clients are refused."""
+    if clients > len(labels):
+        with pytest.raises(UserError, match="cannot be shared out"):
+            iid.split(iid.Params(), labels, 5, clients, _rng(seed))
+        return
+    parts = iid.split(iid.Params(), labels, 5, clients, _rng(seed))
+    assert _shares_everything(parts, len(labels))
+    assert max(_sizes(parts)) - min(_sizes(parts)) <= 1
+
+
+def test_iid_mixes():
+    """Labels that come sorted are mixed: with 500 samples, every client has every class."""
+    assert (_counts(iid.split(iid.Params(), np.sort(EVEN), CLASSES, 2, _rng()), np.sort(EVEN)) > 0).all()
+
+
+# --- dirichlet
+
+
+@settings(deadline=None)
+@given(labels_of_any_kind, st.integers(1, 4), st.floats(0.01, 100), seeds)
+def test_dirichlet_shares_everything(labels, clients, alpha, seed):
+    """Nothing is dropped or doubled, and the smallest client has min_samples; or the settings are refused."""
+    params = dirichlet.Params(alpha=alpha, min_samples=2)
+    try:
+        parts = dirichlet.split(params, labels, 5, clients, _rng(seed))
+    except UserError:
+        return
+    assert _shares_everything(parts, len(labels))
+    assert min(_sizes(parts)) >= 2
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-3])
+def test_dirichlet_with_a_vanishing_alpha(alpha):
+    """Each class then goes to one client, whole, up to rounding of proportions that are all but 0."""
+    params = dirichlet.Params(alpha=alpha, min_samples=10)
+    counts = _counts(dirichlet.split(params, EVEN, CLASSES, 3, _rng()), EVEN)
+    assert counts.max(axis=0).min() >= 98
+    assert counts.sum() == 1000
+
+
+def test_dirichlet_with_a_huge_alpha_is_nearly_iid():
+    """Ten clients then have ten of each class, give or take rounding, as long as nobody is full."""
+    params = dirichlet.Params(alpha=1e6)
+    counts = _counts(dirichlet.split(params, EVEN, CLASSES, 10, _rng()), EVEN)
+    assert (abs(counts[:, :8] - 10) <= 1).all()
+
+
+def test_dirichlet_gives_the_full_nothing_more():
+    """Who holds n/N samples gets none of the classes after: so nobody holds n/N before its last class."""
+    parts = dirichlet.split(dirichlet.Params(alpha=0.1), EVEN, CLASSES, 5, _rng())
+    counts = _counts(parts, EVEN)
+    held_before = np.cumsum(counts, axis=1) - counts
+    assert (held_before[counts > 0] < 1000 / 5).all()
+
+
+def test_dirichlet_is_more_skewed_with_a_smaller_alpha():
+    """The largest class's share of a client grows as alpha falls."""
+
+    def skew(alpha):
+        counts = _counts(dirichlet.split(dirichlet.Params(alpha=alpha), EVEN, CLASSES, 10, _rng()), EVEN)
+        return (counts.max(axis=1) / counts.sum(axis=1)).mean()
+
+    assert skew(0.1) > skew(1.0) + 0.1 > skew(100.0) + 0.2
+
+
+def test_dirichlet_refuses_too_few_samples():
+    """101 clients of 10 samples each need 1,010."""
+    with pytest.raises(UserError, match="1000 training samples do not give 101 clients 10 each"):
+        dirichlet.split(dirichlet.Params(), EVEN, CLASSES, 101, _rng())
+
+
+def test_dirichlet_gives_up():
+    """Three classes that each go to one client whole cannot fill 4 clients: an error, not an endless loop."""
+    labels = np.repeat([0, 1, 2], 100)
+    with pytest.raises(UserError, match="1000 draws") as caught:
+        dirichlet.split(dirichlet.Params(alpha=1e-9), labels, 3, 4, _rng())
+    assert "larger alpha" in caught.value.hint
+
+
+@pytest.mark.parametrize("wrong", [{"alpha": 0}, {"alpha": -1}, {"min_samples": 0}, {"beta": 1}])
+def test_dirichlet_parameters(wrong):
+    """Alpha above 0, at least one sample, and nothing else."""
+    with pytest.raises(ValidationError):
+        dirichlet.Params(**wrong)
+
+
+# --- dirichlet of equal sizes
+
+
+@settings(deadline=None)
+@given(labels_of_any_kind, st.integers(1, 20), st.floats(1e-6, 1e6), seeds)
+def test_dirichlet_equal_shares_everything_equally(labels, clients, alpha, seed):
+    """Nothing is dropped, and sizes differ by at most one, whatever alpha."""
+    if clients > len(labels):
+        return
+    parts = dirichlet_equal.split(dirichlet_equal.Params(alpha=alpha), labels, 5, clients, _rng(seed))
+    assert _shares_everything(parts, len(labels))
+    assert max(_sizes(parts)) - min(_sizes(parts)) <= 1
+
+
+def test_dirichlet_equal_follows_alpha():
+    """With a vanishing alpha the first served have one class only; with a huge one all have all."""
+    skewed = _counts(
+        dirichlet_equal.split(dirichlet_equal.Params(alpha=1e-6), EVEN, CLASSES, 20, _rng()), EVEN
+    )
+    assert (skewed.max(axis=1) == 50).sum() >= 10
+    even = _counts(dirichlet_equal.split(dirichlet_equal.Params(alpha=1e6), EVEN, CLASSES, 4, _rng()), EVEN)
+    assert (even > 0).all()
+
+
+# --- shards
+
+
+@settings(deadline=None)
+@given(labels_of_any_kind, st.integers(1, 10), st.integers(1, 4), seeds)
+def test_shards_are_equal_and_disjoint(labels, clients, each, seed):
+    """All clients hold equally many, of at most as many classes as shards; no sample goes to two."""
+    try:
+        parts = shards.split(shards.Params(shards_per_client=each), labels, 5, clients, _rng(seed))
+    except UserError:
+        # Every sample could be a shard of its own, so only too few of them are a reason.
+        assert clients * each > len(labels)
+        return
+    assert len(set(_sizes(parts))) == 1
+    assert _sizes(parts)[0] > 0
+    assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
+    assert ((_counts(parts, labels, 5) > 0).sum(axis=1) <= each).all()
+
+
+def test_shards_of_evenly_divided_classes_drop_nothing():
+    """1,000 samples, 10 clients, 2 shards each: size 50, two a class."""
+    parts = shards.split(shards.Params(shards_per_client=2), EVEN, CLASSES, 10, _rng())
+    assert _shares_everything(parts, 1000)
+    assert set(np.unique(_counts(parts, EVEN))) <= {0, 50, 100}
+
+
+def test_the_samples_of_a_class_are_drawn():
+    """Of a class that two clients share, neither has the first half: files may have an order."""
+    parts = shards.split(shards.Params(shards_per_client=1), np.zeros(100, dtype=np.int64), 1, 2, _rng())
+    assert _sizes(parts) == [50, 50]
+    assert all(10 < (part < 50).sum() < 40 for part in parts)
+
+
+def test_shard_size_says_how_many():
+    """FLex&Chill's numbers over 50: 1,000 samples in shards of 4 give each of 50 clients 5."""
+    parts = shards.split(shards.Params(shard_size=4), EVEN, CLASSES, 50, _rng())
+    assert _sizes(parts) == [20] * 50
+    assert (_counts(parts, EVEN) % 4 == 0).all()
+
+
+def test_shards_shrink_to_fit_uneven_classes():
+    """Classes of 7 and 5 give 3 shards of size 3 (2 + 1), where 12 / 3 = 4 would give 2 only."""
+    labels = np.array([0] * 7 + [1] * 5)
+    parts = shards.split(shards.Params(shards_per_client=1), labels, 2, 3, _rng())
+    assert _sizes(parts) == [3, 3, 3]
+
+
+@pytest.mark.parametrize("given_", [{"shard_size": 101}, {"shard_size": 100}, {"shards_per_client": 51}])
+def test_shards_that_do_not_suffice(given_):
+    """Shards larger than a class, fewer than clients, or more than samples."""
+    with pytest.raises(UserError, match="do not give 20 clients"):
+        shards.split(shards.Params(**given_), EVEN, CLASSES, 20, _rng())
+
+
+def test_shards_take_one_parameter_of_two():
+    """Neither means two shards a client; both are an error."""
+    assert _sizes(shards.split(shards.Params(), EVEN, CLASSES, 5, _rng())) == [200] * 5
+    with pytest.raises(ValidationError, match="not both"):
+        shards.Params(shards_per_client=2, shard_size=10)
+
+
+# --- classes per client
+
+
+@settings(deadline=None)
+@given(labels_of_any_kind, st.integers(1, 8), st.integers(1, 5), seeds)
+def test_classes_per_client(labels, clients, k, seed):
+    """Nobody is empty or has more than k classes; no overlap; a class is dropped whole or not at all."""
+    try:
+        parts = classes_per_client.split(classes_per_client.Params(k=k), labels, 5, clients, _rng(seed))
+    except UserError:
+        # With a sample of each class for every client no draw could fail.
+        assert (np.bincount(labels, minlength=5) < clients).any()
+        return
+    counts = _counts(parts, labels, 5)
+    assert min(_sizes(parts)) >= 1
+    assert ((counts > 0).sum(axis=1) <= k).all()
+    assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
+    held = counts.sum(axis=0)
+    assert ((held == 0) | (held == np.bincount(labels, minlength=5))).all()
+
+
+def test_classes_are_shared_equally():
+    """Each class's holders have as many of it, give or take one; with k = 3 everybody knows three."""
+    parts = classes_per_client.split(classes_per_client.Params(k=3), EVEN, CLASSES, 20, _rng())
+    counts = _counts(parts, EVEN)
+    assert ((counts > 0).sum(axis=1) == 3).all()
+    for column in counts.T:
+        holders = column[column > 0]
+        assert holders.max() - holders.min() <= 1
+
+
+def test_classes_per_client_refuses_more_than_there_are():
+    """Eleven of ten classes."""
+    with pytest.raises(UserError, match="11 of 10 classes"):
+        classes_per_client.split(classes_per_client.Params(k=11), EVEN, CLASSES, 2, _rng())
+
+
+def test_classes_per_client_refuses_too_many_clients():
+    """1,001 clients of 1,000 samples, and five of one class with four samples."""
+    with pytest.raises(UserError, match="do not give each of 1001 clients"):
+        classes_per_client.split(classes_per_client.Params(k=10), EVEN, CLASSES, 1001, _rng())
+    with pytest.raises(UserError, match="do not give each of 5 clients"):
+        classes_per_client.split(classes_per_client.Params(k=1), np.zeros(4, dtype=np.int64), 1, 5, _rng())

@@ -1,0 +1,122 @@
+"""Trees: what goes through comes back."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.protocol import (
+    bytes_by_part,
+    flatten,
+    leaves,
+    nbytes,
+    rebuild,
+    tree_map,
+    unflatten,
+    weighted_mean,
+)
+
+KEYS = st.text("ab.-", min_size=1, max_size=3)
+TREES = st.recursive(
+    st.integers(0, 99).map(lambda value: torch.tensor(float(value))),
+    lambda inner: st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def plain(tree):
+    """A tree as comparable data, the order of its dicts included."""
+    return tree.item() if isinstance(tree, torch.Tensor) else [(key, plain(one)) for key, one in tree.items()]
+
+
+def unordered(tree):
+    """A tree as comparable data."""
+    return (
+        tree.item() if isinstance(tree, torch.Tensor) else {key: unordered(one) for key, one in tree.items()}
+    )
+
+
+def empties(tree, path=()):
+    """The paths of a tree's empty dicts."""
+    if isinstance(tree, torch.Tensor):
+        return []
+    if not tree:
+        return ["/".join(path)]
+    return [found for key, one in tree.items() for found in empties(one, (*path, key))]
+
+
+@given(TREES)
+def test_flat_names_lead_back(tree):
+    """``unflatten`` of ``flatten``, told of the empty dicts, is the tree; so for a bare tensor and for {}."""
+    assert unordered(unflatten(flatten(tree), empties(tree))) == unordered(tree)
+
+
+@given(TREES)
+def test_leaves_lead_back(tree):
+    """``rebuild`` puts leaves back where ``leaves`` took them, and ``tree_map`` keeps their order."""
+    assert plain(rebuild(tree, leaves(tree))) == plain(tree)
+    assert plain(tree_map(lambda leaf: leaf + 1, tree)) == plain(
+        rebuild(tree, [leaf + 1 for leaf in leaves(tree)])
+    )
+    assert list(flatten(tree).values()) == leaves(tree)
+
+
+@pytest.mark.parametrize("key", ["", "a/b"])
+def test_a_key_that_is_no_path_is_refused(key: str):
+    """A key that would be read back as another place is an error, not a lost tensor."""
+    with pytest.raises(ValueError, match="cannot stand in a path"):
+        flatten({"body": {key: torch.zeros(1)}})
+
+
+def test_bytes_are_counted_by_the_first_level():
+    """Elements times their size, of any type; a part without tensors counts 0."""
+    payload = {
+        "body": {"w": torch.zeros(3, 4), "deep": {"b": torch.zeros(2, dtype=torch.float16)}},
+        "labels": torch.zeros(5, dtype=torch.int64),
+        "buffers": {},
+    }
+    assert bytes_by_part(payload) == {"body": 48 + 4, "labels": 40, "buffers": 0}
+    assert nbytes(payload) == 92
+
+
+def test_a_mean_by_hand():
+    """(1 * 2 + 3 * 6) / 4 = 5; the inputs stay."""
+    trees = [
+        {"body": {"w": torch.tensor([2.0])}, "buffers": {}},
+        {"body": {"w": torch.tensor([6.0])}, "buffers": {}},
+    ]
+    assert plain(weighted_mean(trees, [1, 3])) == [("body", [("w", 5.0)]), ("buffers", [])]
+    assert [tree["body"]["w"].item() for tree in trees] == [2.0, 6.0]
+
+
+def test_a_mean_of_one_is_itself():
+    """One tree comes back bit for bit, in tensors of its own."""
+    tree = {"w": torch.randn(100, generator=torch.Generator().manual_seed(0))}
+    found = weighted_mean([tree], [17])
+    assert torch.equal(found["w"], tree["w"])
+    assert found["w"] is not tree["w"]
+
+
+def test_a_mean_matches_keys_not_places():
+    """Dicts in another order, as a file gives them back, average leaf by name."""
+    one = {"a": torch.tensor(1.0), "b": torch.tensor(10.0)}
+    other = {"b": torch.tensor(20.0), "a": torch.tensor(3.0)}
+    assert unordered(weighted_mean([one, other], [1, 1])) == {"a": 2.0, "b": 15.0}
+
+
+@pytest.mark.parametrize(
+    ("trees", "weights", "error"),
+    [
+        ([], [], ValueError),
+        ([{"a": torch.zeros(1)}], [0], ValueError),
+        ([{"a": torch.zeros(1)}], [1, 1], ValueError),
+        ([{"a": torch.zeros(1)}, {"b": torch.zeros(1)}], [1, 1], KeyError),
+        ([{"a": torch.zeros(1)}, {"a": torch.zeros(1), "b": torch.zeros(1)}], [1, 1], KeyError),
+    ],
+)
+def test_what_has_no_mean_is_refused(trees, weights, error):
+    """Nothing, no weight, a weight too many, and trees of different keys are errors."""
+    with pytest.raises(error):
+        weighted_mean(trees, weights)

@@ -1,0 +1,395 @@
+"""The run directory: whole files or none, nothing lost, nothing pickled."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import sqlite3
+from pathlib import Path
+
+import pytest
+import torch
+from plans import plan, play, prices
+from safetensors import SafetensorError
+
+import edgefl
+from edgefl import store as store_module
+from edgefl.core.errors import RunError, UnknownNameError, UserError
+from edgefl.store import (
+    TABLES,
+    Reader,
+    Store,
+    atomically,
+    fresh_folder,
+    is_run,
+    read,
+    read_tree,
+    runs_in,
+    write_tree,
+)
+
+
+def _tree(value=0.0):
+    return {"body": {"w": torch.full((2, 3), value), "b": torch.zeros(3)}, "head": {}, "count": torch.tensor(4)}
+
+
+def _same(one, other):
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+    return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "run")
+
+
+TREES = {
+    "nested": _tree(),
+    "empty": {},
+    "empty dicts": {"a": {}, "b": {"c": {}, "d": {"e": torch.ones(1)}}},
+    "dtypes": {
+        "half": torch.ones(2, dtype=torch.float16),
+        "brain": torch.ones(2, dtype=torch.bfloat16),
+        "double": torch.ones(2, dtype=torch.float64),
+        "long": torch.tensor([2**40]),
+        "bool": torch.tensor([True, False]),
+        "none": torch.zeros(0, 3),
+    },
+    "special values": {"x": torch.tensor([math.inf, -math.inf, -0.0, 1e-45])},
+    "transposed": {"x": torch.arange(6.0).reshape(2, 3).T},
+    "a bare tensor": torch.arange(3.0),
+    "dots in names": {"body": {"layer.0.weight": torch.ones(1), "layer.0": torch.zeros(1)}},
+}
+TREES["one tensor twice"] = {"a": TREES["a bare tensor"], "b": {"c": TREES["a bare tensor"]}}
+TREES["overlapping views"] = {"a": TREES["a bare tensor"][:2], "b": TREES["a bare tensor"][1:]}
+
+
+@pytest.mark.parametrize("tree", TREES.values(), ids=TREES.keys())
+def test_trees_come_back(tree, tmp_path):
+    """What is read is what was written: shapes, types, values, empty dicts and shared tensors included."""
+    path = tmp_path / "tree.safetensors"
+    write_tree(path, tree)
+    assert _same(read_tree(path), tree)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_tree_that_requires_gradients_is_kept(tmp_path):
+    """Parameters are values like others."""
+    write_tree(tmp_path / "t", {"w": torch.ones(2, requires_grad=True)})
+    assert _same(read_tree(tmp_path / "t"), {"w": torch.ones(2)})
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), SafetensorError("broken")])
+def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
+    """A write that fails half way says which file, leaves the old content, and no partial file beside it."""
+    path = tmp_path / "tree.safetensors"
+    write_tree(path, _tree(1))
+
+    def half(leaves, name, metadata):  # noqa: ARG001 - the writer's own signature
+        Path(name).write_bytes(b"half")
+        raise error
+
+    monkeypatch.setattr(store_module, "save_file", half)
+    with pytest.raises(RunError, match=r"cannot write tree\.safetensors"):
+        write_tree(path, _tree(2))
+    assert list(tmp_path.iterdir()) == [path]
+    assert _same(read_tree(path), _tree(1))
+
+
+def test_an_interrupted_tree_leaves_the_old_file(tmp_path, monkeypatch):
+    """So does a write that the user stops, and the interrupt goes on."""
+    path = tmp_path / "tree.safetensors"
+    write_tree(path, _tree(1))
+
+    def stopped(leaves, name, metadata):  # noqa: ARG001 - the writer's own signature
+        Path(name).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store_module, "save_file", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write_tree(path, _tree(2))
+    assert list(tmp_path.iterdir()) == [path]
+    assert _same(read_tree(path), _tree(1))
+
+
+def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A failing sync leaves the old content alone in its folder."""
+    path = tmp_path / "plan.yaml"
+    atomically(path, b"old")
+
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store_module.os, "fsync", fail)
+        with pytest.raises(RunError, match=r"cannot write plan\.yaml"):
+            atomically(path, b"new")
+    assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
+    atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("content", [b"", b"junk" * 9, b"\xff" * 200])
+def test_a_damaged_tree_is_a_users_error(tmp_path, content):
+    """A damaged or missing file says so without a traceback."""
+    (tmp_path / "tree").write_bytes(content)
+    for name in ("tree", "missing"):
+        with pytest.raises(UserError, match="cannot be read"):
+            read_tree(tmp_path / name)
+
+
+def _files(store):
+    return {path.name for folder in ("versions", "states") for path in (store.folder / folder).iterdir()}
+
+
+def test_best_and_last_are_kept_and_nothing_else(store):
+    """After each checkpoint the best version and the last one are there, and each client's last state."""
+    store.checkpoint(0, _tree(0), {}, best=True)
+    assert _files(store) == {"000000.safetensors"}
+    store.checkpoint(2, _tree(2), {5: (11, _tree(11)), 6: (12, _tree(12))}, best=True)
+    assert _files(store) == {"000002.safetensors", "00000011.safetensors", "00000012.safetensors"}
+    store.checkpoint(4, _tree(4), {5: (21, _tree(21))}, best=False)
+    store.checkpoint(6, _tree(6), {}, best=False)
+    assert _files(store) == {
+        "000002.safetensors",
+        "000006.safetensors",
+        "00000012.safetensors",
+        "00000021.safetensors",
+    }
+    store.close("done")
+    with read(store.folder) as reader:
+        assert _same(reader.version("best"), _tree(2))
+        assert _same(reader.version(), _tree(6))
+        assert _same(reader.state(5), _tree(21))
+        assert _same(reader.state(6), _tree(12))
+        assert reader.state(7) is None
+
+
+def test_a_best_version_stays_best_when_saved_again(store):
+    """Saving the same version a second time, no better than before, does not forget that it is the best."""
+    store.checkpoint(1, _tree(1), {}, best=True)
+    store.checkpoint(1, _tree(1), {}, best=False)
+    store.checkpoint(2, _tree(2), {}, best=False)
+    store.close("done")
+    with read(store.folder) as reader:
+        assert _same(reader.version("best"), _tree(1))
+
+
+def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
+    """At the moment of the commit the old files are still there; another connection then sees the new rows."""
+    store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
+    seen = []
+    sweep = Store._sweep
+
+    def watched(self):
+        with sqlite3.connect(self.folder / "run.sqlite") as other:
+            rows = other.execute("SELECT file FROM versions UNION SELECT file FROM states").fetchall()
+        other.close()
+        seen.append(({name for (name,) in rows}, _files(self)))
+        sweep(self)
+
+    monkeypatch.setattr(Store, "_sweep", watched)
+    store.checkpoint(2, _tree(2), {5: (9, _tree(9))}, best=True)
+    rows, files = seen[0]
+    assert rows == {"versions/000002.safetensors", "states/00000009.safetensors"}
+    assert {"000001.safetensors", "00000001.safetensors"} <= files
+    assert _files(store) == {"000002.safetensors", "00000009.safetensors"}
+
+
+def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
+    """If the last of several files cannot be written, rows and files are those of the checkpoint before."""
+    store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
+    written = []
+    original = store_module.save_file
+
+    def third_fails(leaves, name, metadata):
+        written.append(name)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        original(leaves, name, metadata=metadata)
+
+    monkeypatch.setattr(store_module, "save_file", third_fails)
+    with pytest.raises(RunError, match="No space left"):
+        store.checkpoint(2, _tree(2), {5: (8, _tree(8)), 6: (9, _tree(9))}, best=True)
+    store.close("failed", reason="disk full")
+    with read(store.folder) as reader:
+        assert reader.meta["status"] == "failed"
+        assert _same(reader.version("best"), _tree(1))
+        assert _same(reader.version("last"), _tree(1))
+        assert _same(reader.state(5), _tree(1))
+        assert reader.state(6) is None
+
+
+def test_a_run_reads_back(store):
+    """Plan, clients, prices, refusals, events and facts are as they were; unknown energies are None."""
+    table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, receive_j=[1.0, math.nan, 2.0], flops=5)
+    one = plan([table], refused=[2])
+    events, _ = play(one)
+    store.write_plan(
+        _with_traces(one), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9]
+    )
+    store.add_events(events)
+    store.add("rounds", {"version": 1, "exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5})
+    store.set_meta({"reason": "é", "list": [1, 2]})
+    store.close("done")
+    with read(store.folder) as reader:
+        assert reader.plan() == {"scenario": {"seed": 1}, "devices": {}}
+        assert [row["test_samples"] for row in reader.rows("clients")] == [7, 8, 9]
+        assert [row["admitted"] for row in reader.rows("clients")] == [1, 1, 0]
+        assert [row["receive_j"] for row in reader.rows("prices")] == [1.0, None, 2.0]
+        assert json.loads(reader.rows("refusals")[0]["parts"]) == {"weights": 2}
+        rows = reader.rows("events", "seq")
+        assert [(row["t_s"], row["kind"], row["client"]) for row in rows] == [
+            (event.t_s, str(event.kind), event.client) for event in events
+        ]
+        assert [row["joules"] for row in rows] == [event.cost.joules for event in events]
+        assert reader.rows("rounds")[0]["loss"] is None
+        assert (reader.meta["status"], reader.meta["reason"], reader.meta["list"]) == ("done", "é", [1, 2])
+
+
+def _with_traces(one):
+    from dataclasses import replace
+
+    from edgefl.core.cost import Trace, Work
+
+    trace = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
+    return replace(one, prices=tuple(replace(table, traces=(trace,)) for table in one.prices))
+
+
+def test_rows_are_durable_with_the_next_commit(store):
+    """Another connection sees what was committed and nothing more."""
+    store.add("rounds", {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "host_s": 0})
+    with read(store.folder) as reader:
+        assert reader.rows("rounds") == []
+    store.commit()
+    with read(store.folder) as reader:
+        assert len(reader.rows("rounds")) == 1
+    store.close("done")
+
+
+def test_a_run_without_a_version_says_so(store):
+    """A run on the clock alone saved no version."""
+    store.close("done")
+    with read(store.folder) as reader, pytest.raises(UserError, match="the run saved no version"):
+        reader.version()
+
+
+def test_an_unknown_table_suggests_the_nearest(store):
+    """A slip in a table's name is a user's error."""
+    store.close("done")
+    assert "events" in TABLES
+    with read(store.folder) as reader, pytest.raises(UnknownNameError) as caught:
+        reader.rows("event")
+    assert caught.value.hint == "did you mean 'events'?"
+
+
+def _sqlite(path, *statements):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+META = "CREATE TABLE meta (key TEXT, value TEXT)"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda path: None, "is no run directory"),
+        (lambda path: path.mkdir(parents=True), "is no run directory"),
+        (lambda path: path.write_bytes(b""), "cannot be read"),
+        (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4000), "cannot be read"),
+        (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
+        (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
+        (lambda path: _sqlite(path, "CREATE TABLE meta (x)"), "cannot be read"),
+        (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
+        (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"), "has format 99; this edgefl reads 1"),
+        (lambda path: _sqlite(path, META), "has format None"),
+    ],
+)
+def test_what_is_no_run_is_refused(tmp_path, make, says):
+    """Other folders, other databases, damaged ones and other formats: a user's error, and no open file left."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    make(folder / "run.sqlite")
+    with pytest.raises(UserError) as caught:
+        Reader(folder)
+    assert says in caught.value.what
+
+
+def test_damage_behind_the_first_page_is_found_when_read(store):
+    """A file cut short opens, and says so when the lost rows are asked for."""
+    row = {"exchange": "x" * 900, "round": 0, "t_s": 1, "jobs": 1, "host_s": 0}
+    for version in range(500):
+        store.add("rounds", {"version": version, **row})
+    store.close("done")
+    path = store.folder / "run.sqlite"
+    path.write_bytes(path.read_bytes()[: 4096 * 60] + b"\x00" * 4096 * 60)
+    with pytest.raises(UserError, match="cannot be read"), read(store.folder) as reader:
+        reader.rows("rounds")
+
+
+def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path):
+    """--out never overwrites: not a run, not a note."""
+    (tmp_path / "note.txt").write_text("mine", encoding="utf-8")
+    for make in (fresh_folder, Store):
+        with pytest.raises(UserError, match="is not empty") as caught:
+            make(tmp_path)
+        assert caught.value.hint == "choose another --out; nothing was changed"
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [("note.txt", "mine")]
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    """A file in the way, of the folder or of one above it."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UserError, match="cannot make"):
+            fresh_folder(path)
+
+
+def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
+    """An empty folder without permission to write is a user's error, too."""
+
+    def refuse(*_, **__):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    monkeypatch.setattr(store_module.sqlite3, "connect", refuse)
+    with pytest.raises(UserError, match="cannot write into"):
+        Store(tmp_path / "run")
+
+
+def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
+    """100-x comes after 99-x; a run is a group of one; other folders are none."""
+    for name in ("100-c", "99-b", "01-a", "notes"):
+        (tmp_path / name).mkdir()
+        if name != "notes":
+            (tmp_path / name / "run.sqlite").touch()
+    assert [path.name for path in runs_in(tmp_path)] == ["01-a", "99-b", "100-c"]
+    assert runs_in(tmp_path / "01-a") == [tmp_path / "01-a"]
+    assert not is_run(tmp_path)
+    for nothing in (tmp_path / "notes", tmp_path / "nowhere"):
+        with pytest.raises(UserError, match="neither a run nor a group"):
+            runs_in(nothing)
+
+
+def test_nothing_is_pickled():
+    """No module of the package imports a pickler or torch's own save and load."""
+    refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
+    for path in Path(edgefl.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+                assert node.attr not in {"save", "load"}, f"{path}:{node.lineno}"
+            elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                assert isinstance(node.value, ast.Constant), f"{path}:{node.value.lineno}"
+                assert node.value.value is False, f"{path}:{node.value.lineno}"
+            assert not {name.split(".")[0] for name in names} & refused, f"{path}:{getattr(node, 'lineno', 0)}"
