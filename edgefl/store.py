@@ -1,57 +1,58 @@
 """A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of what was learned.
 
-Rows are committed once a version, together with the names of the files they refer to. Files are immutable and
-written under a temporary name first; a file that no row refers to is deleted only after the commit. Nothing is
-pickled.
+Rows are committed once a version, together with the names of the files they refer to. Files are immutable
+and written under a temporary name first; a file that no row refers to is deleted only after the commit.
+Nothing is pickled.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-
-from edgefl.core.errors import RunError, UnknownNameError, UserError, nearest
+from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.event import Event
+from edgefl.core.files import atomically
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import Document, dump, plain
-from edgefl.protocol import Tree, flatten, unflatten
 
 FORMAT = 1
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE clients (
-  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, model TEXT NOT NULL, samples INTEGER NOT NULL,
-  test_samples INTEGER NOT NULL, slowdown REAL NOT NULL, admitted INTEGER NOT NULL);
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, model TEXT NOT NULL,
+  samples INTEGER NOT NULL, test_samples INTEGER NOT NULL, slowdown REAL NOT NULL,
+  admitted INTEGER NOT NULL);
 CREATE TABLE refusals (
   client INTEGER PRIMARY KEY, device TEXT NOT NULL, exchange TEXT NOT NULL, needs_bytes INTEGER NOT NULL,
   has_bytes INTEGER NOT NULL, parts TEXT NOT NULL);
 CREATE TABLE prices (
-  exchange TEXT NOT NULL, client INTEGER NOT NULL, down_s REAL, compute_s REAL, up_s REAL, receive_j REAL,
+  exchange TEXT NOT NULL, client INTEGER NOT NULL, down_s REAL, compute_s REAL, up_s REAL,
+  receive_j REAL,
   compute_j REAL, transmit_j REAL, down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
   peak_bytes INTEGER, PRIMARY KEY (exchange, client));
 CREATE TABLE payloads (
-  exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL, bytes INTEGER NOT NULL,
+  exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
   PRIMARY KEY (exchange, model, direction, part));
 CREATE TABLE events (
-  seq INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL, round INTEGER NOT NULL,
-  client INTEGER NOT NULL, job INTEGER NOT NULL, version INTEGER NOT NULL, seconds REAL NOT NULL,
+  seq INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL,
+  round INTEGER NOT NULL, client INTEGER NOT NULL, job INTEGER NOT NULL, version INTEGER NOT NULL,
+  seconds REAL NOT NULL,
   down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL, joules REAL);
 CREATE TABLE rounds (
-  version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, jobs INTEGER NOT NULL,
-  slowest_client INTEGER, loss REAL, host_s REAL NOT NULL);
+  version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
+  jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, host_s REAL NOT NULL);
 CREATE TABLE evaluations (
-  version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL, accuracy REAL NOT NULL,
-  loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER, down_bytes INTEGER NOT NULL,
+  version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL,
+  accuracy REAL NOT NULL, loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER,
+  down_bytes INTEGER NOT NULL,
   up_bytes INTEGER NOT NULL, joules REAL, host_s REAL NOT NULL, PRIMARY KEY (version, model));
 CREATE TABLE client_evaluations (
   version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
@@ -60,7 +61,6 @@ CREATE TABLE versions (
   version INTEGER PRIMARY KEY, file TEXT NOT NULL, last INTEGER NOT NULL, best INTEGER NOT NULL);
 CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL);
 """
-
 
 TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", _SCHEMA))
 
@@ -72,13 +72,18 @@ class Store:
         folder: the directory.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, write: Callable[[Path, Any], None]) -> None:
         """Makes a fresh run directory.
+
+        Args:
+            folder: where.
+            write: writes what was learned to a path, whole or not at all; rows do not need to know tensors.
 
         Raises:
             UserError: it exists and is not empty, or cannot be written.
         """
         self.folder = folder
+        self._write = write
         fresh_folder(folder)
         try:
             (folder / "versions").mkdir()
@@ -116,13 +121,21 @@ class Store:
         self._insert(
             "refusals",
             [
-                (one.client, one.device, one.exchange, one.needs_bytes, one.has_bytes, json.dumps(dict(one.parts)))
+                (
+                    one.client,
+                    one.device,
+                    one.exchange,
+                    one.needs_bytes,
+                    one.has_bytes,
+                    json.dumps(dict(one.parts)),
+                )
                 for one in plan.refusals
             ],
         )
         for prices in plan.prices:
             columns = (
-                prices.down_s, prices.compute_s, prices.up_s, prices.receive_j, prices.compute_j, prices.transmit_j,
+                prices.down_s, prices.compute_s, prices.up_s,
+                prices.receive_j, prices.compute_j, prices.transmit_j,
                 prices.down_bytes, prices.up_bytes, prices.flops, prices.steps, prices.peak_bytes,
             )  # fmt: skip
             # SQLite stores NaN as NULL: an unknown energy reads back as None.
@@ -130,7 +143,9 @@ class Store:
             self._insert("prices", [(prices.exchange, client, *row) for client, row in enumerate(values)])
             for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
                 for direction, parts in (("down", trace.down), ("up", trace.up)):
-                    payloads = [(prices.exchange, model, direction, part, size) for part, size in parts.items()]
+                    payloads = [
+                        (prices.exchange, model, direction, part, size) for part, size in parts.items()
+                    ]
                     self._insert("payloads", payloads)
         self._db.commit()
 
@@ -150,7 +165,9 @@ class Store:
             marks = ", ".join("?" * len(rows[0]))
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own table names
 
-    def checkpoint(self, version: int, server: Tree, states: Mapping[int, tuple[int, Tree]], *, best: bool) -> None:
+    def checkpoint(
+        self, version: int, server: Any, states: Mapping[int, tuple[int, Any]], *, best: bool
+    ) -> None:
         """Saves a version and the client states that are new, and commits everything so far.
 
         Args:
@@ -164,10 +181,10 @@ class Store:
         """
         name = f"versions/{version:06d}.safetensors"
         files = {client: (job, f"states/{job:08d}.safetensors") for client, (job, _) in states.items()}
-        # All files before the first row: a failure between them leaves no row behind that close() would commit.
-        write_tree(self.folder / name, server)
+        # All files before the first row: a failure among them leaves no row that close() would commit.
+        self._write(self.folder / name, server)
         for client, (_, state) in states.items():
-            write_tree(self.folder / files[client][1], state)
+            self._write(self.folder / files[client][1], state)
         if best:
             self._db.execute("UPDATE versions SET best = 0")
         self._db.execute("UPDATE versions SET last = 0")
@@ -184,7 +201,9 @@ class Store:
 
     def _sweep(self) -> None:
         """Deletes the files that no row refers to any more."""
-        kept = {name for table in ("versions", "states") for (name,) in self._db.execute(f"SELECT file FROM {table}")}  # noqa: S608
+        kept = {
+            name for (name,) in self._db.execute("SELECT file FROM versions UNION SELECT file FROM states")
+        }
         for folder in ("versions", "states"):
             for path in (self.folder / folder).iterdir():
                 if f"{folder}/{path.name}" not in kept:
@@ -236,7 +255,8 @@ class Reader:
             raise _damaged(self.folder, error) from error
         if meta.get("format") != FORMAT:
             raise UserError(
-                f"{self.folder.name} has format {meta.get('format')}; this edgefl reads {FORMAT}", where=str(self.folder)
+                f"{self.folder.name} has format {meta.get('format')}; this edgefl reads {FORMAT}",
+                where=str(self.folder),
             )
         return meta
 
@@ -248,7 +268,9 @@ class Reader:
             UserError: the file is damaged.
         """
         if table not in TABLES:
-            raise UnknownNameError(f"a run has no table {table!r}", where=str(self.folder), hint=nearest(table, TABLES))
+            raise UnknownNameError(
+                f"a run has no table {table!r}", where=str(self.folder), hint=nearest(table, TABLES)
+            )
         return self.query(f"SELECT * FROM {table} ORDER BY {order}")  # noqa: S608 - one of our own names
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
@@ -266,8 +288,8 @@ class Reader:
         """``plan.yaml`` as plain data."""
         return dict(plain(Document.read(self.folder / "plan.yaml").data))
 
-    def version(self, which: str = "last") -> Tree:
-        """The server state of the "last" or "best" saved version.
+    def version(self, which: str = "last") -> Path:
+        """The file with the server state of the "last" or "best" saved version.
 
         Raises:
             UserError: there is none.
@@ -275,12 +297,12 @@ class Reader:
         found = self.query(f"SELECT file FROM versions WHERE {which} = 1")  # noqa: S608 - one of two words
         if not found:
             raise UserError("the run saved no version", where=str(self.folder))
-        return read_tree(self.folder / found[0]["file"])
+        return Path(self.folder / found[0]["file"])
 
-    def state(self, client: int) -> Tree | None:
-        """A client's last saved state; None where it never wrote one."""
+    def state(self, client: int) -> Path | None:
+        """The file with a client's last saved state; None where it never wrote one."""
         found = self.query("SELECT file FROM states WHERE client = ?", client)
-        return read_tree(self.folder / found[0]["file"]) if found else None
+        return self.folder / found[0]["file"] if found else None
 
     def close(self) -> None:
         """Closes the database."""
@@ -310,7 +332,9 @@ def fresh_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise UserError(f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed")
+            raise UserError(
+                f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
+            )
     except OSError as error:
         raise UserError(f"cannot make {folder}: {error.strerror}", where=str(folder)) from error
 
@@ -328,10 +352,16 @@ def runs_in(folder: Path) -> list[Path]:
     """
     if is_run(folder):
         return [folder]
-    runs = sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number) if folder.is_dir() else []
+    runs = (
+        sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number)
+        if folder.is_dir()
+        else []
+    )
     if not runs:
         raise UserError(
-            f"{folder} is neither a run nor a group of runs", where=str(folder), hint="give a directory that `edgefl run` made"
+            f"{folder} is neither a run nor a group of runs",
+            where=str(folder),
+            hint="give a directory that `edgefl run` made",
         )
     return runs
 
@@ -339,68 +369,3 @@ def runs_in(folder: Path) -> list[Path]:
 def _by_number(path: Path) -> list[tuple[int, str]]:
     """Sorts 100-x after 99-x."""
     return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]
-
-
-def write_tree(path: Path, tree: Tree) -> None:
-    """A tree of tensors as one safetensors file, whole or not at all.
-
-    Raises:
-        RunError: it cannot be written; a file that was there is as it was.
-    """
-    leaves: dict[str, Any] = {}
-    storages: set[int] = set()
-    for name, leaf in flatten(tree).items():
-        # The format refuses tensors that share memory; a state may well hold one tensor in two places.
-        shared = leaf.untyped_storage().data_ptr() in storages
-        leaves[name] = leaf.clone() if shared else leaf.contiguous()
-        storages.add(leaf.untyped_storage().data_ptr())
-    with _replacing(path) as temporary:
-        save_file(leaves, temporary, metadata={"empty": json.dumps(_empty(tree))})
-
-
-def read_tree(path: Path) -> Tree:
-    """The tree that ``write_tree`` wrote.
-
-    Raises:
-        UserError: the file is missing or damaged.
-    """
-    try:
-        with safe_open(path, framework="pt") as file:
-            empty = json.loads((file.metadata() or {}).get("empty", "[]"))
-            return unflatten({name: file.get_tensor(name) for name in file.keys()}, empty)  # noqa: SIM118 - no dict
-    except (OSError, SafetensorError) as error:
-        raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error
-
-
-def _empty(tree: Tree, prefix: str = "") -> list[str]:
-    """The paths of a tree's empty dicts, which a flat file has no other place for."""
-    if not isinstance(tree, dict):
-        return []
-    if not tree:
-        return [prefix]
-    return [path for key, inner in tree.items() for path in _empty(inner, f"{prefix}/{key}" if prefix else key)]
-
-
-def atomically(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all.
-
-    Raises:
-        RunError: it cannot be written; a file that was there is as it was.
-    """
-    with _replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """A temporary name that becomes ``path`` at the end; a failure leaves nothing under it."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    try:
-        yield temporary
-        temporary.replace(path)
-    except (OSError, SafetensorError) as error:
-        raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)

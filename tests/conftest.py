@@ -1,4 +1,4 @@
-"""The ``--bless`` option and Hypothesis's settings; puts this folder on the path for the helpers beside this file."""
+"""The ``--bless`` option and Hypothesis's settings; puts this folder and its helpers on the path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
-    """(file's name, text): compares with the golden file beside the test, or rewrites it under ``--bless``."""
+    """(file's name, text): compares with the file beside the test, or rewrites it under ``--bless``."""
 
     def compare(name: str, text: str) -> None:
         path = Path(request.path).parent / name

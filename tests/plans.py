@@ -19,7 +19,7 @@ _INTS = ("down_bytes", "up_bytes", "flops", "steps", "peak_bytes")
 
 
 def prices(exchange, clients, *, at="round", every=1, everyone=False, **columns) -> Prices:
-    """An exchange's prices: a column is a list of one number a client, a single number for all, or 0 if absent."""
+    """An exchange's prices: a column is a list, one number a client; a number for all of them; or 0."""
     known = {field.name for field in fields(Prices)}
     assert set(columns) <= known, f"no columns: {set(columns) - known}"
     floats = {name: _column(columns.get(name, 0.0), clients, np.float64) for name in _FLOATS}
@@ -31,7 +31,9 @@ def _column(value, clients, dtype):
     return np.broadcast_to(np.asarray(value, dtype=dtype), (clients,)).copy()
 
 
-def plan(table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, refused=(), jitter=None) -> Plan:
+def plan(
+    table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, refused=(), jitter=None
+) -> Plan:
     """A plan over hand-made prices; ``refused`` are clients that are not admitted."""
     count = len(table[0].down_s)
     scenario = Scenario.model_validate(
@@ -63,7 +65,7 @@ def plan(table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, r
     return Plan(scenario, clients, tuple(table), refusals, jitter or Fixed())
 
 
-def play(plan_: Plan, answers=lambda need: {}) -> tuple[list[Event], list[Need]]:
+def play(plan_: Plan, answers=lambda _: {}) -> tuple[list[Event], list[Need]]:
     """Runs a plan; ``answers`` gives the scalars fed back for each need."""
     events: list[Event] = []
     needs: list[Need] = []
@@ -78,17 +80,27 @@ def play(plan_: Plan, answers=lambda need: {}) -> tuple[list[Event], list[Need]]
 
 def sourced(value):
     """A number as a device file has it; None is an unknown one."""
-    return {"status": "unknown", "source": "test"} if value is None else {"value": value, "status": "assumed", "source": "test"}
+    return (
+        {"status": "unknown", "source": "test"}
+        if value is None
+        else {"value": value, "status": "assumed", "source": "test"}
+    )
 
 
-def device(peak=10e9, dense=0.5, depthwise=0.1, elementwise=0.5, bandwidth=1e9, launch=1e-3, idle=2.0, active=4.0) -> Device:
-    """A device with round numbers: 5 GFLOP/s dense, 1 depthwise, 1 GB/s (0.5 for elementwise), 2 W and 4 W."""
+def device(
+    *, peak=10e9, dense=0.5, depthwise=0.1, elementwise=0.5, bandwidth=1e9, launch=1e-3, idle=2.0, active=4.0
+) -> Device:
+    """A device with round numbers: 5 GFLOP/s dense, 1 depthwise, 1 GB/s (elementwise 0.5), 2 W and 4 W."""
     return Device.model_validate(
         {
             "title": "a board",
             "category": "sbc",
             "peak": sourced(f"{peak} FLOP/s"),
-            "efficiency": {"dense": sourced(dense), "depthwise": sourced(depthwise), "elementwise": sourced(elementwise)},
+            "efficiency": {
+                "dense": sourced(dense),
+                "depthwise": sourced(depthwise),
+                "elementwise": sourced(elementwise),
+            },
             "memory_bandwidth": sourced(f"{bandwidth} B/s"),
             "launch_overhead": sourced(f"{launch} s"),
             "memory": sourced("1 GB"),
@@ -109,7 +121,9 @@ def link(down=8e6, up=4e6, latency=0.5, radio=None) -> Link:
             "down": sourced(f"{down} bit/s"),
             "up": sourced(f"{up} bit/s"),
             "latency": sourced(f"{latency} s"),
-            "radio": sourced({"base": "0 W"} if radio is None else radio) if radio != "unknown" else sourced(None),
+            "radio": sourced({"base": "0 W"} if radio is None else radio)
+            if radio != "unknown"
+            else sourced(None),
         }
     )
 

@@ -24,7 +24,8 @@ app = typer.Typer(
 )
 
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as server.rounds=5.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as server.rounds=5."),
 ]
 Seed = Annotated[int | None, typer.Option(help="The same as --set seed=N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -37,8 +38,12 @@ def run(
     settings: Settings = None,
     seed: Seed = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where datasets' files lie.")] = None,
-    engine: Annotated[str | None, typer.Option(help="loop (real training) or null (clock and costs alone).")] = None,
-    out: Annotated[Path | None, typer.Option(help="The directory to make; a fresh one under runs/ by default.")] = None,
+    engine: Annotated[
+        str | None, typer.Option(help="loop (real training) or null (clock and costs alone).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The directory to make; a fresh one under runs/ by default.")
+    ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +51,7 @@ def run(
     from edgefl.cli.progress import Display
     from edgefl.report.summary import summaries
     from edgefl.report.tables import comparison
-    from edgefl.run import run as run_scenario
+    from edgefl.runs import run as run_scenario
 
     with Display(_stderr()) as display:
         result = run_scenario(
@@ -66,20 +71,22 @@ def run(
         stdout.print(comparison(found))
         stdout.print()
         stdout.print(f"saved in {result.folder}", soft_wrap=True)
-        stdout.print(f"next: edgefl compare {result.folder} --target 0.95", soft_wrap=True)
+        stdout.print(f"next: edgefl compare {result.folder} --target ACCURACY", soft_wrap=True)
     if result.failed:
         raise typer.Exit(1)
 
 
 @app.command()
 def check(
-    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="Files or names; all by default.")] = None,
+    scenarios: Annotated[
+        list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="Files or names; all by default.")
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
     from edgefl.core.catalogue import entries
     from edgefl.report.tables import named
-    from edgefl.run.dry import Checked, dry_run
+    from edgefl.runs.dry import Checked, dry_run
 
     rows, broken = [], 0
     for name in scenarios or list(entries("scenarios")):
@@ -102,7 +109,9 @@ def check(
 @app.command()
 def profile(
     scenario: ScenarioName,
-    device: Annotated[list[str] | None, typer.Option(help="A device to price on; the fleet's own by default.")] = None,
+    device: Annotated[
+        list[str] | None, typer.Option(help="A device to price on; the fleet's own by default.")
+    ] = None,
     layers: Annotated[bool, typer.Option("--layers", help="Add fvcore's counts by module.")] = False,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -110,9 +119,12 @@ def profile(
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
     from edgefl.planning.profile import profile as profile_run
     from edgefl.report import tables
-    from edgefl.run import drafts
+    from edgefl.runs import drafts
 
-    found = [profile_run(draft, device or (), layers=layers) for draft in drafts(scenario, _overrides(settings, None))]
+    found = [
+        profile_run(draft, device or (), layers=layers)
+        for draft in drafts(scenario, _overrides(settings, None))
+    ]
     if as_json:
         _print_json({"profiles": found})
         return
@@ -145,7 +157,9 @@ def compare(
 
 @app.command(name="list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="devices, methods, scenarios ...; everything by default.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="devices, methods, scenarios ...; everything by default.")
+    ] = None,
 ) -> None:
     """List what there is by name."""
     from edgefl.core.catalogue import KINDS, entries, summary

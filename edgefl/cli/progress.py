@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from edgefl.core.units import show_seconds
-from edgefl.run import Watch
+from edgefl.runs import Watch
 
 
 class Display(Watch):
@@ -34,7 +34,9 @@ class Display(Watch):
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._progress.stop()
 
     def planning(self, runs: int) -> None:
@@ -49,7 +51,9 @@ class Display(Watch):
         for note in notes[:10]:
             self._console.print(f"note: {note}", style="yellow", soft_wrap=True)
         if len(notes) > 10:  # noqa: PLR2004 - a screen has room for ten
-            self._console.print(f"note: and {len(notes) - 10} more, in the run's table 'refusals'", style="yellow")
+            self._console.print(
+                f"note: and {len(notes) - 10} more, in the run's table 'refusals'", style="yellow"
+            )
 
     def started(self, name: str, rounds: int) -> None:
         """Begins a run's bar."""
@@ -72,7 +76,9 @@ class Display(Watch):
             return
         total = self._progress.tasks[self._progress.task_ids.index(self._task)].total
         at_most = None if completed is None else min(completed, int(total or completed))
-        self._progress.update(self._task, completed=at_most, shown=" ".join(filter(None, (self._scores, self._clock))))
+        self._progress.update(
+            self._task, completed=at_most, shown=" ".join(filter(None, (self._scores, self._clock)))
+        )
 
     def ended(self, name: str, status: str, reason: str) -> None:
         """Says how a run ended."""

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-import edgefl
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 
-_PACKAGE = Path(edgefl.__file__).parent
+_PACKAGE = Path(__file__).parent.parent
 
 # kind -> (folder under the package or the shipped folder, suffix)
 _CODE = {
@@ -68,10 +67,14 @@ def user_folders() -> list[Path]:
     Raises:
         UserError: one of them is no directory.
     """
-    folders = [Path(text).expanduser() for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text]
+    folders = [
+        Path(text).expanduser() for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text
+    ]
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder} is no directory", where="EDGEFL_PATH", hint="separate directories with ':'")
+            raise UserError(
+                f"{folder} is no directory", where="EDGEFL_PATH", hint="separate directories with ':'"
+            )
     return folders
 
 
@@ -100,10 +103,17 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
     if kind in _YAML:
         files = sorted(folder.rglob("*.yaml")) if folder.is_dir() else []
         return [Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path) for path in files]
-    files = [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")] if folder.is_dir() else []
+    files = (
+        [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
+        if folder.is_dir()
+        else []
+    )
     inside = folder == _PACKAGE / _CODE[kind]
     dotted = f"edgefl.{_CODE[kind].replace('/', '.')}"
-    return [Entry(kind, path.stem.replace("_", "-"), path, f"{dotted}.{path.stem}" if inside else "") for path in files]
+    return [
+        Entry(kind, path.stem.replace("_", "-"), path, f"{dotted}.{path.stem}" if inside else "")
+        for path in files
+    ]
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
@@ -116,7 +126,9 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     # Underscore and hyphen are one and the same in a name, as in Python distributions.
     wanted = name if kind in _YAML else name.replace("_", "-")
     if wanted not in known:
-        raise UnknownNameError(f"no {_singular(kind)} is called {name!r}", where=where, hint=nearest(wanted, known))
+        raise UnknownNameError(
+            f"no {_singular(kind)} is called {name!r}", where=where, hint=nearest(wanted, known)
+        )
     return known[wanted]
 
 

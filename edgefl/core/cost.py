@@ -87,7 +87,10 @@ class Work:
 
 
 def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {key: first.get(key, 0) + second.get(key, 0) for key in (*first, *(k for k in second if k not in first))}
+    return {
+        key: first.get(key, 0) + second.get(key, 0)
+        for key in (*first, *(k for k in second if k not in first))
+    }
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class Cost:
     resident: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        # Of two equal peaks the first stays, unless it is the empty one: the zero cost is neutral, + associative.
+        # Of two equal peaks the first stays, unless it is empty: the zero cost is neutral and + associative.
         larger = max(self.peak, other.peak, key=lambda peak: (sum(peak.values()), bool(peak)))
         return Cost(
             down=_sum(self.down, other.down),

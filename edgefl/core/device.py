@@ -22,8 +22,8 @@ class Sourced(Strict, Generic[Q]):
 
     Attributes:
         value: the number; absent exactly where the status is "unknown".
-        status: measured (the source gives this very number), derived (arithmetic on such), assumed (the source
-            line says why), unknown.
+        status: measured (the source gives this very number), derived (arithmetic on such), assumed (the
+            source line says why), unknown.
         source: where it was read, or the reason for an assumption.
     """
 
@@ -113,7 +113,8 @@ class Device(Strict):
 class Radio(Strict):
     """Power a radio draws above the idle device (Huang 2012's form).
 
-    While sending: base + up_w_per_mbps * (throughput in Mbit/s); receiving likewise; afterwards tail for tail_time.
+    While sending: base + up_w_per_mbps * (throughput in Mbit/s); receiving likewise; afterwards tail for
+    tail_time.
     """
 
     up_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0

@@ -147,7 +147,9 @@ class Fleet(Strict):
     def _links_exist(self) -> Fleet:
         for member in self.members:
             if member.link not in self.links:
-                raise ValueError(f"member {member.device!r} names link {member.link!r}; known: {', '.join(self.links)}")
+                raise ValueError(
+                    f"member {member.device!r} names link {member.link!r}; known: {', '.join(self.links)}"
+                )
         return self
 
     def deal(self, clients: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -177,7 +179,9 @@ def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     while (parent := layers[-1].pop("like", None)) is not None:
         name = str(parent)
         if name in below:
-            raise UserError(f"profiles stand on each other in a circle: {' -> '.join([*below, name])}", where=where)
+            raise UserError(
+                f"profiles stand on each other in a circle: {' -> '.join([*below, name])}", where=where
+            )
         below.append(name)
         document = Document.read(catalogue.find("profiles", name, where=where).path)
         where = document.file

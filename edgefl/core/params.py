@@ -16,7 +16,7 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _lists_are_tuples(cls, value: Any) -> Any:
-        # YAML knows lists only, and a frozen record holds tuples, which strictness would refuse to make of them.
+        # YAML knows lists only; a frozen record holds tuples, which strictness would refuse to make of them.
         return {key: _frozen(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
 
 

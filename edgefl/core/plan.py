@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ class Plan:
     clients: Clients
     prices: tuple[Prices, ...]
     refusals: tuple[Refusal, ...] = ()
-    jitter: Sampler = Fixed()
+    jitter: Sampler = field(default_factory=Fixed)
     policy: Any = None
     assumed: tuple[str, ...] = ()
 

@@ -68,15 +68,20 @@ class Pricer:
         Raises:
             UserError: one of them is unknown.
         """
-        needed = [key for key in device.unknown if not key.startswith("power.")]
+        # Unknown power makes energies unknown, unknown memory refuses nobody; everything else is needed.
+        optional = {"power.idle", "power.active", "memory", "reserved_memory"}
+        needed = [key for key in device.unknown if key not in optional]
         if needed:
             raise UserError(
                 f"device {name!r} cannot be priced: {', '.join(needed)} unknown",
                 where=name,
-                hint="copy the file into a devices/ folder on EDGEFL_PATH, measure or assume the number, say its source",
+                hint="copy the file into a devices/ folder on EDGEFL_PATH, "
+                "measure or assume the number, say its source",
             )
         self.device = device
-        self._peak = {kind: _known(device.peak.value) * _known(share.value) for kind, share in _classes(device)}
+        self._peak = {
+            kind: _known(device.peak.value) * _known(share.value) for kind, share in _classes(device)
+        }
         streaming = _known(device.memory_bandwidth.value)
         self._bandwidth = dict.fromkeys(self._peak, streaming)
         self._bandwidth[ELEMENTWISE] = streaming * _known(device.efficiency.elementwise.value)
@@ -102,22 +107,23 @@ class Pricer:
         up_s = transfer_seconds(cost.up_bytes, _known(link.up.value), _known(link.latency.value))
         compute_s = self.work_seconds(cost.work)
         active_w, radio = self.device.power.active.value, link.radio.value
+        down_j, up_j = (0.0, 0.0) if radio is None else (radio.down_w_per_mbps, radio.up_w_per_mbps)
         return Price(
             down_s=down_s,
             compute_s=compute_s,
             up_s=up_s,
-            receive_j=self._transfer_joules(cost.down_bytes, down_s, radio, radio and radio.down_w_per_mbps),
+            receive_j=self._transfer_joules(cost.down_bytes, down_s, radio, down_j),
             compute_j=None if active_w is None else active_w * compute_s,
-            transmit_j=self._transfer_joules(cost.up_bytes, up_s, radio, radio and radio.up_w_per_mbps),
+            transmit_j=self._transfer_joules(cost.up_bytes, up_s, radio, up_j),
         )
 
     def _transfer_joules(
-        self, size_bytes: int, seconds: float, radio: Radio | None, j_per_mbit: float | None
+        self, size_bytes: int, seconds: float, radio: Radio | None, j_per_mbit: float
     ) -> float | None:
         if not size_bytes:
             return 0.0
         idle_w = self.device.power.idle.value
-        if idle_w is None or radio is None or j_per_mbit is None:
+        if idle_w is None or radio is None:
             return None
         carrying_j = j_per_mbit * 8 * size_bytes / 1e6
         return (idle_w + radio.base) * seconds + carrying_j + radio.tail * radio.tail_time

@@ -148,7 +148,9 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
     for override in overrides:
         key, separator, text = override.partition("=")
         if not separator or not key.strip():
-            raise ScenarioError(f"{override!r} is no KEY=VALUE", where="--set", hint="such as --set server.rounds=5")
+            raise ScenarioError(
+                f"{override!r} is no KEY=VALUE", where="--set", hint="such as --set server.rounds=5"
+            )
         _put(data, key.strip(), _value(text, override), "--set")
         elsewhere[key.strip()] = "--set"
     sweep = data.pop("sweep", None)
@@ -174,7 +176,9 @@ def _one(document: Document, settings: dict[str, Any], named: Sequence[str], nam
     sweep = f"{document.file}, in the sweep"
     for key, value in settings.items():
         _put(data, key, value, sweep)
-    data["name"] = ", ".join([_setting(key, value) for key, value in settings.items() if key in named]) or str(data["name"])
+    data["name"] = ", ".join(
+        [_setting(key, value) for key, value in settings.items() if key in named]
+    ) or str(data["name"])
     changed = Document(document.file, data, {**document.elsewhere, **dict.fromkeys(settings, sweep)})
     if isinstance(data.get("fleet"), dict):
         data["fleet"] = inherited(data["fleet"], str(changed.place(["fleet"])))
@@ -209,14 +213,18 @@ def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], 
         return
     where = str(document.place(["sweep"]))
     if not isinstance(sweep, dict) or not sweep:
-        raise ScenarioError("a sweep is a mapping of keys to lists, or 'runs' with a list of settings", where=where)
+        raise ScenarioError(
+            "a sweep is a mapping of keys to lists, or 'runs' with a list of settings", where=where
+        )
     pairs = sweep.get("runs", [{}])
     axes = {str(key): values for key, values in sweep.items() if key != "runs"}
     if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
         raise ScenarioError("'runs' is a list of mappings of keys to values", where=where)
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
-            raise ScenarioError(f"the sweep's {key!r} is no list of values", where=where, hint=f"write {key}: [a, b]")
+            raise ScenarioError(
+                f"the sweep's {key!r} is no list of values", where=where, hint=f"write {key}: [a, b]"
+            )
     for pair in pairs:
         for values in itertools.product(*axes.values()):
             paired = {str(key): value for key, value in pair.items()}

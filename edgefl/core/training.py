@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from edgefl.core.params import Strict
 from edgefl.core.steps import Passes
@@ -76,7 +76,9 @@ Schedule = Annotated[Constant | Step | MultiStep | Cosine | Exponential, Field(d
 class _Optimizer(Strict):
     lr: Positive
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    clip_norm: Positive | None = Field(None, description="rescale the gradient to at most this 2-norm")
+    clip_norm: Annotated[
+        float | None, Field(gt=0, description="rescale the gradient to at most this 2-norm")
+    ] = None
     schedule: Schedule = Constant()
 
 
@@ -121,6 +123,11 @@ class Local(Strict):
     steps: Annotated[int, Field(gt=0)] | None = None
     batch_size: Annotated[int, Field(gt=0)] = 32
     optimizer: Optimizer = Sgd(lr=0.01)
+
+    @field_validator("optimizer", mode="before")
+    @classmethod
+    def _sgd_by_default(cls, value: Any) -> Any:
+        return {"name": "sgd", **value} if isinstance(value, dict) else value
 
     @model_validator(mode="after")
     def _one_length(self) -> Local:

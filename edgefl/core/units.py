@@ -37,6 +37,9 @@ _EXAMPLES = {
     "frequency": "1.8 GHz",
 }
 
+_MINUTE_S = 60
+_HOUR_S = 3600
+
 _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]+)\s*$")
 
 
@@ -63,7 +66,9 @@ def parse(text: object, dimension: str) -> float:
         raise ValueError(f"{text!r} is not a {dimension}; write a number and a unit, such as '{example}'")
     number, unit = match[1], match[2]
     if unit not in units:
-        raise ValueError(f"{unit!r} is no unit of {dimension}; use one of {', '.join(units)}, as in '{example}'")
+        raise ValueError(
+            f"{unit!r} is no unit of {dimension}; use one of {', '.join(units)}, as in '{example}'"
+        )
     amount = float(number) * units[unit]
     if amount < 0 or not math.isfinite(amount):
         raise ValueError(f"{text!r} is not a usable {dimension}: it must be finite and not negative")
@@ -85,10 +90,14 @@ FlopsPerSecond = Annotated[float, *_field("operation rate")]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
-    """Three significant digits in the largest unit of which there is one, after rounding; zero in the base unit."""
+    """Three digits in the largest unit of which there is one after rounding; zero in the base unit."""
     for scale, unit in steps:
         if abs(value) >= 0.9995 * scale or (value == 0 and scale == 1):
-            return f"{value / scale:.3g} {unit}" if abs(value) < 999.5 * scale else f"{value / scale:,.0f} {unit}"
+            return (
+                f"{value / scale:.3g} {unit}"
+                if abs(value) < 999.5 * scale
+                else f"{value / scale:,.0f} {unit}"
+            )
     scale, unit = steps[-1]
     return f"{value / scale:.3g} {unit}"
 
@@ -100,7 +109,9 @@ def show_bytes(value: float) -> str:
 
 def show_flops(value: float) -> str:
     """An operation count for people: ``"1.24 GFLOP"``."""
-    return _scaled(value, [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")])
+    return _scaled(
+        value, [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")]
+    )
 
 
 def show_joules(value: float) -> str:
@@ -110,10 +121,10 @@ def show_joules(value: float) -> str:
 
 def show_seconds(value: float) -> str:
     """A duration for people: ``"2 h 05 min"``, ``"3 min 12 s"``, ``"4.31 s"``, ``"12 ms"``."""
-    if round(value) >= 3600:
+    if round(value) >= _HOUR_S:
         hours, rest = divmod(round(value / 60), 60)
         return f"{hours:,} h {rest:02d} min"
-    if round(value) >= 60:
+    if round(value) >= _MINUTE_S:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes} min {rest:02d} s"
     return _scaled(value, [(1, "s"), (1e-3, "ms"), (1e-6, "us")])

@@ -56,7 +56,9 @@ class Document:
             data = YAML(typ="rt", pure=True).load(text)
         except DuplicateKeyError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ScenarioError("a key stands twice", where=str(Place(file, line)), hint="keep one of them") from error
+            raise ScenarioError(
+                "a key stands twice", where=str(Place(file, line)), hint="keep one of them"
+            ) from error
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             raise ScenarioError(f"this is no YAML: {error.problem}", where=str(Place(file, line))) from error
@@ -69,8 +71,8 @@ class Document:
     def place(self, path: Sequence[str | int]) -> Place:
         """Where the value at ``path`` stands, or the nearest enclosing one that was written down."""
         dotted = ".".join(str(key) for key in path)
-        for key, where in self.elsewhere.items():
-            if f"{dotted}.".startswith(f"{key}."):
+        for written, where in self.elsewhere.items():
+            if f"{dotted}.".startswith(f"{written}."):
                 return Place(where, 0, dotted)
         node: Any = self.data
         line = 0
@@ -111,14 +113,19 @@ def validate(model: type[T], value: Any, document: Document, prefix: Sequence[st
         raise _explain(error, model, document, prefix) from None
 
 
-def _explain(error: ValidationError, model: type[BaseModel], document: Document, prefix: Sequence[str | int]) -> ScenarioError:
+def _explain(
+    error: ValidationError, model: type[BaseModel], document: Document, prefix: Sequence[str | int]
+) -> ScenarioError:
     first, *more = error.errors(include_url=False)
     path = [*prefix, *_written(first["loc"], document, prefix)]
     key = str(path[-1]) if path else ""
     hint = f"({len(more)} more to mend after this one)" if more else ""
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
-        hint = " ".join(filter(None, [nearest(key, _siblings(model, first["loc"])), hint]))
+        known = _siblings(model, first["loc"])
+        hint = " ".join(
+            filter(None, [nearest(key, known) if known else "there is nothing to set here", hint])
+        )
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
     elif first["type"] in {"union_tag_invalid", "literal_error"}:
@@ -159,7 +166,9 @@ def _siblings(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
     current: Any = model
     for key in loc[:-1]:
         current = _inner(current, key)
-    return sorted(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+    return (
+        sorted(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+    )
 
 
 def _inner(model: Any, key: str | int) -> Any:
@@ -196,7 +205,7 @@ def plain(value: Any) -> Any:
 
 def dump(value: Any) -> str:
     """Plain data as YAML text."""
-    yaml = YAML(typ="safe", pure=True)
+    yaml: Any = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
     out = StringIO()

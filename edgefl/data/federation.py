@@ -27,8 +27,9 @@ class Federation:
         train_x: (N, C, H, W) uint8; None where the federation was planned without files.
         train_y: (N,) int64.
         parts: one array a client, the indices of its training images, sorted.
-        test_x: (M, C, H, W) uint8, or None likewise.
+        test_x: (M, C, H, W) uint8, or None likewise; with a holdout the very tensor ``train_x``.
         test_y: (M,) int64.
+        test: the indices of all test images, sorted; with a holdout those of the held-out images.
         test_parts: one array a client, the indices of its personal test images, sorted; an image may
             stand in it twice, and an array may be empty.
         class_counts: (clients, classes) int64, training images of each class.
@@ -41,6 +42,7 @@ class Federation:
     parts: tuple[Ints, ...]
     test_x: Tensor | None
     test_y: Tensor
+    test: Ints
     test_parts: tuple[Ints, ...]
     class_counts: Ints
     assumed: bool
@@ -91,13 +93,15 @@ def federate(
     train_x, test_x = (
         (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
     )
+    train, test = np.arange(len(train_y)), np.arange(len(test_y))
     if holdout:
-        kept, held = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
-        train_y, test_y = train_y[kept], train_y[held]
-        if train_x is not None:
-            train_x, test_x = train_x[torch.from_numpy(kept)], train_x[torch.from_numpy(held)]
-    parts = _sound(
-        partition(train_y, spec.classes, clients, seeds.generator(seed, "partition")), clients, len(train_y)
+        # Indices into the same images: a sweep of many runs holds the pixels once.
+        train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
+        test_x, test_y = train_x, train_y
+    rng = seeds.generator(seed, "partition")
+    parts = tuple(
+        train[part]
+        for part in _sound(partition(train_y[train], spec.classes, clients, rng), clients, len(train))
     )
     counts = _class_counts(parts, train_y, spec.classes)
     return Federation(
@@ -107,7 +111,8 @@ def federate(
         parts=parts,
         test_x=test_x,
         test_y=torch.from_numpy(test_y),
-        test_parts=_personal_tests(counts, test_y, personal_test, seed),
+        test=test,
+        test_parts=_personal_tests(counts, test_y, test, personal_test, seed),
         class_counts=counts,
         assumed=arrays is None,
     )
@@ -134,8 +139,8 @@ def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:
     return np.bincount(cells, minlength=len(parts) * classes).reshape(-1, classes).astype(np.int64)
 
 
-def _personal_tests(counts: Ints, test_y: Ints, share: float, seed: int) -> tuple[Ints, ...]:
-    by_class = [np.flatnonzero(test_y == label) for label in range(counts.shape[1])]
+def _personal_tests(counts: Ints, test_y: Ints, test: Ints, share: float, seed: int) -> tuple[Ints, ...]:
+    by_class = [test[test_y[test] == label] for label in range(counts.shape[1])]
     # 0.29 * 100 is 28.999...; a share of whole numbers is meant as written.
     wanted = np.floor(share * counts + 1e-9).astype(np.int64)
     tests = []

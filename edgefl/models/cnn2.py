@@ -13,9 +13,9 @@ from torch import nn
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.models._functional import functional_net
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
+from edgefl.protocol.modules import functional_net
 
 _KERNEL = 5
 _POOL = 2

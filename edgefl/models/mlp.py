@@ -9,9 +9,9 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.params import Strict
-from edgefl.models._functional import functional_net
 from edgefl.models._layers import Width
 from edgefl.protocol import Net
+from edgefl.protocol.modules import functional_net
 
 
 class Params(Strict):

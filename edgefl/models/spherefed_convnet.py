@@ -13,9 +13,9 @@ from pydantic import Field
 from torch import nn
 
 from edgefl.core.params import Strict
-from edgefl.models._functional import functional_net
 from edgefl.models._layers import NormName, Width, norm_layer
 from edgefl.protocol import Net
+from edgefl.protocol.modules import functional_net
 
 # channels and stride of each convolution
 _LAYERS = ((32, 1), (64, 2), (64, 2), (64, 1), (128, 2), (128, 1), (256, 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from edgefl.core import catalogue
@@ -28,7 +29,9 @@ def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
     title = f"{entry.name}  ({entry.path})"
     if plural == "devices":
         found = device(name)
-        text = "\n".join(filter(None, [f"{found.title}; {found.category}, {found.kind}", found.notes.strip()]))
+        text = "\n".join(
+            filter(None, [f"{found.title}; {found.category}, {found.kind}", found.notes.strip()])
+        )
         return title, text, _numbers(found), ("number", "value", "status", "source or reason")
     if entry.path.suffix == ".yaml":
         return title, entry.path.read_text(encoding="utf-8"), [], ()
@@ -41,7 +44,7 @@ def _singulars(kind: str) -> set[str]:
     return {kind.removesuffix("s"), f"{kind.removesuffix('ies')}y"}
 
 
-_SHOWN = {
+_SHOWN: dict[str, Callable[[float], str]] = {
     "peak": lambda value: f"{show_flops(value)}/s",
     "memory_bandwidth": lambda value: f"{show_bytes(value)}/s",
     "launch_overhead": show_seconds,
@@ -59,14 +62,20 @@ def _numbers(found: Device) -> Rows:
 def _value(name: str, number: Sourced[Any]) -> str:
     if number.value is None:
         return "unknown"
-    return str(_SHOWN.get(name, "{:g}".format)(number.value))
+    show = _SHOWN.get(name)
+    return show(number.value) if show else f"{number.value:g}"
 
 
 def _parameters(params: Any) -> Rows:
     schema = params.model_json_schema(mode="validation")
     required = set(schema.get("required", []))
     return [
-        (name, "required" if name in required else _default(field), _kind(field), field.get("description", ""))
+        (
+            name,
+            "required" if name in required else _default(field),
+            _kind(field),
+            field.get("description", ""),
+        )
         for name, field in schema.get("properties", {}).items()
     ]
 

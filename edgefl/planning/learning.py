@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -108,12 +108,12 @@ def _augmentations(
     methods: tuple[Method, ...], task: Component, document: Document
 ) -> Mapping[str, Augmentation | None]:
     """The augmentation of every phase that trains, by ``_key``: the task's, or one of the phase's own."""
-    wanted: dict[str, tuple[Component, list[str]]] = {_key(None): (task, ["task", "augment"])}
+    wanted: dict[str, tuple[Component, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
     for method in methods:
         for exchange in method.exchanges:
             for phase in exchange.work.phases:
                 if phase.augment is not None:
-                    wanted[_key(phase.augment)] = (phase.augment, ["method", "augment"])
+                    wanted[_key(phase.augment)] = (phase.augment, ("method", "augment"))
     found: dict[str, Augmentation | None] = {}
     for key, (component, path) in wanted.items():
         module, params = resolve("augmentations", component, document, path)
@@ -133,14 +133,14 @@ def _codec(draft: Draft, way: str) -> Callable[[Payload], Payload]:
 def _nets(draft: Draft, federation: Federation) -> tuple[tuple[Net, ...], list[dict[str, Any]]]:
     nets, settings = [], []
     for index, model in enumerate(draft.scenario.models):
-        path = ["model", index] if isinstance(draft.scenario.model, tuple) else ["model"]
+        path: list[str | int] = ["model", index] if isinstance(draft.scenario.model, tuple) else ["model"]
         module, params = resolve("models", model, draft.document, path)
         nets.append(module.build(params, federation.spec.shape, federation.spec.classes))
         settings.append(completed(model, params))
     return tuple(nets), settings
 
 
-def build_method(draft: Draft, component: Component, net: Net, path: list[str | int]) -> Method:
+def build_method(draft: Draft, component: Component, net: Net, path: Sequence[str | int]) -> Method:
     """A method on a net, and below it the base that its parameters name."""
     module, params = resolve("methods", component, draft.document, path)
     base = getattr(params, "base", None)
@@ -157,7 +157,10 @@ def build_method(draft: Draft, component: Component, net: Net, path: list[str | 
 def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, document: Document) -> None:
     """All clients must receive payloads of the same shapes: the server has one state for them all."""
     first, *others = [
-        {exchange.name: _shapes(exchange.down(method.server(net.on_meta()), 0)) for exchange in method.exchanges}
+        {
+            exchange.name: _shapes(exchange.down(method.server(net.on_meta()), 0))
+            for exchange in method.exchanges
+        }
         for method, net in zip(methods, nets, strict=True)
     ]
     for net, other in zip(nets[1:], others, strict=True):

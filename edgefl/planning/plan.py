@@ -15,7 +15,7 @@ from edgefl.core.device import Device
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Plan
-from edgefl.core.scenario import Scenario, Draft
+from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.components import completed, resolve
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, learn_from
@@ -69,7 +69,11 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         policy=policy,
         assumed=_assumed(learning, devices),
     )
-    return Planned(planned, learning, _resolved(scenario, learning, fleet, devices, completed(scenario.server.policy, policy)))
+    return Planned(
+        planned,
+        learning,
+        _resolved(scenario, learning, fleet, devices, completed(scenario.server.policy, policy)),
+    )
 
 
 def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
@@ -118,7 +122,11 @@ def _assumed(learning: Learning, devices: Mapping[str, Device]) -> tuple[str, ..
 
 
 def _resolved(
-    scenario: Scenario, learning: Learning, fleet: Fleet, devices: Mapping[str, Device], policy: dict[str, Any]
+    scenario: Scenario,
+    learning: Learning,
+    fleet: Fleet,
+    devices: Mapping[str, Device],
+    policy: dict[str, Any],
 ) -> dict[str, Any]:
     """The scenario with every default written out and every named file's content in it."""
     data = scenario.resolved()

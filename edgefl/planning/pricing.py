@@ -30,7 +30,9 @@ def wire_sizes(draft: Draft) -> meta.Sizes:
     return meta.Sizes(**ways)
 
 
-def traces(learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]], wire: meta.Sizes) -> tuple[Trace, ...]:
+def traces(
+    learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]], wire: meta.Sizes
+) -> tuple[Trace, ...]:
     """The trace of the ``place``-th exchange for each model; ``steps`` lists each model's kinds of clients."""
     return tuple(
         meta.trace(method, method.exchanges[place], net, kinds, wire)
@@ -63,7 +65,9 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        table.append(_priced(exchange, traces(learning, place, kinds, wire), clients, fleet, pricers, batch_size))
+        table.append(
+            _priced(exchange, traces(learning, place, kinds, wire), clients, fleet, pricers, batch_size)
+        )
     return tuple(table)
 
 
@@ -79,7 +83,11 @@ def _priced(
     known: dict[tuple[int, int, int, int], Price] = {}
     rows: list[tuple[Cost, Price, int]] = []
     for device, link, model, samples in zip(
-        clients.device.tolist(), clients.link.tolist(), clients.model.tolist(), clients.samples.tolist(), strict=True
+        clients.device.tolist(),
+        clients.link.tolist(),
+        clients.model.tolist(),
+        clients.samples.tolist(),
+        strict=True,
     ):
         steps = phase_steps(exchange, samples, batch_size)
         cost = costs.get((model, samples))
@@ -118,7 +126,13 @@ def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.array(values, dtype=np.int64)
 
 
-def refusals(table: Sequence[Prices], clients: Clients, devices: Mapping[str, Device], batch_size: int, exchanges: Sequence[Exchange]) -> tuple[Refusal, ...]:
+def refusals(
+    table: Sequence[Prices],
+    clients: Clients,
+    devices: Mapping[str, Device],
+    batch_size: int,
+    exchanges: Sequence[Exchange],
+) -> tuple[Refusal, ...]:
     """The clients whose device cannot hold an exchange, each with the first such exchange and its parts.
 
     A device whose memory is unknown is not refused; the plan says so among what it assumes.

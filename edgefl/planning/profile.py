@@ -67,7 +67,13 @@ def profile(draft: Draft, names: Sequence[str] = (), *, layers: bool = False) ->
 
 
 def _exchange(
-    draft: Draft, learning: Learning, place: int, model: int, samples: int, fleet: Fleet, devices: Mapping[str, Device]
+    draft: Draft,
+    learning: Learning,
+    place: int,
+    model: int,
+    samples: int,
+    fleet: Fleet,
+    devices: Mapping[str, Device],
 ) -> dict[str, Any]:
     method, net = learning.methods[model], learning.nets[model]
     exchange = method.exchanges[place]
@@ -124,4 +130,10 @@ def _row(name: str, found: Device, cost: Cost, link: Link) -> dict[str, Any]:
         price = Pricer(name, found).price(cost, link)
     except UserError as error:
         return {**row, "unknown": error.what}
-    return {**row, "down_s": price.down_s, "compute_s": price.compute_s, "up_s": price.up_s, "joules": price.joules}
+    return {
+        **row,
+        "down_s": price.down_s,
+        "compute_s": price.compute_s,
+        "up_s": price.up_s,
+        "joules": price.joules,
+    }

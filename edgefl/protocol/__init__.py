@@ -6,6 +6,7 @@ tensors. Nothing here keeps state.
 """
 
 from edgefl.core.steps import Passes
+from edgefl.protocol.files import read_tree, write_tree
 from edgefl.protocol.training import chilled, plain_objective, sgd, slots, trainer
 from edgefl.protocol.trees import (
     BUFFERS,
@@ -60,6 +61,7 @@ __all__ = [
     "leaves",
     "nbytes",
     "plain_objective",
+    "read_tree",
     "rebuild",
     "sgd",
     "slots",
@@ -67,4 +69,5 @@ __all__ = [
     "tree_map",
     "unflatten",
     "weighted_mean",
+    "write_tree",
 ]

@@ -61,7 +61,9 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
         "bytes_by_part": _by_part(reader),
         "flops": totals["flops"] or 0,
         **_energy(reader, totals["joules"]),
-        "peak_bytes": reader.query("SELECT MAX(peak_bytes) AS most FROM prices JOIN clients USING (client) WHERE admitted")[0]["most"],
+        "peak_bytes": reader.query(
+            "SELECT MAX(peak_bytes) AS most FROM prices JOIN clients USING (client) WHERE admitted"
+        )[0]["most"],
         "clients": reader.query("SELECT COUNT(*) AS n FROM clients")[0]["n"],
         "refused": reader.query("SELECT COUNT(*) AS n FROM refusals")[0]["n"],
         "waited_for": _waited_for(reader),
@@ -85,7 +87,9 @@ def _accuracy(reader: Reader) -> dict[str, Any]:
 
 
 def _last_round(reader: Reader) -> int:
-    found = reader.query("SELECT MAX(round) AS last FROM rounds WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)")
+    found = reader.query(
+        "SELECT MAX(round) AS last FROM rounds WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)"
+    )
     last = found[0]["last"]
     return int(last) if last is not None else -1
 
@@ -128,7 +132,9 @@ def _to_target(reader: Reader, target: float | None) -> dict[str, Any] | None:
     found: dict[str, Any] = {"accuracy": target}
     for model in ("global", "personal"):
         rows = reader.query(
-            "SELECT * FROM evaluations WHERE model = ? AND accuracy >= ? ORDER BY version LIMIT 1", model, target
+            "SELECT * FROM evaluations WHERE model = ? AND accuracy >= ? ORDER BY version LIMIT 1",
+            model,
+            target,
         )
         found[model] = (
             {

@@ -21,7 +21,9 @@ Row = tuple[str, Callable[[dict[str, Any]], str]]
 def comparison(runs: Sequence[dict[str, Any]]) -> RenderableType:
     """Runs beside each other, a figure a row; see ``edgefl.report.summary``."""
     blocks = [runs[start : start + ABREAST] for start in range(0, len(runs), ABREAST)]
-    failed = [Text(f"{run['name']} failed: {run['reason']}", style="red") for run in runs if run["status"] != "done"]
+    failed = [
+        Text(f"{run['name']} failed: {run['reason']}", style="red") for run in runs if run["status"] != "done"
+    ]
     return Group(*(_block(block) for block in blocks), *failed)
 
 
@@ -104,7 +106,10 @@ def profile(found: dict[str, Any]) -> RenderableType:
     blocks: list[RenderableType] = []
     for work in found["exchanges"]:
         title = f"{work['exchange']} ({work['when']}), {work['model']}, {work['samples']} samples, {work['steps']} steps"
-        flops = " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value) or "no FLOPs"
+        flops = (
+            " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value)
+            or "no FLOPs"
+        )
         blocks += [
             Text(title, style="bold"),
             Text(f"  work  {flops}"),
@@ -149,7 +154,12 @@ def layers(found: dict[str, Any]) -> RenderableType:
     blocks: list[RenderableType] = []
     for model in found["layers"]:
         table = Table(show_edge=False, header_style="bold")
-        for name, justify in (("module", "left"), ("kind", "left"), ("parameters", "right"), ("forward, one sample", "right")):
+        for name, justify in (
+            ("module", "left"),
+            ("kind", "left"),
+            ("parameters", "right"),
+            ("forward, one sample", "right"),
+        ):
             table.add_column(name, justify=justify)  # type: ignore[arg-type]
         for row in model["modules"]:
             table.add_row(row["module"], row["kind"], f"{row['parameters']:,}", show_flops(row["flops"]))

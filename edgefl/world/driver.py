@@ -84,7 +84,9 @@ class World:
 
     def record(self, kind: Kind, *, exchange: str = "", round_: int = -1, client: int = -1) -> None:
         """Emits an event now that belongs to no job."""
-        self._emit(Event(self._events, self.env.now, kind, exchange, round_, client, -1, self.version, NOTHING))
+        self._emit(
+            Event(self._events, self.env.now, kind, exchange, round_, client, -1, self.version, NOTHING)
+        )
         self._events += 1
 
     def record_job(self, kind: Kind, job: Job, cost: Charge = NOTHING) -> None:
@@ -116,7 +118,9 @@ class World:
         compute_s = float(prices.compute_s[client]) * slow
         yield self.env.timeout(compute_s)
         # A slower clock draws the same power for longer.
-        worked = Charge(compute_s, 0, 0, int(prices.flops[client]), _joules(float(prices.compute_j[client]) * slow))
+        worked = Charge(
+            compute_s, 0, 0, int(prices.flops[client]), _joules(float(prices.compute_j[client]) * slow)
+        )
         self.record_job(Kind.WORKED, job, worked)
         up_s = float(prices.up_s[client])
         yield self.env.timeout(up_s)

@@ -1,4 +1,4 @@
-"""Every device, profile and scenario file: it loads, says where its numbers are from, and runs on the clock alone."""
+"""Every device, profile and scenario file: it loads, names its sources, and runs on the clock alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from edgefl.core import catalogue
 from edgefl.core.cost import OP_CLASSES, Work
 from edgefl.core.price import Pricer
 from edgefl.core.units import parse
-from edgefl.planning import device, profile
-from edgefl.run import drafts, run
+from edgefl.planning.fleets import device, profile
+from edgefl.runs import drafts, run
 
 DEVICES = tuple(catalogue.entries("devices"))
 PROFILES = tuple(catalogue.entries("profiles"))
@@ -23,7 +23,7 @@ JOB = cost(Work.of([kernel(kind, 10**6, 10**6) for kind in OP_CLASSES]), down=10
 # How much a status claims; no file may claim more for a number than the survey of sources that it came from.
 CLAIMS = ("unknown", "assumed", "derived", "measured")
 
-# name: (value, the most that may be claimed); rows of the survey, whose memory column has no standing of its own.
+# name: (value, the most that may be claimed); the survey's memory column has no standing of its own.
 SURVEY = {
     # Raspberry Pi 4B: 57.6 derived; 2.74 memcpy, 4096, 1.6 and 7.2 verified; 0.11 verified, of a derived peak
     "raspberry-pi-4b": {
@@ -64,7 +64,7 @@ SURVEY = {
         "power.idle": (None, "unknown"),
         "power.active": ("10 W", "measured"),
     },
-    # Laptop CPU (Framework 13 AMD): 178 derived (achieved, not peak); 26.6 memcpy, 2.7 and 41.6 verified; memory empty
+    # Laptop CPU (Framework 13 AMD): 178 derived (achieved, not peak); 26.6 memcpy, 2.7 and 41.6 verified
     "laptop-cpu": {
         "peak": ("178 GFLOP/s", "derived"),
         "efficiency.dense": (0.5, "assumed"),
@@ -73,7 +73,7 @@ SURVEY = {
         "power.idle": ("2.7 W", "measured"),
         "power.active": ("41.6 W", "measured"),
     },
-    # Phone class low/mid/high (FLASH): effective 0.62/1.73/5.70 GFLOP/s, if the verified ms a batch are of 10 samples
+    # Phone class low/mid/high (FLASH): effective 0.62/1.73/5.70 GFLOP/s, if a verified batch is 10 samples
     **{
         name: {"peak": (peak, "assumed"), "power.idle": (None, "unknown"), "power.active": (None, "unknown")}
         for name, peak in (
@@ -112,7 +112,9 @@ def test_every_number_of_a_device_has_a_standing_and_a_source(name):
         assert re.search(r"[a-z]{3}", known.source), f"{number} has no source"
         assert (known.value is None) == (known.status == "unknown"), number
         # A guess says that it is one, or from where it was taken; a measurement never does.
-        guessed = re.search(r"\b(recalled|taken|assum\w+|no measurement|not measured|not stated)\b", known.source)
+        guessed = re.search(
+            r"\b(recalled|taken|assum\w+|no measurement|not measured|not stated)\b", known.source
+        )
         assert not (guessed and known.status == "measured"), number
 
 
@@ -130,7 +132,14 @@ def test_a_device_agrees_with_the_survey(name):
 
 
 def _dimension(text):
-    units = {"FLOP/s": "operation rate", "B/s": "byte rate", "W": "power", "bit/s": "bit rate", "s": "time", "B": "bytes"}
+    units = {
+        "FLOP/s": "operation rate",
+        "B/s": "byte rate",
+        "W": "power",
+        "bit/s": "bit rate",
+        "s": "time",
+        "B": "bytes",
+    }
     unit = text.split()[1]
     return next(dimension for end, dimension in units.items() if unit.endswith(end))
 
@@ -185,7 +194,7 @@ def test_the_quickstart_fleet_knows_its_energy():
 
 
 def _apart(name):
-    """A scenario's runs, one of those that differ in their learning rate, seed or name alone: these cost the same."""
+    """A scenario's runs; one of those that differ in rate, seed or name alone, since they cost the same."""
     found = {}
     for draft in drafts(name, ["server.rounds=1"]):
         settings = draft.scenario.resolved()
@@ -204,7 +213,9 @@ def test_a_scenario_runs_on_the_clock_alone(name, tmp_path):
         (one,) = result.runs
         assert (one.status, one.reason) == ("done", "")
         events = one.table("events")
-        assert {"dispatched", "received", "worked", "arrived", "merged", "evaluated"} <= {row["kind"] for row in events}
+        assert {"dispatched", "received", "worked", "arrived", "merged", "evaluated"} <= {
+            row["kind"] for row in events
+        }
         worked = [row for row in events if row["kind"] == "worked"]
         assert any(row["flops"] for row in worked)
         assert all(row["seconds"] > 0 for row in worked if row["flops"])

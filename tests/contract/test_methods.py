@@ -30,7 +30,7 @@ from edgefl.protocol import (
     nbytes,
     tree_map,
 )
-from edgefl.run import run
+from edgefl.runs import run
 
 NAMES = tuple(catalogue.entries("methods"))
 NETS = {

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from edgefl.run import run
+from edgefl.runs import run
 
 FIELDS = ("seq", "t_s", "kind", "exchange", "round", "client", "job", "version")
 CHARGES = ("seconds", "down_bytes", "up_bytes", "flops", "joules")
@@ -24,7 +24,9 @@ def _line(row):
     """An event as one JSON object; charges of zero are left out, floats keep nine significant digits."""
     shown = {name: row[name] for name in FIELDS}
     shown |= {name: row[name] for name in CHARGES if row[name] != 0}
-    return json.dumps({name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in shown.items()})
+    return json.dumps(
+        {name: float(f"{value:.9g}") if isinstance(value, float) else value for name, value in shown.items()}
+    )
 
 
 @pytest.mark.parametrize("name", ["fedavg", "spherefed", "fedclassavg"])

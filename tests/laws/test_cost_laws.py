@@ -6,14 +6,18 @@ import math
 from functools import reduce
 from operator import add
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from plans import kernel
 
 from edgefl.core.cost import OP_CLASSES, Cost, PhaseTrace, Trace, Work
 
 kernels = st.builds(
-    kernel, kind=st.sampled_from(OP_CLASSES), flops=st.integers(0, 9), size=st.integers(0, 9), op=st.sampled_from("ab")
+    kernel,
+    kind=st.sampled_from(OP_CLASSES),
+    flops=st.integers(0, 9),
+    size=st.integers(0, 9),
+    op=st.sampled_from("ab"),
 )
 works = st.builds(Work.of, st.lists(kernels, max_size=6))
 parts = st.dictionaries(st.sampled_from(["body", "head", "gram"]), st.integers(0, 5), max_size=3)
@@ -21,6 +25,7 @@ costs = st.builds(Cost, down=parts, up=parts, work=works, peak=parts, resident=s
 
 
 @given(costs)
+@example(Cost(peak={"body": 0}))
 def test_the_empty_cost_is_neutral(cost):
     """Adding nothing on either side changes nothing, not even which parts of size 0 are listed."""
     assert Cost() + cost == cost
@@ -29,7 +34,7 @@ def test_the_empty_cost_is_neutral(cost):
 
 @given(costs, costs, costs)
 def test_costs_add_up_in_any_grouping(one, two, three):
-    """+ is associative, equal peaks of different parts included."""
+    """Addition is associative, equal peaks of different parts included."""
     assert (one + two) + three == one + (two + three)
 
 
@@ -37,7 +42,12 @@ def test_costs_add_up_in_any_grouping(one, two, three):
 def test_the_order_of_costs_moves_no_total(one, two):
     """+ commutes in everything but the name of which of two equal peaks is kept."""
     forth, back = one + two, two + one
-    assert (forth.down, forth.up, forth.work, forth.resident) == (back.down, back.up, back.work, back.resident)
+    assert (forth.down, forth.up, forth.work, forth.resident) == (
+        back.down,
+        back.up,
+        back.work,
+        back.resident,
+    )
     assert forth.peak_bytes == back.peak_bytes == max(one.peak_bytes, two.peak_bytes)
     assert forth.down_bytes == one.down_bytes + two.down_bytes
     assert forth.up_bytes == one.up_bytes + two.up_bytes
@@ -53,7 +63,7 @@ def test_works_are_multisets(one, two, three):
 
 @given(works, works, st.integers(0, 5), st.integers(0, 5))
 def test_times_is_repeated_addition(work, other, times, more):
-    """n times a work is n of them added up, and distributes over both sums."""
+    """A work n times is n of them added up, and distributes over both sums."""
     assert work * times == reduce(add, [work] * times, Work())
     assert work * (times + more) == work * times + work * more
     assert (work + other) * times == work * times + other * times
@@ -78,7 +88,7 @@ def test_adding_changes_no_operand(one, two):
 
 @given(works, works, works, st.integers(0, 7), st.integers(0, 7))
 def test_a_job_is_its_start_its_steps_and_its_finish(start, step, short, many, few):
-    """A trace prices a job as start + every step of its batch size + finish, at the peak of its largest batches."""
+    """A trace gives start + every step of its batch size + finish, and the peak of the largest batches."""
     phase = PhaseTrace("train", {32: step, 6: short})
     peaks = {(32,): {"x": 9}, (6,): {"x": 2}, (0,): {"x": 1}}
     trace = Trace("train", {"w": 3}, {"w": 4}, start, (phase,), Work(), peaks, 5)

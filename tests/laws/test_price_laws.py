@@ -31,7 +31,7 @@ def _no_dearer(less, more):
 
 
 @given(works, SIZES, SIZES, works, SIZES, SIZES, radios)
-def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):
+def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):  # noqa: PLR0917 - Hypothesis fills them in
     """Adding kernels or payload makes no phase shorter and none cheaper."""
     pricer, way = Pricer("board", device()), link(radio=radio)
     less = pricer.price(cost(work, down, up), way)
@@ -52,13 +52,16 @@ def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficie
     """A slower clock, memory or launch, or a lower efficiency, makes no work faster or cheaper."""
     fast = Pricer("fast", device())
     slow = Pricer(
-        "slow", device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch)
+        "slow",
+        device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch),
     )
     assert _no_dearer(fast.price(cost(work), link()), slow.price(cost(work), link()))
 
 
 @given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)
-def test_a_slower_link_is_never_faster_or_cheaper(down, up, down_rate, up_rate, slower_down, slower_up, delay, radio):
+def test_a_slower_link_is_never_faster_or_cheaper(  # noqa: PLR0917 - Hypothesis fills them in
+    down, up, down_rate, up_rate, slower_down, slower_up, delay, radio
+):
     """A lower rate or a longer round trip makes no transfer faster or cheaper, whatever the radio draws."""
     pricer = Pricer("board", device())
     near = link(down=down_rate, up=up_rate, radio=radio)
@@ -72,8 +75,12 @@ def test_compute_adds_up_over_steps(one, two, steps):
     pricer, way = Pricer("board", device()), link()
     first, second = (pricer.price(cost(work), way) for work in (one, two))
     both = pricer.price(cost(one * steps + two), way)
-    assert math.isclose(both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12)
-    assert math.isclose(both.compute_j, steps * first.compute_j + second.compute_j, rel_tol=1e-9, abs_tol=1e-12)
+    assert math.isclose(
+        both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12
+    )
+    assert math.isclose(
+        both.compute_j, steps * first.compute_j + second.compute_j, rel_tol=1e-9, abs_tol=1e-12
+    )
 
 
 @given(works, SIZES, SIZES)
@@ -93,7 +100,11 @@ def test_unknown_energy_stays_unknown(work, down, up):
     no_active = Pricer("board", device(active=None)).price(job, link())
     no_radio = Pricer("board", device()).price(job, link(radio="unknown"))
     assert (no_idle.receive_j, no_idle.compute_j, no_idle.transmit_j) == (None, known.compute_j, None)
-    assert (no_active.receive_j, no_active.compute_j, no_active.transmit_j) == (known.receive_j, None, known.transmit_j)
+    assert (no_active.receive_j, no_active.compute_j, no_active.transmit_j) == (
+        known.receive_j,
+        None,
+        known.transmit_j,
+    )
     assert (no_radio.receive_j, no_radio.compute_j, no_radio.transmit_j) == (None, known.compute_j, None)
     for price in (no_idle, no_active, no_radio):
         assert price.joules is None
@@ -103,6 +114,8 @@ def test_unknown_energy_stays_unknown(work, down, up):
 @given(rates, st.floats(0, 9))
 def test_an_empty_payload_takes_nothing(rate, latency):
     """Nothing to send takes neither time nor energy, not even the round trip, and needs no known radio."""
-    price = Pricer("board", device(idle=None)).price(cost(), link(down=rate, latency=latency, radio="unknown"))
+    price = Pricer("board", device(idle=None)).price(
+        cost(), link(down=rate, latency=latency, radio="unknown")
+    )
     assert (price.down_s, price.up_s, price.receive_j, price.transmit_j) == (0, 0, 0, 0)
     assert transfer_seconds(0, rate, latency) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -28,7 +29,7 @@ SECONDS = st.one_of(st.just(0.0), st.floats(0.01, 100))
 
 @st.composite
 def plans(draw, jitters=JITTERS):
-    """Plans of 1 to 12 clients and 1 to 3 exchanges of every kind, with times of zero and unknown energies."""
+    """Plans of 1 to 12 clients and 1 to 3 exchanges of every kind, with times of 0 and unknown energies."""
     count = draw(st.integers(1, 12))
 
     def column(values):
@@ -92,13 +93,13 @@ def test_a_job_is_received_worked_and_arrives(one):
     for job in _by_job(events).values():
         assert [event.kind for event in job] == JOB
         assert len({(event.client, event.exchange, event.round, event.version) for event in job}) == 1
-        for before, after in zip(job, job[1:], strict=False):
+        for before, after in pairwise(job):
             assert math.isclose(after.t_s - before.t_s, after.cost.seconds, rel_tol=1e-9, abs_tol=1e-6)
 
 
 @given(plans())
 def test_a_job_is_charged_its_prices(one):
-    """Bytes and operations are the client's prices, and compute time and energy are scaled by the same draw."""
+    """Bytes and operations are the client's prices; compute time and energy are scaled by the same draw."""
     events, _ = play(one)
     for job in _by_job(events).values():
         table, client = one.price(job[0].exchange), job[0].client
@@ -118,7 +119,7 @@ def test_a_client_never_overlaps_itself(one):
     for job in _by_job(events).values():
         busy[job[0].client].append((job[0].t_s, job[-1].t_s))
     for spans in busy.values():
-        for (_, end), (start, _) in zip(sorted(spans), sorted(spans)[1:], strict=False):
+        for (_, end), (start, _) in pairwise(sorted(spans)):
             assert start >= end
 
 
@@ -134,7 +135,9 @@ def test_every_job_is_merged_once(one):
         assert clients == sorted(set(clients))
         assert all(job.exchange == need.exchange and job.version == need.version - 1 for job in need.merged)
     merged = [event for event in events if event.kind is Kind.MERGED]
-    assert [(event.version, event.exchange) for event in merged] == [(need.version, need.exchange) for need in merges]
+    assert [(event.version, event.exchange) for event in merged] == [
+        (need.version, need.exchange) for need in merges
+    ]
 
 
 @given(plans())
@@ -155,11 +158,15 @@ def test_exchanges_happen_when_they_should_with_whom_they_should(one):
     rounds, wanted = one.scenario.server.rounds, one.scenario.server.participants
     admitted = set(np.flatnonzero(one.clients.admitted).tolist())
     for table in one.prices:
-        cohorts = [{job.client for job in need.merged} for need in _merges(needs) if need.exchange == table.exchange]
+        cohorts = [
+            {job.client for job in need.merged} for need in _merges(needs) if need.exchange == table.exchange
+        ]
         assert len(cohorts) == (rounds // table.every if table.at == "round" else 1)
         for cohort in cohorts:
             assert cohort <= admitted
-            assert len(cohort) == (len(admitted) if table.everyone else min(wanted or len(admitted), len(admitted)))
+            assert len(cohort) == (
+                len(admitted) if table.everyone else min(wanted or len(admitted), len(admitted))
+            )
 
 
 @given(plans())
@@ -205,7 +212,11 @@ def test_the_ledger_is_the_sum_of_events(one):
     assert ledger.wasted_bytes == 0
     workers = {job[0].client for job in _by_job(events).values()}
     unknown = {event.client for event in events if event.cost.joules is None}
-    assert (ledger.seen, ledger.energy_unknown, ledger.energy_known) == (workers, unknown, len(workers - unknown))
+    assert (ledger.seen, ledger.energy_unknown, ledger.energy_known) == (
+        workers,
+        unknown,
+        len(workers - unknown),
+    )
 
 
 @given(plans(jitters=(Fixed(),)))

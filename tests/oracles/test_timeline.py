@@ -63,9 +63,9 @@ def test_two_rounds_of_two_clients():
 def test_exchanges_before_within_and_after_the_rounds():
     """Start and end frame three rounds; an exchange every 2 rounds happens in round 1 (from 0) alone.
 
-    ``hello`` sends nothing down (0 s) and 1 s up; ``train`` computes for 2 s in every round; ``mend`` computes for
-    4 s every second round, after ``train``; ``calibrate`` ends it all with 5 s down. Client 1 fits in no memory.
-    Evaluated every 2 rounds, after the last round, and after the end.
+    ``hello`` sends nothing down (0 s) and 1 s up; ``train`` computes for 2 s in every round; ``mend``
+    computes for 4 s every second round, after ``train``; ``calibrate`` ends it all with 5 s down. Client 1
+    fits in no memory. Evaluated every 2 rounds, after the last round, and after the end.
     """
     table = [
         prices("hello", 2, at="start", up_s=1),
@@ -76,12 +76,36 @@ def test_exchanges_before_within_and_after_the_rounds():
     events, needs = play(plan(table, rounds=3, every=2, refused=[1]))
     assert _told(events) == [
         "0 c1 refused hello",
-        *("0 c0 sent hello", "0.0 c0 got hello", "0.0 c0 done hello", "1.0 c0 back hello", "1.0 merge 1 hello"),
-        *("1.0 c0 sent train", "1.0 c0 got train", "3.0 c0 done train", "3.0 c0 back train", "3.0 merge 2 train"),
-        *("3.0 c0 sent train", "3.0 c0 got train", "5.0 c0 done train", "5.0 c0 back train", "5.0 merge 3 train"),
+        *(
+            "0 c0 sent hello",
+            "0.0 c0 got hello",
+            "0.0 c0 done hello",
+            "1.0 c0 back hello",
+            "1.0 merge 1 hello",
+        ),
+        *(
+            "1.0 c0 sent train",
+            "1.0 c0 got train",
+            "3.0 c0 done train",
+            "3.0 c0 back train",
+            "3.0 merge 2 train",
+        ),
+        *(
+            "3.0 c0 sent train",
+            "3.0 c0 got train",
+            "5.0 c0 done train",
+            "5.0 c0 back train",
+            "5.0 merge 3 train",
+        ),
         *("5.0 c0 sent mend", "5.0 c0 got mend", "9.0 c0 done mend", "9.0 c0 back mend", "9.0 merge 4 mend"),
         "9.0 score 4",
-        *("9.0 c0 sent train", "9.0 c0 got train", "11.0 c0 done train", "11.0 c0 back train", "11.0 merge 5 train"),
+        *(
+            "9.0 c0 sent train",
+            "9.0 c0 got train",
+            "11.0 c0 done train",
+            "11.0 c0 back train",
+            "11.0 merge 5 train",
+        ),
         "11.0 score 5",
         "11.0 c0 sent calibrate",
         "16.0 c0 got calibrate",
@@ -97,7 +121,7 @@ def test_exchanges_before_within_and_after_the_rounds():
 
 
 def test_participants_alone_make_the_round():
-    """Two of four clients a round: client i computes for 2**i s, so the round lasts as long as its larger one.
+    """Two of four clients a round: client i computes for 2**i s, so a round lasts as long as its larger one.
 
     The cohorts are drawn by seed 0; that they are {1, 3}, {0, 2}, {2, 3} is pinned here, the times follow:
     8 s, 4 s, 8 s.

@@ -50,4 +50,7 @@ def _cohort(world: World, round_: int) -> list[int]:
     if wanted >= len(world.clients):
         return world.clients
     rng = seeds.generator(world.plan.scenario.seed, "cohort", nth=round_)
-    return [world.clients[index] for index in sorted(rng.choice(len(world.clients), wanted, replace=False).tolist())]
+    return [
+        world.clients[index]
+        for index in sorted(rng.choice(len(world.clients), wanted, replace=False).tolist())
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError
-from edgefl.planning import device
+from edgefl.planning.fleets import device
 
 METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\n'
 
@@ -60,7 +60,11 @@ def test_an_own_scenario_may_lie_in_a_folder(own):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("methods/fedavg.py", "methods"), ("devices/raspberry-pi-5.yaml", "devices"), ("policies/sync.py", "policies")],
+    [
+        ("methods/fedavg.py", "methods"),
+        ("devices/raspberry-pi-5.yaml", "devices"),
+        ("policies/sync.py", "policies"),
+    ],
 )
 def test_a_name_claimed_twice_names_both_files(own, name, kind):
     """An own file never replaces a shipped one in silence."""
@@ -106,7 +110,7 @@ def test_a_broken_own_file_names_itself(own, text):
     """An import error of a user's file is a user's error that names the file, each time it is asked for."""
     path = own("methods/broken.py", text)
     for _ in range(2):
-        with pytest.raises(UserError, match="broken.py fails to import") as caught:
+        with pytest.raises(UserError, match=r"broken\.py fails to import") as caught:
             catalogue.load("methods", "broken")
         assert caught.value.where == str(path)
 
@@ -117,7 +121,7 @@ def test_an_own_file_is_read_again_from_another_place(tmp_path, monkeypatch):
         (tmp_path / folder / "methods").mkdir(parents=True)
         (tmp_path / folder / "methods" / "mine.py").write_text(f"VALUE = {value}\n", encoding="utf-8")
         monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / folder))
-        assert catalogue.load("methods", "mine").VALUE == value
+        assert value == catalogue.load("methods", "mine").VALUE
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 from plans import link
 
 from edgefl.core.errors import UserError
-from edgefl.core.fleet import Fixed, Fleet, HalfNormal, LogNormal, Member, Pareto, ShiftedExponential, Uniform, inherited
+from edgefl.core.fleet import (
+    Fixed,
+    Fleet,
+    HalfNormal,
+    LogNormal,
+    Member,
+    Pareto,
+    ShiftedExponential,
+    Uniform,
+    inherited,
+)
 
 DRAWS = 400_000
 
@@ -45,7 +55,9 @@ def test_the_pareto_tail_is_a_power():
 
 
 def _fleet(*shares):
-    members = tuple(Member(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares))
+    members = tuple(
+        Member(device=f"d{index}", share=share, link="wire") for index, share in enumerate(shares)
+    )
     return Fleet(members=members, links={"wire": link()})
 
 
@@ -70,7 +82,7 @@ def _counts(shares, clients):
     ],
 )
 def test_largest_remainder(shares, clients, expected):
-    """Clients are dealt by whole shares, then by largest remainders, of equal ones to the member named first."""
+    """Clients are dealt by whole shares, then by largest remainders; of equal ones the first named wins."""
     assert _counts(shares, clients) == expected
 
 
@@ -118,7 +130,11 @@ def own_profiles(tmp_path, monkeypatch):
 def test_like_fills_in_what_is_not_said(own_profiles):
     """The nearest layer wins, key by key, through several profiles."""
     own_profiles(grandparent="title: g\nnotes: far\nmembers: []\n", parent="like: grandparent\nnotes: near\n")
-    assert inherited({"like": "parent", "title": "own"}, "here") == {"title": "own", "notes": "near", "members": []}
+    assert inherited({"like": "parent", "title": "own"}, "here") == {
+        "title": "own",
+        "notes": "near",
+        "members": [],
+    }
 
 
 def test_profiles_in_a_circle_are_refused(own_profiles):

@@ -16,7 +16,7 @@ from edgefl.core.errors import (
     UserError,
     nearest,
 )
-from edgefl.core.event import Charge, Event, Kind
+from edgefl.core.event import NOTHING, Charge, Event, Kind
 from edgefl.core.ledger import Ledger, total
 from edgefl.core.params import Component, Strict
 from edgefl.core.price import Pricer
@@ -95,7 +95,13 @@ def test_a_device_that_would_divide_by_zero_is_refused(number):
 
 
 def _as_text(data):
-    units = {"peak": "FLOP/s", "memory_bandwidth": "B/s", "launch_overhead": "s", "memory": "B", "reserved_memory": "B"}
+    units = {
+        "peak": "FLOP/s",
+        "memory_bandwidth": "B/s",
+        "launch_overhead": "s",
+        "memory": "B",
+        "reserved_memory": "B",
+    }
     for name, unit in units.items():
         data[name]["value"] = f"{data[name]['value']} {unit}"
     for power in data["power"].values():
@@ -128,7 +134,7 @@ def test_memory_left_for_training():
     assert unknown.usable_memory_bytes is None
 
 
-def _event(seq, t_s, kind, client=-1, cost=Charge()):
+def _event(seq, t_s, kind, client=-1, cost=NOTHING):
     return Event(seq, t_s, kind, "train", 0, client, seq, 0, cost)
 
 
@@ -167,7 +173,9 @@ def test_an_error_tells_what_where_and_what_to_do():
 
 def test_exit_statuses():
     """Bad input is 2, a failed run 1, and all are edgefl's own errors."""
-    assert [error("x").exit_status for error in (UserError, ScenarioError, UnknownNameError, DataError)] == [2] * 4
+    assert [error("x").exit_status for error in (UserError, ScenarioError, UnknownNameError, DataError)] == [
+        2
+    ] * 4
     assert RunError("x").exit_status == 1
     assert issubclass(UserError, EdgeflError)
     assert issubclass(RunError, EdgeflError)

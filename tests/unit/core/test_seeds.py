@@ -42,5 +42,7 @@ def test_a_name_with_the_separator_is_refused():
 
 def test_generators_repeat_and_differ():
     """The same arguments give the same stream, another client another one."""
-    first, again, other = (seeds.generator(5, "cohort", client=client).random(4).tolist() for client in (1, 1, 2))
+    first, again, other = (
+        seeds.generator(5, "cohort", client=client).random(4).tolist() for client in (1, 1, 2)
+    )
     assert first == again != other

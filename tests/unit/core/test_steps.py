@@ -30,7 +30,7 @@ LENGTHS = st.one_of(st.builds(Passes, epochs=st.integers(0, 4)), st.builds(Passe
     ],
 )
 def test_a_rest_of_one_joins_the_batch_before(samples, batch_size, expected):
-    """The last batch is short, but never of one sample unless that is all there is or all that was asked for."""
+    """The last batch is short, but of one sample only if that is all there is or all that was asked for."""
     assert batch_sizes(samples, batch_size) == expected
 
 
@@ -54,7 +54,15 @@ def test_counted_steps_are_the_steps_taken(samples, batch_size, passes):
 
 def test_steps_may_end_within_a_pass():
     """Seven steps over batches of 4, 4 and 2 are two passes and one step of a third."""
-    assert list(step_sequence(10, 4, Passes(steps=7))) == [(0, 4), (0, 4), (0, 2), (1, 4), (1, 4), (1, 2), (2, 4)]
+    assert list(step_sequence(10, 4, Passes(steps=7))) == [
+        (0, 4),
+        (0, 4),
+        (0, 2),
+        (1, 4),
+        (1, 4),
+        (1, 2),
+        (2, 4),
+    ]
     assert step_sizes(10, 4, Passes(steps=7)) == {4: 5, 2: 2}
 
 

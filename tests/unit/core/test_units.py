@@ -7,20 +7,49 @@ import pytest
 from edgefl.core.units import parse, show_bytes, show_flops, show_joules, show_seconds
 
 GOOD = [
-    ("2 s", "time", 2), ("5 ms", "time", 5e-3), ("7 us", "time", 7e-6), ("9 ns", "time", 9e-9),
-    ("3 min", "time", 180), ("2 h", "time", 7200),
-    ("7.2 W", "power", 7.2), ("300 mW", "power", 0.3), ("1.5 kW", "power", 1500),
-    ("4 J", "energy", 4), ("4 mJ", "energy", 4e-3), ("4 kJ", "energy", 4e3), ("15 Wh", "energy", 54e3),
-    ("8 B", "bytes", 8), ("1 kB", "bytes", 1e3), ("1 KB", "bytes", 1e3), ("1 MB", "bytes", 1e6), ("4 GB", "bytes", 4e9),
-    ("1 TB", "bytes", 1e12), ("1 KiB", "bytes", 1024), ("1 MiB", "bytes", 2**20), ("4 GiB", "bytes", 2**32),
+    ("2 s", "time", 2),
+    ("5 ms", "time", 5e-3),
+    ("7 us", "time", 7e-6),
+    ("9 ns", "time", 9e-9),
+    ("3 min", "time", 180),
+    ("2 h", "time", 7200),
+    ("7.2 W", "power", 7.2),
+    ("300 mW", "power", 0.3),
+    ("1.5 kW", "power", 1500),
+    ("4 J", "energy", 4),
+    ("4 mJ", "energy", 4e-3),
+    ("4 kJ", "energy", 4e3),
+    ("15 Wh", "energy", 54e3),
+    ("8 B", "bytes", 8),
+    ("1 kB", "bytes", 1e3),
+    ("1 KB", "bytes", 1e3),
+    ("1 MB", "bytes", 1e6),
+    ("4 GB", "bytes", 4e9),
+    ("1 TB", "bytes", 1e12),
+    ("1 KiB", "bytes", 1024),
+    ("1 MiB", "bytes", 2**20),
+    ("4 GiB", "bytes", 2**32),
     ("1 TiB", "bytes", 2**40),
-    ("2.74 GB/s", "byte rate", 2.74e9), ("1 MiB/s", "byte rate", 2**20), ("3 B/s", "byte rate", 3),
-    ("12 Mbit/s", "bit rate", 12e6), ("264 bit/s", "bit rate", 264), ("1 Gbit/s", "bit rate", 1e9),
-    ("1 kbit/s", "bit rate", 1e3), ("1 Tbit/s", "bit rate", 1e12),
-    ("57.6 GFLOP/s", "operation rate", 57.6e9), ("1 TFLOP/s", "operation rate", 1e12), ("1 FLOP/s", "operation rate", 1),
-    ("1.8 GHz", "frequency", 1.8e9), ("100 MHz", "frequency", 1e8), ("5 Hz", "frequency", 5),
-    (" 1e3ms ", "time", 1), (".5 s", "time", 0.5), ("+1.5e-3 s", "time", 1.5e-3), ("0 s", "time", 0), (0, "time", 0),
-]  # fmt: skip
+    ("2.74 GB/s", "byte rate", 2.74e9),
+    ("1 MiB/s", "byte rate", 2**20),
+    ("3 B/s", "byte rate", 3),
+    ("12 Mbit/s", "bit rate", 12e6),
+    ("264 bit/s", "bit rate", 264),
+    ("1 Gbit/s", "bit rate", 1e9),
+    ("1 kbit/s", "bit rate", 1e3),
+    ("1 Tbit/s", "bit rate", 1e12),
+    ("57.6 GFLOP/s", "operation rate", 57.6e9),
+    ("1 TFLOP/s", "operation rate", 1e12),
+    ("1 FLOP/s", "operation rate", 1),
+    ("1.8 GHz", "frequency", 1.8e9),
+    ("100 MHz", "frequency", 1e8),
+    ("5 Hz", "frequency", 5),
+    (" 1e3ms ", "time", 1),
+    (".5 s", "time", 0.5),
+    ("+1.5e-3 s", "time", 1.5e-3),
+    ("0 s", "time", 0),
+    (0, "time", 0),
+]
 
 
 @pytest.mark.parametrize(("text", "dimension", "expected"), GOOD)
@@ -53,8 +82,8 @@ def test_every_unit(text, dimension, expected):
     ],
 )
 def test_bad_text_says_what_to_write(text, dimension, says):
-    """Bare numbers, yes and no, wrong, negative and infinite amounts are refused in words that show the right form."""
-    with pytest.raises(ValueError, match="time|power|bytes|rate") as caught:
+    """Bare numbers, yes and no, negative and infinite amounts are refused, and the right form is shown."""
+    with pytest.raises(ValueError, match=r"time|power|bytes|rate") as caught:
         parse(text, dimension)
     assert says in str(caught.value)
 
@@ -86,5 +115,5 @@ def test_bad_text_says_what_to_write(text, dimension, says):
     ],
 )
 def test_shown_to_people(show, value, expected):
-    """Three digits in the unit that fits after rounding; nothing is 60 s, 60 min or 1,000 of a smaller unit."""
+    """Three digits in the unit that fits after rounding; never 60 s, 60 min or 1,000 of a smaller unit."""
     assert show(value) == expected

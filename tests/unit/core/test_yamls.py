@@ -39,7 +39,7 @@ class Tree(Strict):
     age: int
     leaves: tuple[Leaf, ...] = ()
     shape: Annotated[Round | Square, Field(discriminator="name")] = Square(name="square", side=1)
-    names: dict[str, Leaf] = {}
+    names: dict[str, Leaf] = Field(default_factory=dict)
 
 
 def _fails(text):
@@ -162,7 +162,12 @@ def test_plain_and_dump_round_trip():
     document = Document.parse("b: [1, 2.5, {c: 'x'}] # why\na: {k: true, n: null}\n", "x")
     data = plain(document.data)
     assert data == {"b": [1, 2.5, {"c": "x"}], "a": {"k": True, "n": None}}
-    assert {type(data), type(data["b"]), type(data["b"][1]), type(data["a"]["k"])} == {dict, list, float, bool}
+    assert {type(data), type(data["b"]), type(data["b"][1]), type(data["a"]["k"])} == {
+        dict,
+        list,
+        float,
+        bool,
+    }
     text = dump(data)
     assert plain(Document.parse(text, "y").data) == data
     assert text.index("b:") < text.index("a:")

@@ -6,6 +6,7 @@ import ast
 import json
 import math
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,23 +16,29 @@ from safetensors import SafetensorError
 
 import edgefl
 from edgefl import store as store_module
+from edgefl.core import files as files_module
+from edgefl.core.cost import Trace, Work
 from edgefl.core.errors import RunError, UnknownNameError, UserError
+from edgefl.core.files import atomically
+from edgefl.protocol import files as trees_module
+from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
     TABLES,
     Reader,
     Store,
-    atomically,
     fresh_folder,
     is_run,
     read,
-    read_tree,
     runs_in,
-    write_tree,
 )
 
 
 def _tree(value=0.0):
-    return {"body": {"w": torch.full((2, 3), value), "b": torch.zeros(3)}, "head": {}, "count": torch.tensor(4)}
+    return {
+        "body": {"w": torch.full((2, 3), value), "b": torch.zeros(3)},
+        "head": {},
+        "count": torch.tensor(4),
+    }
 
 
 def _same(one, other):
@@ -42,7 +49,7 @@ def _same(one, other):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "run")
+    return Store(tmp_path / "run", write_tree)
 
 
 TREES = {
@@ -91,7 +98,7 @@ def test_a_failing_tree_leaves_the_old_file(tmp_path, monkeypatch, error):
         Path(name).write_bytes(b"half")
         raise error
 
-    monkeypatch.setattr(store_module, "save_file", half)
+    monkeypatch.setattr(trees_module, "save_file", half)
     with pytest.raises(RunError, match=r"cannot write tree\.safetensors"):
         write_tree(path, _tree(2))
     assert list(tmp_path.iterdir()) == [path]
@@ -107,7 +114,7 @@ def test_an_interrupted_tree_leaves_the_old_file(tmp_path, monkeypatch):
         Path(name).write_bytes(b"half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store_module, "save_file", stopped)
+    monkeypatch.setattr(trees_module, "save_file", stopped)
     with pytest.raises(KeyboardInterrupt):
         write_tree(path, _tree(2))
     assert list(tmp_path.iterdir()) == [path]
@@ -123,7 +130,7 @@ def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_module.os, "fsync", fail)
+        patch.setattr(files_module.os, "fsync", fail)
         with pytest.raises(RunError, match=r"cannot write plan\.yaml"):
             atomically(path, b"new")
     assert (path.read_bytes(), list(tmp_path.iterdir())) == (b"old", [path])
@@ -160,10 +167,10 @@ def test_best_and_last_are_kept_and_nothing_else(store):
     }
     store.close("done")
     with read(store.folder) as reader:
-        assert _same(reader.version("best"), _tree(2))
-        assert _same(reader.version(), _tree(6))
-        assert _same(reader.state(5), _tree(21))
-        assert _same(reader.state(6), _tree(12))
+        assert _same(read_tree(reader.version("best")), _tree(2))
+        assert _same(read_tree(reader.version()), _tree(6))
+        assert _same(read_tree(reader.state(5)), _tree(21))
+        assert _same(read_tree(reader.state(6)), _tree(12))
         assert reader.state(7) is None
 
 
@@ -174,14 +181,14 @@ def test_a_best_version_stays_best_when_saved_again(store):
     store.checkpoint(2, _tree(2), {}, best=False)
     store.close("done")
     with read(store.folder) as reader:
-        assert _same(reader.version("best"), _tree(1))
+        assert _same(read_tree(reader.version("best")), _tree(1))
 
 
 def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
-    """At the moment of the commit the old files are still there; another connection then sees the new rows."""
+    """When others see the new rows the old files are still there; then they go."""
     store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
     seen = []
-    sweep = Store._sweep
+    sweep = Store._sweep  # noqa: SLF001 - the step between commit and deletion
 
     def watched(self):
         with sqlite3.connect(self.folder / "run.sqlite") as other:
@@ -202,7 +209,7 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
     """If the last of several files cannot be written, rows and files are those of the checkpoint before."""
     store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
     written = []
-    original = store_module.save_file
+    original = trees_module.save_file
 
     def third_fails(leaves, name, metadata):
         written.append(name)
@@ -210,15 +217,15 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
             raise OSError(28, "No space left on device")
         original(leaves, name, metadata=metadata)
 
-    monkeypatch.setattr(store_module, "save_file", third_fails)
+    monkeypatch.setattr(trees_module, "save_file", third_fails)
     with pytest.raises(RunError, match="No space left"):
         store.checkpoint(2, _tree(2), {5: (8, _tree(8)), 6: (9, _tree(9))}, best=True)
     store.close("failed", reason="disk full")
     with read(store.folder) as reader:
         assert reader.meta["status"] == "failed"
-        assert _same(reader.version("best"), _tree(1))
-        assert _same(reader.version("last"), _tree(1))
-        assert _same(reader.state(5), _tree(1))
+        assert _same(read_tree(reader.version("best")), _tree(1))
+        assert _same(read_tree(reader.version("last")), _tree(1))
+        assert _same(read_tree(reader.state(5)), _tree(1))
         assert reader.state(6) is None
 
 
@@ -227,9 +234,7 @@ def test_a_run_reads_back(store):
     table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, receive_j=[1.0, math.nan, 2.0], flops=5)
     one = plan([table], refused=[2])
     events, _ = play(one)
-    store.write_plan(
-        _with_traces(one), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9]
-    )
+    store.write_plan(_with_traces(one), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9])
     store.add_events(events)
     store.add("rounds", {"version": 1, "exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5})
     store.set_meta({"reason": "é", "list": [1, 2]})
@@ -250,10 +255,6 @@ def test_a_run_reads_back(store):
 
 
 def _with_traces(one):
-    from dataclasses import replace
-
-    from edgefl.core.cost import Trace, Work
-
     trace = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
     return replace(one, prices=tuple(replace(table, traces=(trace,)) for table in one.prices))
 
@@ -300,7 +301,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda path: None, "is no run directory"),
+        (lambda _: None, "is no run directory"),
         (lambda path: path.mkdir(parents=True), "is no run directory"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4000), "cannot be read"),
@@ -308,12 +309,15 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, "CREATE TABLE other (x)"), "cannot be read"),
         (lambda path: _sqlite(path, "CREATE TABLE meta (x)"), "cannot be read"),
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
-        (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"), "has format 99; this edgefl reads 1"),
+        (
+            lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
+            "has format 99; this edgefl reads 1",
+        ),
         (lambda path: _sqlite(path, META), "has format None"),
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, make, says):
-    """Other folders, other databases, damaged ones and other formats: a user's error, and no open file left."""
+    """Other folders, other databases, damaged ones and other formats are a user's error."""
     folder = tmp_path / "run"
     folder.mkdir()
     make(folder / "run.sqlite")
@@ -337,11 +341,13 @@ def test_damage_behind_the_first_page_is_found_when_read(store):
 def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path):
     """--out never overwrites: not a run, not a note."""
     (tmp_path / "note.txt").write_text("mine", encoding="utf-8")
-    for make in (fresh_folder, Store):
+    for make in (fresh_folder, lambda folder: Store(folder, write_tree)):
         with pytest.raises(UserError, match="is not empty") as caught:
             make(tmp_path)
         assert caught.value.hint == "choose another --out; nothing was changed"
-    assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [("note.txt", "mine")]
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()] == [
+        ("note.txt", "mine")
+    ]
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
@@ -360,7 +366,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr(store_module.sqlite3, "connect", refuse)
     with pytest.raises(UserError, match="cannot write into"):
-        Store(tmp_path / "run")
+        Store(tmp_path / "run", write_tree)
 
 
 def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
@@ -387,9 +393,15 @@ def test_nothing_is_pickled():
                 names = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "torch":
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "torch"
+            ):
                 assert node.attr not in {"save", "load"}, f"{path}:{node.lineno}"
             elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
                 assert isinstance(node.value, ast.Constant), f"{path}:{node.value.lineno}"
                 assert node.value.value is False, f"{path}:{node.value.lineno}"
-            assert not {name.split(".")[0] for name in names} & refused, f"{path}:{getattr(node, 'lineno', 0)}"
+            assert not {name.split(".")[0] for name in names} & refused, (
+                f"{path}:{getattr(node, 'lineno', 0)}"
+            )

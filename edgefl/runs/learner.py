@@ -19,7 +19,7 @@ from edgefl.core import seeds
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.data import batches, normalised
-from edgefl.planning import Planned
+from edgefl.planning.plan import Planned
 from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Phase, Predictor, Tree
 
 
@@ -44,11 +44,12 @@ class Learner:
     def __post_init__(self) -> None:
         learning = self.planned.learning
         seed = seeds.derive(self.planned.plan.scenario.seed, "init")
-        # Every client of one model starts from the same weights, and model 0's are the server's.
-        initial = [net.init(seed) for net in learning.nets]
-        pairs = zip(learning.methods, initial, strict=True)
-        self._initial_states = [method.client(weights) for method, weights in pairs]
-        self.versions[0] = learning.methods[0].server(initial[0])
+        with torch.no_grad(), loop.one_thread():
+            # Every client of one model starts from the same weights, and model 0's are the server's.
+            initial = [net.init(seed) for net in learning.nets]
+            pairs = zip(learning.methods, initial, strict=True)
+            self._initial_states = [method.client(weights) for method, weights in pairs]
+            self.versions[0] = learning.methods[0].server(initial[0])
         self._exchanges = [
             {exchange.name: exchange for exchange in method.exchanges} for method in learning.methods
         ]
@@ -149,7 +150,7 @@ class Learner:
         found = None
         global_model = methods[0].global_model
         if "global" in wanted and global_model is not None:
-            found = scorer(global_model(server), np.arange(len(federation.test_y)))
+            found = scorer(global_model(server), federation.test)
         own = None
         if "personal" in wanted:
             clients = np.flatnonzero(self.planned.plan.clients.admitted).tolist()

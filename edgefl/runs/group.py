@@ -13,9 +13,10 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.scenario import Draft, load, slug
 from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document, dump
-from edgefl.planning import DataAccess, Planned, plan
-from edgefl.run.execute import execute
-from edgefl.run.watch import Watch
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import Planned, plan
+from edgefl.runs.execute import execute
+from edgefl.runs.watch import Watch
 from edgefl.store import fresh_folder, read
 
 ENGINES = ("loop", "null")
@@ -154,7 +155,9 @@ def refusal_notes(planned: Planned) -> list[str]:
 
 def _engine(name: str) -> str:
     if name not in ENGINES:
-        raise UnknownNameError(f"no engine is called {name!r}", where="engine.name or --engine", hint=nearest(name, ENGINES))
+        raise UnknownNameError(
+            f"no engine is called {name!r}", where="engine.name or --engine", hint=nearest(name, ENGINES)
+        )
     return name
 
 
@@ -166,5 +169,7 @@ def _fresh_name(parent: Path, name: str) -> Path:
         count += 1
         folder = parent / f"{name}-{stamp}-{count}"
     if parent.exists() and not parent.is_dir():
-        raise UserError(f"{parent} is a file, and runs are kept in a directory of that name", hint="pass --out DIR")
+        raise UserError(
+            f"{parent} is a file, and runs are kept in a directory of that name", hint="pass --out DIR"
+        )
     return folder

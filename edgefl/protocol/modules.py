@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from edgefl.protocol import BUFFERS, Net, Tree, tree_map
+from edgefl.protocol.trees import BUFFERS, Tree, tree_map
+from edgefl.protocol.values import Net
 
 
 def functional_net(

@@ -17,11 +17,13 @@ import psutil
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core.errors import RunError
 from edgefl.core.event import Event, Kind
+from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
-from edgefl.planning import Planned
-from edgefl.run.learner import Learner
-from edgefl.run.watch import Watch
-from edgefl.store import Store, atomically
+from edgefl.planning.plan import Planned
+from edgefl.protocol import write_tree
+from edgefl.runs.learner import Learner
+from edgefl.runs.watch import Watch
+from edgefl.store import Store
 from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
 
 
@@ -131,7 +133,9 @@ class Run:
         self.watch.evaluated(accuracies)
         return Feedback(accuracies)
 
-    def _keep(self, shared: Mapping[str, Any], found: Scores | None, own: Personal | None) -> dict[str, float]:
+    def _keep(
+        self, shared: Mapping[str, Any], found: Scores | None, own: Personal | None
+    ) -> dict[str, float]:
         """Writes an evaluation's rows; returns the accuracies by model."""
         accuracies = {}
         if found is not None:
@@ -150,7 +154,12 @@ class Run:
             }
             self.store.add("evaluations", {**shared, **row})
             for client, accuracy, samples in zip(own.clients, own.accuracy, own.samples, strict=True):
-                one = {"version": shared["version"], "client": client, "accuracy": float(accuracy), "samples": int(samples)}
+                one = {
+                    "version": shared["version"],
+                    "client": client,
+                    "accuracy": float(accuracy),
+                    "samples": int(samples),
+                }
                 self.store.add("client_evaluations", one)
         return accuracies
 
@@ -166,7 +175,7 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
     """
     start = time.perf_counter()
     plan = planned.plan
-    store = Store(folder)
+    store = Store(folder, write_tree)
     facts = {
         "name": plan.scenario.name,
         "method": plan.scenario.method.name,
@@ -208,6 +217,8 @@ def _write_host(folder: Path, engine: str, wall_s: float, seconds: Mapping[str, 
         "memory_bytes": psutil.virtual_memory().total,
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "libraries": {name: installed(name) for name in ("torch", "torchvision", "numpy", "simpy", "edgefl-emulator")},
+        "libraries": {
+            name: installed(name) for name in ("torch", "torchvision", "numpy", "simpy", "edgefl-emulator")
+        },
     }
     atomically(folder / "host.json", json.dumps(facts, indent=2).encode())

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from edgefl.core.ledger import Ledger
 from edgefl.core.units import show_bytes, show_joules, show_seconds
-from edgefl.planning import DataAccess, plan
-from edgefl.run.group import drafts, refusal_notes
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs.group import drafts, refusal_notes
 from edgefl.world.driver import Feedback, converse, simulate
 
 
@@ -40,7 +41,9 @@ class Checked:
         energy = "unknown"
         if known:
             energy = show_joules(self.ledger.joules)
-            energy += "" if known == len(self.ledger.seen) else f" ({known} of {len(self.ledger.seen)} clients)"
+            energy += (
+                "" if known == len(self.ledger.seen) else f" ({known} of {len(self.ledger.seen)} clients)"
+            )
         traffic = show_bytes(self.ledger.down_bytes + self.ledger.up_bytes)
         counts = (str(self.clients), str(self.refused), str(self.rounds))
         return self.scenario, self.name, *counts, show_seconds(self.ledger.t_s), traffic, energy
