@@ -1,9 +1,10 @@
-"""A live display of running scenarios, on a terminal's standard error; plain lines where there is no terminal."""
+"""A live display of running scenarios on standard error; plain lines where that is no terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -30,7 +31,7 @@ class Display(Watch):
         self._scores = ""
         self._clock = ""
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 
@@ -43,7 +44,7 @@ class Display(Watch):
         """Says that planning begins."""
         self._task = self._progress.add_task(f"planning {runs} run{'s' * (runs > 1)}", total=None, shown="")
 
-    def planned(self, names: Sequence[str], notes: Sequence[str]) -> None:
+    def planned(self, notes: Sequence[str]) -> None:
         """Ends the planning bar and prints what was refused."""
         if self._task is not None:
             self._progress.remove_task(self._task)

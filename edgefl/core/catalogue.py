@@ -167,7 +167,10 @@ def summary(entry: Entry) -> str:
     """One line about an entry, without importing it: its docstring's or its comment's first line."""
     text = entry.path.read_text(encoding="utf-8")
     if entry.path.suffix == ".py":
-        doc = ast.get_docstring(ast.parse(text)) or ""
+        try:
+            doc = ast.get_docstring(ast.parse(text)) or ""
+        except SyntaxError as error:
+            return f"(no Python: {error.msg}, line {error.lineno})"
         return doc.split("\n", 1)[0].strip()
     for line in text.splitlines():
         if line.startswith("#"):

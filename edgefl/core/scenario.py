@@ -112,7 +112,7 @@ class Scenario(Strict):
         return self.model if isinstance(self.model, tuple) else (self.model,)
 
     def resolved(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data: all but the engine and the labels for people."""
+        """Everything that the result depends on, as plain data: all but the engine, the name and notes."""
         return self.model_dump(mode="json", exclude={"engine", "name", "notes"}, exclude_none=True)
 
 
@@ -249,4 +249,4 @@ def _put(data: Any, key: str, value: Any, where: str) -> None:
 
 def slug(name: str) -> str:
     """A name as a folder's: lower case, words joined with hyphens."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-") or "run"
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "run"

@@ -3,7 +3,8 @@
 A client minimises the base method's objective with CE(z / T, y) in place of CE(z, y); there is no T^2
 factor, so T also scales the step: d/dz = (softmax(z / T) - onehot(y)) / T. Evaluation is at T = 1.
 
-T is a setting of the job, as the learning rate is, and like it not charged: Algorithm 1 sends it along, 4 bytes.
+T is a setting of the job, as the learning rate is, and like it not charged (Algorithm 1 sends it along: 4
+bytes).
 """
 
 from __future__ import annotations

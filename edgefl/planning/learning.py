@@ -168,7 +168,7 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
             raise ScenarioError(
                 f"{name} sends parts whose shapes differ between {nets[0].name} and {net.name}",
                 where=str(document.place(["model"])),
-                hint="take one model, or a method that sends what the models share, such as fedclassavg or local",
+                hint="take one model, or a method that sends what they share, such as fedclassavg or local",
             )
 
 

@@ -91,7 +91,14 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         admitted=np.ones(count, dtype=bool),
         devices=devices,
         links=links,
-        models=tuple(net.name for net in learning.nets),
+        models=_apart([net.name for net in learning.nets]),
+    )
+
+
+def _apart(names: list[str]) -> tuple[str, ...]:
+    """The names, numbered where two models share one."""
+    return tuple(
+        name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
     )
 
 

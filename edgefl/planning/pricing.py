@@ -33,7 +33,7 @@ def wire_sizes(draft: Draft) -> meta.Sizes:
 def traces(
     learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]], wire: meta.Sizes
 ) -> tuple[Trace, ...]:
-    """The trace of the ``place``-th exchange for each model; ``steps`` lists each model's kinds of clients."""
+    """The trace of the ``place``-th exchange for each model; ``steps`` lists its kinds of clients."""
     return tuple(
         meta.trace(method, method.exchanges[place], net, kinds, wire)
         for method, net, kinds in zip(learning.methods, learning.nets, steps, strict=True)

@@ -32,8 +32,8 @@ def profile(draft: Draft, names: Sequence[str] = (), *, layers: bool = False) ->
         layers: whether to add fvcore's counts by module.
 
     Returns:
-        "scenario", "method", "assumed", "exchanges" (a dict for each exchange and model, with a row for each device)
-        and, where asked for, "layers".
+        "scenario", "method", "assumed", "exchanges" (a dict for each exchange and model, with a row for each
+        device) and, where asked for, "layers".
 
     Raises:
         UserError: something in the scenario, or a device's name, is wrong.

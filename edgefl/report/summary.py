@@ -23,8 +23,8 @@ def summaries(folders: list[Path], target: float | None = None) -> list[dict[str
     if target is not None and not 0 < target <= 1:
         raise UserError(f"a target accuracy lies between 0 and 1, not at {target:g}", where="--target")
     found = []
-    for folder in (run for folder in folders for run in runs_in(folder)):
-        with read(folder) as reader:
+    for run in (run for folder in folders for run in runs_in(folder)):
+        with read(run) as reader:
             found.append(summary(reader, target))
     return found
 
@@ -36,14 +36,14 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
         name, method, status, reason and run_dir; ``accuracy`` by model with its value, the round's before
         the last exchanges (``before``) and, over clients, the spread; ``virtual_s``; ``down_bytes``,
         ``up_bytes`` and both by part; ``flops``; ``joules`` and how many clients' energy is known;
-        ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where it was
-        not reached.
+        ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where
+        it was not reached.
     """
     meta = reader.meta
     target = meta.get("target") if target is None else target
     totals = reader.query(
-        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops, SUM(joules) AS joules "
-        "FROM events"
+        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops, "
+        "SUM(joules) AS joules FROM events"
     )[0]
     return {
         "name": meta["name"],
@@ -88,7 +88,8 @@ def _accuracy(reader: Reader) -> dict[str, Any]:
 
 def _last_round(reader: Reader) -> int:
     found = reader.query(
-        "SELECT MAX(round) AS last FROM rounds WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)"
+        "SELECT MAX(round) AS last FROM rounds "
+        "WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)"
     )
     last = found[0]["last"]
     return int(last) if last is not None else -1
@@ -111,7 +112,8 @@ def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
 
 def _energy(reader: Reader, joules: float | None) -> dict[str, Any]:
     clients = reader.query(
-        "SELECT COUNT(*) AS n, SUM(unknown = 0) AS known FROM (SELECT client, SUM(joules IS NULL) AS unknown FROM events "
+        "SELECT COUNT(*) AS n, SUM(unknown = 0) AS known FROM ("
+        "SELECT client, SUM(joules IS NULL) AS unknown FROM events "
         "WHERE client >= 0 AND kind != 'refused' GROUP BY client)"
     )[0]
     known = clients["known"] or 0
@@ -122,7 +124,8 @@ def _waited_for(reader: Reader) -> list[dict[str, Any]]:
     """The clients that rounds ended with, most often first."""
     return reader.query(
         "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM rounds "
-        "JOIN clients ON client = slowest_client WHERE round >= 0 GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3"
+        "JOIN clients ON client = slowest_client WHERE round >= 0 "
+        "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3"
     )
 
 

@@ -105,7 +105,8 @@ def profile(found: dict[str, Any]) -> RenderableType:
     """One round's cost per exchange, model and device; see ``edgefl.planning.profile``."""
     blocks: list[RenderableType] = []
     for work in found["exchanges"]:
-        title = f"{work['exchange']} ({work['when']}), {work['model']}, {work['samples']} samples, {work['steps']} steps"
+        size = f"{work['samples']} samples, {work['steps']} steps"
+        title = f"{work['exchange']} ({work['when']}), {work['model']}, {size}"
         flops = (
             " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value)
             or "no FLOPs"
@@ -163,7 +164,8 @@ def layers(found: dict[str, Any]) -> RenderableType:
             table.add_column(name, justify=justify)  # type: ignore[arg-type]
         for row in model["modules"]:
             table.add_row(row["module"], row["kind"], f"{row['parameters']:,}", show_flops(row["flops"]))
-        total = f"conv and linear layers: fvcore {show_flops(model['fvcore_flops'])}, traced {show_flops(model['traced_flops'])}"
+        theirs, ours = show_flops(model["fvcore_flops"]), show_flops(model["traced_flops"])
+        total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
         blocks += [Text(f"{model['model']} (fvcore)", style="bold"), table, Text(total), Text("")]
     return Group(*blocks)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -196,6 +197,8 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
         run.to_end()
     except RunError as error:
         status, reason = "failed", str(error)
+    except sqlite3.Error as error:
+        raise RunError(f"cannot write the run: {error}", where=str(folder)) from error
     except BaseException as error:
         store.close("failed", reason=f"interrupted by {type(error).__name__}")
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +130,7 @@ def run(
     watch.planning(len(wanted))
     planned = [plan(draft, access) for draft in wanted]
     names = [one.plan.scenario.name for one in planned]
-    watch.planned(names, [note for one in planned for note in refusal_notes(one)])
+    watch.planned([note for one in planned for note in refusal_notes(one)])
     group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
     single = len(planned) == 1
     if not single:
@@ -162,7 +162,7 @@ def _engine(name: str) -> str:
 
 
 def _fresh_name(parent: Path, name: str) -> Path:
-    stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
     folder = parent / f"{name}-{stamp}"
     count = 1
     while folder.exists():

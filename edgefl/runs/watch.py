@@ -1,4 +1,4 @@
-"""What a run tells whoever looks on; every method here does nothing, so that a watcher overrides what it likes."""
+"""What a run tells whoever looks on."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 
 class Watch:
-    """Looks on at a group of runs."""
+    """Looks on at a group of runs; every method does nothing, so that a watcher overrides what it likes."""
 
     def planning(self, runs: int) -> None:
         """Planning begins; there are so many runs."""
 
-    def planned(self, names: Sequence[str], notes: Sequence[str]) -> None:
+    def planned(self, notes: Sequence[str]) -> None:
         """All runs are planned; ``notes`` say what was assumed or refused."""
 
     def started(self, name: str, rounds: int) -> None:

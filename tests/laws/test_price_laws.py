@@ -31,7 +31,7 @@ def _no_dearer(less, more):
 
 
 @given(works, SIZES, SIZES, works, SIZES, SIZES, radios)
-def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):  # noqa: PLR0917 - Hypothesis fills them in
+def test_more_work_or_bytes_never_cost_less(work, down, up, more_work, more_down, more_up, radio):
     """Adding kernels or payload makes no phase shorter and none cheaper."""
     pricer, way = Pricer("board", device()), link(radio=radio)
     less = pricer.price(cost(work, down, up), way)
@@ -59,7 +59,7 @@ def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficie
 
 
 @given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)
-def test_a_slower_link_is_never_faster_or_cheaper(  # noqa: PLR0917 - Hypothesis fills them in
+def test_a_slower_link_is_never_faster_or_cheaper(
     down, up, down_rate, up_rate, slower_down, slower_up, delay, radio
 ):
     """A lower rate or a longer round trip makes no transfer faster or cheaper, whatever the radio draws."""
