@@ -81,9 +81,15 @@ def check(
     scenarios: Annotated[
         list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="Files or names; all by default.")
     ] = None,
+    method: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Check what every method promises on this one instead.")
+    ] = None,
     settings: Settings = None,
 ) -> None:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
+    if method is not None:
+        _check_method(method)
+        return
     from edgefl.core.catalogue import entries
     from edgefl.report.tables import named
     from edgefl.runs.dry import Checked, dry_run
@@ -104,6 +110,19 @@ def check(
         _stdout().print(named("", rows, heads))
     if broken:
         raise typer.Exit(2)
+
+
+def _check_method(name: str) -> None:
+    """Exit status 1 where a promise is broken."""
+    from edgefl.report.tables import named
+    from edgefl.runs.contract import check_method
+
+    found = check_method({"name": name})
+    words = {True: "kept", False: "BROKEN", None: "not made"}
+    rows = [(one.promise, words[one.kept], one.detail) for one in found]
+    _stdout().print(named("", rows, (f"what {name} promises", "", "detail")))
+    if any(one.kept is False for one in found):
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -84,7 +84,7 @@ class Learner:
         start = time.perf_counter()
         arrivals: list[Arrival] = []
         scalars: list[dict[str, float]] = []
-        for outcome in loop.outcomes(map(self._task, jobs)):
+        for outcome in loop.outcomes(map(self.task, jobs)):
             _check_finite(outcome)
             ctx = self._ctx(outcome.job)
             arrivals.append(Arrival(self._sent(outcome.upload), ctx, version - 1 - outcome.job.version))
@@ -109,7 +109,8 @@ class Learner:
         for version in set(self.versions) - needed:
             del self.versions[version]
 
-    def _task(self, job: Job) -> Task:
+    def task(self, job: Job) -> Task:
+        """A job with everything its fold needs."""
         exchange = self.exchange(job.exchange, job.client)
         payload = self._received(exchange.down(self.versions[job.version], job.client))
         federation, local = self.planned.learning.federation, self.planned.plan.scenario.local

@@ -1,0 +1,128 @@
+"""`edgefl check --method`: shipped methods keep every promise, and each broken promise is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.cli import main
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.runs.contract import check_method
+
+# A method like FedAvg with one thing wrong; {wrong} is put into the function named.
+BROKEN = """
+\"\"\"FedAvg with a mistake.\"\"\"
+from dataclasses import replace
+
+import torch
+
+from edgefl.core.params import Strict
+from edgefl.methods import fedavg
+
+
+class Params(Strict):
+    \"\"\"None.\"\"\"
+
+
+def build(params, site):
+    method = fedavg.build(fedavg.Params(), site)
+    (train,) = method.exchanges
+    fold = train.work
+
+{wrong}
+"""
+
+MISTAKES = {
+    "traced bytes are the real payloads' and uploads'": """
+    def finish(carry, ctx):
+        upload, state = fold.finish(carry, ctx)
+        if not upload["head"]["bias"].is_meta:
+            upload = {**upload, "secret": {"x": torch.zeros(3)}}
+        return upload, state
+
+    return replace(method, exchanges=(replace(train, work=replace(fold, finish=finish)),))
+""",
+    "nothing that a function is given changes": """
+    def merge(server, arrivals):
+        server["head"]["bias"].add_(1.0)
+        return train.merge(server, arrivals)
+
+    return replace(method, exchanges=(replace(train, merge=merge),))
+""",
+    "merging forgets the order of arrivals": """
+    def merge(server, arrivals):
+        return arrivals[0].upload
+
+    return replace(method, exchanges=(replace(train, merge=merge),))
+""",
+    "one seed gives the same bits": """
+    def merge(server, arrivals):
+        merged = train.merge(server, arrivals)
+        noise = torch.randn(10)
+        return {**merged, "head": {**merged["head"], "bias": merged["head"]["bias"] + noise}}
+
+    return replace(method, exchanges=(replace(train, merge=merge),))
+""",
+    "models predict finite logits": """
+    def personal(server, state):
+        predictor = method.personal_model(server, state)
+        return replace(predictor, logits=lambda weights, x: predictor.logits(weights, x) / 0.0)
+
+    return replace(method, personal_model=personal, global_model=None)
+""",
+    "at its neutral parameters it is FedAvg, bit for bit": """
+    def merge(server, arrivals):
+        merged = train.merge(server, arrivals)
+        return {**merged, "head": {**merged["head"], "bias": merged["head"]["bias"] * 0.5}}
+
+    return replace(method, exchanges=(replace(train, merge=merge),))
+""",
+}
+
+
+@pytest.mark.parametrize("name", catalogue.entries("methods"))
+def test_shipped_methods_keep_their_promises(name):
+    """No shipped method breaks one; those without neutral parameters say so."""
+    assert [one for one in check_method({"name": name}) if one.kept is False] == []
+
+
+@pytest.fixture
+def broken(tmp_path, monkeypatch):
+    """Puts a broken method on EDGEFL_PATH and gives its name."""
+
+    def write(promise):
+        (tmp_path / "methods").mkdir()
+        name = f"broken{list(MISTAKES).index(promise)}"
+        path = tmp_path / "methods" / f"{name}.py"
+        path.write_text(BROKEN.replace("{wrong}", MISTAKES[promise]), encoding="utf-8")
+        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+        return name
+
+    return write
+
+
+@pytest.mark.parametrize("promise", MISTAKES)
+def test_a_broken_promise_is_found(broken, promise):
+    """Each mistake breaks its promise, and the finding says how."""
+    found = {one.promise: one for one in check_method({"name": broken(promise)})}
+    assert found[promise].kept is False
+    assert found[promise].detail
+
+
+def test_the_command_fails_on_a_broken_promise(broken, capsys):
+    """Exit status 1 and a table; 0 where all is kept; 2 for an unknown name."""
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--method", broken("merging forgets the order of arrivals")])
+    assert ended.value.code == 1
+    assert "BROKEN" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "--method", "local"])
+    assert ended.value.code == 0
+    assert "not made" in capsys.readouterr().out
+
+
+def test_an_unknown_method_is_bad_input():
+    """The nearest name is suggested."""
+    with pytest.raises(UserError, match="no method is called 'fedagv'") as caught:
+        check_method({"name": "fedagv"})
+    assert caught.value.hint == "did you mean 'fedavg'?"
