@@ -111,17 +111,30 @@ def profile(found: dict[str, Any]) -> RenderableType:
             " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value)
             or "no FLOPs"
         )
+        lines = {
+            "work": flops,
+            "": f"{work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved",
+            "down": _parts(work["down"]),
+            "up": _parts(work["up"]),
+            "peak": _parts(work["peak"]),
+        }
         blocks += [
             Text(title, style="bold"),
-            Text(f"  work  {flops}"),
-            Text(f"        {work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved"),
-            Text(f"  down  {_parts(work['down'])}"),
-            Text(f"  up    {_parts(work['up'])}"),
-            Text(f"  peak  {_parts(work['peak'])}"),
+            _indented(lines),
             _devices(work["devices"]),
             Text(""),
         ]
     return Group(*blocks)
+
+
+def _indented(lines: dict[str, str]) -> Table:
+    """Labels and texts; a long text goes on below itself."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for label, text in lines.items():
+        grid.add_row(f"  {label}", text)
+    return grid
 
 
 def _parts(parts: dict[str, int]) -> str:
