@@ -53,7 +53,8 @@ CREATE TABLE evaluations (
   version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL,
   accuracy REAL NOT NULL, loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER,
   down_bytes INTEGER NOT NULL,
-  up_bytes INTEGER NOT NULL, joules REAL, host_s REAL NOT NULL, PRIMARY KEY (version, model));
+  up_bytes INTEGER NOT NULL, joules REAL, energy_known INTEGER NOT NULL, energy_clients INTEGER NOT NULL,
+  host_s REAL NOT NULL, PRIMARY KEY (version, model));
 CREATE TABLE client_evaluations (
   version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
   PRIMARY KEY (version, client));
@@ -212,6 +213,10 @@ class Store:
     def commit(self) -> None:
         """Makes everything added so far durable."""
         self._db.commit()
+
+    def abandon(self) -> None:
+        """Closes the database after a failed write, as far as it goes; what was committed stays."""
+        self._db.close()
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done" or "failed", with facts such as the reason."""

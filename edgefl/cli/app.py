@@ -54,15 +54,19 @@ def run(
     from edgefl.runs import run as run_scenario
 
     with Display(_stderr()) as display:
-        result = run_scenario(
-            scenario,
-            overrides=_overrides(settings, seed),
-            data_dir=data_dir,
-            download=not offline,
-            engine=engine,
-            out=out,
-            watch=display,
-        )
+        try:
+            result = run_scenario(
+                scenario,
+                overrides=_overrides(settings, seed),
+                data_dir=data_dir,
+                download=not offline,
+                engine=engine,
+                out=out,
+                watch=display,
+            )
+        except KeyboardInterrupt:
+            display.interrupted()
+            raise typer.Exit(130) from None
     found = summaries([one.folder for one in result.runs])
     if as_json:
         _print_json({"group_dir": str(result.folder), "runs": found})
@@ -71,7 +75,7 @@ def run(
         stdout.print(comparison(found))
         stdout.print()
         stdout.print(f"saved in {result.folder}", soft_wrap=True)
-        stdout.print(f"next: edgefl compare {result.folder} --target ACCURACY", soft_wrap=True)
+        stdout.print(f"next: edgefl compare {result.folder} --target {_next_target(found)}", soft_wrap=True)
     if result.failed:
         raise typer.Exit(1)
 
@@ -91,25 +95,27 @@ def check(
         _check_method(method)
         return
     from edgefl.core.catalogue import entries
-    from edgefl.report.tables import named
+    from edgefl.report.tables import checked
     from edgefl.runs.dry import Checked, dry_run
 
-    rows, broken = [], 0
+    found: list[Checked] = []
+    broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
-            checked: list[Checked] = dry_run(name, _overrides(settings, None))
+            runs = dry_run(name, _overrides(settings, None))
         except EdgeflError as error:
             broken += 1
             _print_error(error)
             continue
-        rows += [one.row() for one in checked]
-        for note in dict.fromkeys(note for one in checked for note in one.notes):
+        found += runs
+        for note in dict.fromkeys(note for one in runs for note in one.notes):
             _stderr().print(f"note: {note}", style="dim", soft_wrap=True)
-    heads = ("scenario", "run", "clients", "refused", "rounds", "virtual time", "bytes", "energy")
-    if rows:
-        _stdout().print(named("", rows, heads))
+    if found:
+        _stdout().print(checked(found))
     if broken:
         raise typer.Exit(2)
+    if any(one.refused == one.clients for one in found):
+        raise typer.Exit(1)
 
 
 def _check_method(name: str) -> None:
@@ -216,6 +222,12 @@ def schema() -> None:
     _print_json(scenario_schema())
 
 
+def _next_target(runs: list[dict[str, Any]]) -> float:
+    """An accuracy worth asking for beside the scenario's own target."""
+    own = {run["target"]["accuracy"] for run in runs if run["target"]}
+    return next(target for target in (0.95, 0.9) if target not in own or own == {0.95, 0.9})
+
+
 def _overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     return [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
 
@@ -237,8 +249,8 @@ def _print_error(error: EdgeflError) -> None:
     _stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
 
 
-def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> int:
-    """Runs the command line; returns nothing useful but exits with its status.
+def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
+    """Runs the command line and exits with its status.
 
     Raises:
         SystemExit: always, with status 0, 1 or 2; 130 where the user interrupted.
@@ -248,7 +260,3 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     except EdgeflError as error:
         _print_error(error)
         sys.exit(error.exit_status)
-    except KeyboardInterrupt:
-        _stderr().print("interrupted; what was saved stays", style="red")
-        sys.exit(130)
-    return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -19,8 +20,8 @@ class Display(Watch):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress = Progress(
-            TextColumn("{task.description:<28.28}"),
-            BarColumn(bar_width=24),
+            TextColumn("{task.description:<16.16}"),
+            BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TextColumn("{task.fields[shown]}"),
             TimeElapsedColumn(),
@@ -30,6 +31,7 @@ class Display(Watch):
         self._task: TaskID | None = None
         self._scores = ""
         self._clock = ""
+        self._folder: Path | None = None
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -56,8 +58,9 @@ class Display(Watch):
                 f"note: and {len(notes) - 10} more, in the run's table 'refusals'", style="yellow"
             )
 
-    def started(self, name: str, rounds: int) -> None:
+    def started(self, name: str, rounds: int, folder: Path) -> None:
         """Begins a run's bar."""
+        self._folder = folder
         self._scores = self._clock = ""
         self._task = self._progress.add_task(name, total=rounds, shown="")
 
@@ -81,9 +84,18 @@ class Display(Watch):
             self._task, completed=at_most, shown=" ".join(filter(None, (self._scores, self._clock)))
         )
 
+    def interrupted(self) -> None:
+        """Says what an interrupt leaves."""
+        self._progress.stop()
+        where = f" in {self._folder}" if self._folder else "; nothing was saved yet"
+        self._console.print(
+            f"interrupted: finished runs and what was saved stay{where}", style="red", soft_wrap=True
+        )
+
     def ended(self, name: str, status: str, reason: str) -> None:
         """Says how a run ended."""
         if status != "done":
             self._console.print(f"{name} failed: {reason}", style="red", soft_wrap=True, markup=False)
         elif not self._console.is_terminal:
-            self._console.print(f"{name}: {self._scores} {self._clock}", soft_wrap=True)
+            shown = ", ".join(filter(None, (self._scores, self._clock)))
+            self._console.print(f"{name}: {shown}", soft_wrap=True)

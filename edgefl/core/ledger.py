@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -23,7 +24,6 @@ class Ledger:
         busy_s: seconds that clients worked or transferred, all together.
         down_bytes, up_bytes: traffic.
         flops: operations on clients.
-        joules: energy where it is known.
         wasted_bytes: traffic of work that reached no merge.
         energy_unknown: clients with at least one charge of unknown energy.
         seen: clients with at least one charge.
@@ -37,10 +37,10 @@ class Ledger:
     down_bytes: int = 0
     up_bytes: int = 0
     flops: int = 0
-    joules: float = 0.0
     wasted_bytes: int = 0
     energy_unknown: set[int] = field(default_factory=set)
     seen: set[int] = field(default_factory=set)
+    _joules: dict[int, float] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Adds one event.
@@ -65,7 +65,17 @@ class Ledger:
             self.seen.add(event.client)
             if cost.joules is None:
                 self.energy_unknown.add(event.client)
-        self.joules += cost.joules or 0.0
+            else:
+                self._joules[event.client] = self._joules.get(event.client, 0.0) + cost.joules
+
+    @property
+    def joules(self) -> float | None:
+        """The energy of the clients whose energy is known in full; None where there are none."""
+        if not self.energy_known:
+            return None
+        return math.fsum(
+            joules for client, joules in self._joules.items() if client not in self.energy_unknown
+        )
 
     @property
     def energy_known(self) -> int:

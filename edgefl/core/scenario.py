@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -84,6 +84,14 @@ class Engine(Strict):
 
     name: str = "loop"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        # YAML reads the name of the null engine as no value at all.
+        if isinstance(value, dict):
+            return {**value, "name": value["name"] or "null"} if "name" in value else value
+        return {"name": value or "null"} if value is None or isinstance(value, str) else value
+
 
 class Scenario(Strict):
     """One run's settings; see ``load`` for files, overrides and sweeps."""
@@ -100,6 +108,12 @@ class Scenario(Strict):
     evaluate: Evaluate = Evaluate()
     wire: Wire = Wire()
     engine: Engine = Engine()
+
+    @field_validator("fleet", mode="before")
+    @classmethod
+    def _name_or_fleet(cls, value: Any) -> Any:
+        # Checked as the one thing it can be, so that a mistake inside is told as what it is.
+        return Fleet.model_validate(value) if isinstance(value, dict) else value
 
     @field_validator("model", mode="before")
     @classmethod
@@ -154,10 +168,29 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
         _put(data, key.strip(), _value(text, override), "--set")
         elsewhere[key.strip()] = "--set"
     sweep = data.pop("sweep", None)
+    _check_apart(sweep, overrides)
     changed = Document(document.file, data, elsewhere)
     name = str(data.get("name", Path(document.file).stem))
     runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, document)]
     return _named_apart(runs)
+
+
+def _check_apart(sweep: Any, overrides: Sequence[str]) -> None:
+    """A setting that the sweep sets too would be silently lost."""
+    if not isinstance(sweep, dict):
+        return
+    pairs = sweep.get("runs", [])
+    swept = {str(key) for key in sweep if key != "runs"}
+    swept |= {str(key) for pair in pairs if isinstance(pair, dict) for key in pair}
+    for override in overrides:
+        key = override.partition("=")[0].strip()
+        for other in swept:
+            if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+                raise ScenarioError(
+                    f"{key!r} is set by the scenario's sweep as {other!r}, run by run",
+                    where="--set",
+                    hint="change the sweep (--set sweep.KEY=...), or leave it out with --set sweep=null",
+                )
 
 
 def _value(text: str, override: str) -> Any:
@@ -187,7 +220,10 @@ def _one(document: Document, settings: dict[str, Any], named: Sequence[str], nam
 
 def _setting(key: str, value: Any) -> str:
     last = key.rsplit(".", 1)[-1]
-    return str(plain(value)) if last in {"name", "method", "model", "fleet"} else f"{last} {plain(value)}"
+    value = plain(value)
+    if isinstance(value, dict) and "name" in value:
+        return " ".join([str(value["name"]), *(f"{k} {v}" for k, v in value.items() if k != "name")])
+    return str(value) if last in {"name", "method", "model", "fleet"} else f"{last} {value}"
 
 
 def _named_apart(runs: list[Draft]) -> list[Draft]:
@@ -249,4 +285,4 @@ def _put(data: Any, key: str, value: Any, where: str) -> None:
 
 def slug(name: str) -> str:
     """A name as a folder's: lower case, words joined with hyphens."""
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "run"
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:80] or "run"

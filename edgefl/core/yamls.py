@@ -64,6 +64,8 @@ class Document:
             raise ScenarioError(f"this is no YAML: {error.problem}", where=str(Place(file, line))) from error
         except YAMLError as error:
             raise ScenarioError(f"this is no YAML: {error}", where=file) from error
+        if data is None:
+            raise ScenarioError("the file is empty", where=file)
         if not isinstance(data, CommentedMap):
             raise ScenarioError("the file is not a mapping of keys to values", where=file)
         return cls(file, data)
@@ -86,7 +88,7 @@ class Document:
 
 
 def _line_of(node: Any, key: str | int) -> int:
-    if not isinstance(node, CommentedMap | CommentedSeq):
+    if not isinstance(node, CommentedMap | CommentedSeq):  # plain data was not written in the file
         return 0
     try:
         position = node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key)
@@ -147,12 +149,15 @@ def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str 
     """Drops the tags that pydantic puts into a location for the arms of a union."""
     node: Any = document.data
     for key in prefix:
-        node = node[key] if isinstance(node, CommentedMap | CommentedSeq) else {}
+        try:
+            node = node[key]
+        except (KeyError, IndexError, TypeError):
+            node = {}
     path: list[str | int] = []
     parts = list(loc)
     for place, key in enumerate(parts):
-        inside = isinstance(node, CommentedMap) and key in node
-        inside = inside or (isinstance(node, CommentedSeq) and isinstance(key, int) and key < len(node))
+        inside = isinstance(node, dict) and key in node
+        inside = inside or (isinstance(node, list) and isinstance(key, int) and key < len(node))
         if inside:
             path.append(key)
             node = node[key]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from edgefl.core.errors import ScenarioError
+from edgefl.core.cost import Trace
+from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
@@ -45,27 +46,51 @@ class Learning:
         return self.augmentations[_key(phase.augment)]
 
 
-class DataAccess:
-    """How to get at datasets' files; one that was read is kept for the next run of a sweep."""
+Need: TypeAlias = Literal["pixels", "labels", "nothing"]
 
-    def __init__(self, folder: Path | None = None, *, download: bool = True, needed: bool = True) -> None:
+
+class DataAccess:
+    """How to get at datasets' files, and what the runs of one sweep share.
+
+    Attributes:
+        traces: what work costs before any device, by everything that it depends on: runs that differ in
+            seed, fleet or learning rate alone are traced once.
+    """
+
+    def __init__(self, folder: Path | None = None, *, download: bool = True, need: Need = "pixels") -> None:
         """Says where files are.
 
         Args:
             folder: where they lie; None for the default place.
             download: whether they may be fetched.
-            needed: whether pixels are needed; without them labels are assumed, as balanced as can be.
+            need: "pixels" for training; "labels" where they are at hand, else assumed as balanced as can be;
+                "nothing" to assume them always.
         """
         self.folder = folder
         self.download = download
-        self.needed = needed
-        self._read: dict[str, Arrays] = {}
+        self.need = need
+        self._read: dict[str, Arrays | None] = {}
+        self.traces: dict[str, tuple[Trace, ...]] = {}
 
     def arrays(self, name: str, source: ModuleType) -> Arrays | None:
-        """A dataset's content; None where it is not needed."""
-        if self.needed and name not in self._read:
-            self._read[name] = source.load(self.folder, download=self.download)
-        return self._read.get(name)
+        """A dataset's content; None where it is not needed or, for labels alone, not at hand."""
+        if self.need == "nothing":
+            return None
+        if name not in self._read:
+            self._read[name] = self._load(source)
+        return self._read[name]
+
+    def _load(self, source: ModuleType) -> Arrays | None:
+        if self.need == "pixels":
+            found: Arrays = source.load(self.folder, download=self.download)
+            return found
+        try:
+            at_hand: Arrays = source.load(self.folder, download=False)
+        except DataError:
+            if self.folder is not None:
+                raise
+            return None
+        return at_hand
 
 
 def learn_from(draft: Draft, access: DataAccess) -> Learning:
@@ -150,7 +175,21 @@ def build_method(draft: Draft, component: Component, net: Net, path: Sequence[st
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
         return build_method(draft, base, inner, [*path, "base"])
 
-    method: Method = module.build(params, Site(net, draft.scenario.local, build_base))
+    where = str(draft.document.place(path))
+    try:
+        method: Method = module.build(params, Site(net, draft.scenario.local, build_base))
+    except EdgeflError:
+        raise
+    except Exception as error:
+        what = f"{component.name} cannot be built: {type(error).__name__}: {error}"
+        raise UserError(what, where=str(module.__file__), hint=f"the scenario names it at {where}") from error
+    names = [exchange.name for exchange in method.exchanges]
+    if len(set(names)) < len(names):
+        raise ScenarioError(
+            f"{component.name} has two exchanges of one name: {', '.join(names)}",
+            where=where,
+            hint="a method cannot stand on itself; take another base",
+        )
     return method
 
 
@@ -163,10 +202,11 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
         }
         for method, net in zip(methods, nets, strict=True)
     ]
-    for net, other in zip(nets[1:], others, strict=True):
+    for place, (net, other) in enumerate(zip(nets[1:], others, strict=True), start=2):
         if other != first:
             raise ScenarioError(
-                f"{name} sends parts whose shapes differ between {nets[0].name} and {net.name}",
+                f"{name} sends parts whose shapes differ between model 1 ({nets[0].name}) "
+                f"and model {place} ({net.name})",
                 where=str(document.place(["model"])),
                 hint="take one model, or a method that sends what they share, such as fedclassavg or local",
             )

@@ -56,7 +56,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     learning = learn_from(draft, access)
     _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
     clients = deal(scenario, fleet, learning)
-    table = prices(draft, learning, clients, fleet, devices)
+    table = prices(draft, learning, clients, fleet, devices, access.traces)
     refused = refusals(table, clients, devices, scenario.local.batch_size, learning.methods[0].exchanges)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
@@ -142,6 +142,8 @@ def _resolved(
     data["model"] = settings["models"] if isinstance(scenario.model, tuple) else settings["models"][0]
     data["method"] = settings["method"]
     data["server"]["policy"] = policy
+    if learning.federation.assumed:
+        data["task"]["labels"] = "assumed"
     return {
         "scenario": data,
         "fleet": fleet.model_dump(mode="json"),

@@ -46,9 +46,14 @@ def phase_steps(exchange: Exchange, samples: int, batch_size: int) -> tuple[Coun
 
 
 def prices(
-    draft: Draft, learning: Learning, clients: Clients, fleet: Fleet, devices: Mapping[str, Device]
+    draft: Draft,
+    learning: Learning,
+    clients: Clients,
+    fleet: Fleet,
+    devices: Mapping[str, Device],
+    known: dict[str, tuple[Trace, ...]],
 ) -> tuple[Prices, ...]:
-    """Every exchange's prices for every client.
+    """Every exchange's prices for every client; ``known`` holds and takes the traces that runs share.
 
     Raises:
         UserError: a device lacks a number that pricing needs.
@@ -65,10 +70,21 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        table.append(
-            _priced(exchange, traces(learning, place, kinds, wire), clients, fleet, pricers, batch_size)
-        )
+        key = _trace_key(draft, learning, place, kinds)
+        if key not in known:
+            known[key] = traces(learning, place, kinds, wire)
+        table.append(_priced(exchange, known[key], clients, fleet, pricers, batch_size))
     return tuple(table)
+
+
+def _trace_key(
+    draft: Draft, learning: Learning, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]
+) -> str:
+    """Everything that an exchange's traces depend on; not the rate, which adds no kernel."""
+    optimizer = draft.scenario.local.optimizer.model_dump(exclude={"lr", "schedule"})
+    settings = {key: learning.settings[key] for key in ("dataset", "models", "method")}
+    steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
+    return repr((settings, optimizer, draft.scenario.wire, place, steps))
 
 
 def _priced(

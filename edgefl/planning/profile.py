@@ -38,7 +38,7 @@ def profile(draft: Draft, names: Sequence[str] = (), *, layers: bool = False) ->
     Raises:
         UserError: something in the scenario, or a device's name, is wrong.
     """
-    learning = learn_from(draft, DataAccess(needed=False))
+    learning = learn_from(draft, DataAccess(need="nothing"))
     fleet = fleet_of(draft)
     where = str(draft.document.place(["fleet"]))
     devices = {name: device(name, where="--device") for name in names} or devices_of(fleet, where)

@@ -33,17 +33,17 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
     """One run's summary.
 
     Returns:
-        name, method, status, reason and run_dir; ``accuracy`` by model with its value, the round's before
-        the last exchanges (``before``) and, over clients, the spread; ``virtual_s``; ``down_bytes``,
+        name, method, status, reason and run_dir; ``accuracy`` by model with its value, the one before the
+        exchanges at the end (``before``; the first of those is ``after_rounds``) and, over clients, the
+        spread; ``assumed``, what was taken as given; ``virtual_s``; ``down_bytes``,
         ``up_bytes`` and both by part; ``flops``; ``joules`` and how many clients' energy is known;
         ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where
         it was not reached.
     """
     meta = reader.meta
-    target = meta.get("target") if target is None else target
+    target = meta["target"] if target is None else target
     totals = reader.query(
-        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops, "
-        "SUM(joules) AS joules FROM events"
+        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops FROM events"
     )[0]
     return {
         "name": meta["name"],
@@ -55,12 +55,14 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
         "reason": meta.get("reason", ""),
         "evaluated_on": meta["evaluated_on"],
         "accuracy": _accuracy(reader),
+        "after_rounds": _after_rounds(reader),
+        "assumed": meta["assumed"],
         "virtual_s": totals["t"] or 0.0,
         "down_bytes": totals["down"] or 0,
         "up_bytes": totals["up"] or 0,
         "bytes_by_part": _by_part(reader),
         "flops": totals["flops"] or 0,
-        **_energy(reader, totals["joules"]),
+        **_energy(reader),
         "peak_bytes": reader.query(
             "SELECT MAX(peak_bytes) AS most FROM prices JOIN clients USING (client) WHERE admitted"
         )[0]["most"],
@@ -75,24 +77,24 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
 def _accuracy(reader: Reader) -> dict[str, Any]:
     """The last evaluation by model, and the one before the exchanges at the end."""
     found: dict[str, Any] = {}
+    rounds = reader.meta["rounds"]
     for row in reader.rows("evaluations", "version"):
         before = found.get(row["model"])
         found[row["model"]] = {
             "value": row["accuracy"],
-            "before": before["value"] if before and row["round"] > _last_round(reader) else None,
+            "before": before["value"] if before and row["round"] >= rounds else None,
             "round": row["round"],
             **{key: row[key] for key in ("spread", "clients", "untrained") if row["model"] == "personal"},
         }
     return found
 
 
-def _last_round(reader: Reader) -> int:
-    found = reader.query(
-        "SELECT MAX(round) AS last FROM rounds "
-        "WHERE exchange IN (SELECT exchange FROM rounds WHERE round = 0)"
+def _after_rounds(reader: Reader) -> str | None:
+    """The first exchange after the last round; None where there is none."""
+    rows = reader.query(
+        "SELECT exchange FROM rounds WHERE round >= ? ORDER BY version LIMIT 1", reader.meta["rounds"]
     )
-    last = found[0]["last"]
-    return int(last) if last is not None else -1
+    return rows[0]["exchange"] if rows else None
 
 
 def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
@@ -110,22 +112,28 @@ def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
     return {part: both for part, both in parts.items() if any(both.values())}
 
 
-def _energy(reader: Reader, joules: float | None) -> dict[str, Any]:
-    clients = reader.query(
-        "SELECT COUNT(*) AS n, SUM(unknown = 0) AS known FROM ("
-        "SELECT client, SUM(joules IS NULL) AS unknown FROM events "
+def _energy(reader: Reader) -> dict[str, Any]:
+    """The energy of the clients whose energy is known in full, and how many those are."""
+    found = reader.query(
+        "SELECT COUNT(*) AS clients, TOTAL(unknown = 0) AS known, "
+        "SUM(CASE unknown WHEN 0 THEN joules END) AS joules FROM ("
+        "SELECT SUM(joules IS NULL) AS unknown, SUM(joules) AS joules FROM events "
         "WHERE client >= 0 AND kind != 'refused' GROUP BY client)"
     )[0]
-    known = clients["known"] or 0
-    return {"joules": joules if known else None, "energy_known": known, "energy_clients": clients["n"]}
+    return {
+        "joules": found["joules"],
+        "energy_known": int(found["known"]),
+        "energy_clients": found["clients"],
+    }
 
 
 def _waited_for(reader: Reader) -> list[dict[str, Any]]:
     """The clients that rounds ended with, most often first."""
     return reader.query(
         "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM rounds "
-        "JOIN clients ON client = slowest_client WHERE round >= 0 "
-        "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3"
+        "JOIN clients ON client = slowest_client WHERE round >= 0 AND round < ? "
+        "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3",
+        reader.meta["rounds"],
     )
 
 
@@ -145,15 +153,10 @@ def _to_target(reader: Reader, target: float | None) -> dict[str, Any] | None:
                 "round": rows[0]["round"],
                 "bytes": rows[0]["down_bytes"] + rows[0]["up_bytes"],
                 "joules": rows[0]["joules"],
+                "energy_known": rows[0]["energy_known"],
+                "energy_clients": rows[0]["energy_clients"],
             }
             if rows
             else None
         )
     return found
-
-
-def curve(folder: Path, model: str) -> list[tuple[float, float]]:
-    """(virtual seconds, accuracy) of a run's evaluations of "global" or "personal"."""
-    with read(folder) as reader:
-        rows = reader.query("SELECT t_s, accuracy FROM evaluations WHERE model = ? ORDER BY version", model)
-    return [(row["t_s"], row["accuracy"]) for row in rows]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -20,11 +22,25 @@ Row = tuple[str, Callable[[dict[str, Any]], str]]
 
 def comparison(runs: Sequence[dict[str, Any]]) -> RenderableType:
     """Runs beside each other, a figure a row; see ``edgefl.report.summary``."""
+    if len({run["name"] for run in runs}) < len(runs):
+        runs = [{**run, "name": f"{run['name']}\n{_group(run)}, seed {run['seed']}"} for run in runs]
     blocks = [runs[start : start + ABREAST] for start in range(0, len(runs), ABREAST)]
-    failed = [
-        Text(f"{run['name']} failed: {run['reason']}", style="red") for run in runs if run["status"] != "done"
-    ]
+    failed = [_unfinished(run) for run in runs if run["status"] != "done"]
     return Group(*(_block(block) for block in blocks), *failed)
+
+
+def _group(run: dict[str, Any]) -> str:
+    """The folder that tells runs of one name apart."""
+    folder = Path(run["run_dir"])
+    return folder.parent.name if re.match(r"\d\d-", folder.name) else folder.name
+
+
+def _unfinished(run: dict[str, Any]) -> Text:
+    if run["status"] == "running":
+        return Text(
+            f"{run['name']} is still running, or was killed: these are its figures so far", style="yellow"
+        )
+    return Text(f"{run['name']} failed: {run['reason']}", style="red")
 
 
 def _block(runs: Sequence[dict[str, Any]]) -> Table:
@@ -40,8 +56,11 @@ def _block(runs: Sequence[dict[str, Any]]) -> Table:
 def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
     yield "accuracy, global", lambda run: _accuracy(run, "global")
     yield "accuracy, personal", lambda run: _accuracy(run, "personal")
-    if any(one.get("before") is not None for run in runs for one in run["accuracy"].values()):
-        yield "  before the last exchange", _before
+    if any(_shares(run) for run in runs):
+        yield "  of clients", _shares
+    after = next((run["after_rounds"] for run in runs if run["after_rounds"]), None)
+    if after and any(one["before"] is not None for run in runs for one in run["accuracy"].values()):
+        yield f"  before {after}, both", _before
     yield "virtual time", lambda run: show_seconds(run["virtual_s"])
     yield "bytes down", lambda run: show_bytes(run["down_bytes"])
     yield "bytes up", lambda run: show_bytes(run["up_bytes"])
@@ -53,12 +72,15 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
     yield "peak device memory", lambda run: show_bytes(run["peak_bytes"]) if run["peak_bytes"] else MISSING
     if any(run["refused"] for run in runs):
         yield "clients refused", lambda run: f"{run['refused']} of {run['clients']}"
-    if any(run["target"] for run in runs):
-        target = next(run["target"]["accuracy"] for run in runs if run["target"])
-        yield f"time to {target:.0%}, global", lambda run: _target(run, "global", "t_s", show_seconds)
-        yield f"time to {target:.0%}, personal", lambda run: _target(run, "personal", "t_s", show_seconds)
-        yield f"bytes to {target:.0%}, personal", lambda run: _target(run, "personal", "bytes", show_bytes)
-        yield f"energy to {target:.0%}, personal", lambda run: _target(run, "personal", "joules", show_joules)
+    targets = {run["target"]["accuracy"] for run in runs if run["target"]}
+    if targets:
+        one = f"{targets.pop():.0%}" if len(targets) == 1 else "its target"
+        if one == "its target":
+            yield "target", lambda run: f"{run['target']['accuracy']:.0%}" if run["target"] else MISSING
+        yield f"time to {one}, global", lambda run: _target(run, "global", "t_s", show_seconds)
+        yield f"time to {one}, personal", lambda run: _target(run, "personal", "t_s", show_seconds)
+        yield f"bytes to {one}, personal", lambda run: _target(run, "personal", "bytes", show_bytes)
+        yield f"energy to {one}, personal", _energy_to_target
     yield "most rounds waited for", _waited
     yield "host time", lambda run: show_seconds(run["host_s"]) if run["host_s"] is not None else MISSING
 
@@ -69,6 +91,14 @@ def _accuracy(run: dict[str, Any], model: str) -> str:
         return MISSING
     spread = f" ±{found['spread']:.1%}" if found.get("spread") is not None else ""
     return f"{found['value']:.1%}{spread}"
+
+
+def _shares(run: dict[str, Any]) -> str:
+    """Whose personal accuracies the mean is over, where that is not all trained clients."""
+    found = run["accuracy"].get("personal")
+    if found is None or (found["clients"] == run["clients"] and not found["untrained"]):
+        return ""
+    return f"{found['clients']} of {run['clients']}, {found['untrained']} untrained"
 
 
 def _before(run: dict[str, Any]) -> str:
@@ -83,10 +113,19 @@ def _part(run: dict[str, Any], part: str) -> str:
 
 
 def _energy(run: dict[str, Any]) -> str:
-    if run["joules"] is None:
+    return energy(run["joules"], run["energy_known"], run["energy_clients"])
+
+
+def energy(joules: float | None, known: int, clients: int) -> str:
+    """An energy that says whose it is, where it is not everybody's."""
+    if joules is None:
         return "unknown"
-    known, clients = run["energy_known"], run["energy_clients"]
-    return show_joules(run["joules"]) + ("" if known == clients else f" ({known} of {clients} clients)")
+    return show_joules(joules) + ("" if known == clients else f" ({known} of {clients} clients)")
+
+
+def _energy_to_target(run: dict[str, Any]) -> str:
+    found = run["target"]["personal"] if run["target"] else None
+    return energy(found["joules"], found["energy_known"], found["energy_clients"]) if found else MISSING
 
 
 def _target(run: dict[str, Any], model: str, key: str, show: Callable[[float], str]) -> str:
@@ -191,3 +230,22 @@ def named(title: str, rows: Sequence[tuple[str, ...]], heads: Sequence[str]) -> 
     for row in rows:
         table.add_row(*row)
     return table
+
+
+def checked(runs: Sequence[Any]) -> Table:
+    """Dry runs, one a row; see ``edgefl.runs.dry``."""
+    heads = ("scenario", "run", "clients", "refused", "rounds", "virtual time", "bytes", "energy")
+    rows = [
+        (
+            run.scenario,
+            run.name,
+            str(run.clients),
+            str(run.refused),
+            str(run.rounds),
+            show_seconds(run.ledger.t_s),
+            show_bytes(run.ledger.down_bytes + run.ledger.up_bytes),
+            energy(run.ledger.joules, run.ledger.energy_known, len(run.ledger.seen)),
+        )
+        for run in runs
+    ]
+    return named("", rows, heads)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgefl.core.ledger import Ledger
-from edgefl.core.units import show_bytes, show_joules, show_seconds
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts, refusal_notes
@@ -35,19 +34,6 @@ class Checked:
     ledger: Ledger
     notes: tuple[str, ...]
 
-    def row(self) -> tuple[str, ...]:
-        """The run as texts: scenario, run, clients, refused, rounds, virtual time, bytes, energy."""
-        known = self.ledger.energy_known
-        energy = "unknown"
-        if known:
-            energy = show_joules(self.ledger.joules)
-            energy += (
-                "" if known == len(self.ledger.seen) else f" ({known} of {len(self.ledger.seen)} clients)"
-            )
-        traffic = show_bytes(self.ledger.down_bytes + self.ledger.up_bytes)
-        counts = (str(self.clients), str(self.refused), str(self.rounds))
-        return self.scenario, self.name, *counts, show_seconds(self.ledger.t_s), traffic, energy
-
 
 def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
     """Plans every run of a scenario on labels assumed balanced, and runs its clock.
@@ -56,7 +42,7 @@ def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
         UserError: something in the scenario is wrong.
     """
     found = []
-    access = DataAccess(needed=False)
+    access = DataAccess(need="nothing")
     for draft in drafts(scenario, overrides):
         planned = plan(draft, access)
         ledger = Ledger()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import sqlite3
 import time
@@ -63,7 +64,7 @@ class Run:
                 hint="take a smaller model or batch, or a fleet with more memory",
             )
         converse(simulate(self.planned.plan, self._emit), self._answer)
-        self._flush()
+        self.flush()
         self.store.commit()
 
     def _answer(self, need: Need) -> Feedback:
@@ -77,7 +78,8 @@ class Run:
         elif event.kind is Kind.ARRIVED:
             self._last_arrival = event.client
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hands the events so far to the store."""
         self.store.add_events(self._events)
         self._events = []
 
@@ -100,7 +102,7 @@ class Run:
             "loss": scalars.get("loss"),
             "host_s": time.perf_counter() - start,
         }
-        self._flush()
+        self.flush()
         self.store.add("rounds", row)
         self.store.commit()
         self.watch.merged(round_, self.ledger.t_s, scalars.get("loss"))
@@ -117,12 +119,14 @@ class Run:
             "t_s": need.t_s,
             "down_bytes": self.ledger.down_bytes,
             "up_bytes": self.ledger.up_bytes,
-            "joules": self.ledger.joules if self.ledger.energy_known else None,
+            "joules": self.ledger.joules,
+            "energy_known": self.ledger.energy_known,
+            "energy_clients": len(self.ledger.seen),
             "host_s": time.perf_counter() - start,
         }
         accuracies = self._keep(shared, found, own)
         best = max(accuracies.get("global", -1.0), accuracies.get("personal", -1.0) if not found else -1.0)
-        self._flush()
+        self.flush()
         self.store.checkpoint(
             need.version,
             self.learner.versions[need.version],
@@ -139,6 +143,14 @@ class Run:
     ) -> dict[str, float]:
         """Writes an evaluation's rows; returns the accuracies by model."""
         accuracies = {}
+        losses = [
+            float(scores.loss.mean()) for scores in (found, own) if scores is not None and len(scores.loss)
+        ]
+        if not all(map(math.isfinite, losses)):
+            raise RunError(
+                f"training diverged: the loss on test data is {losses[0]} after round {shared['round'] + 1}",
+                hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+            )
         if found is not None:
             accuracies["global"] = found.accuracy
             row = {"model": "global", "accuracy": found.accuracy, "loss": float(found.loss.mean())}
@@ -183,13 +195,14 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
         "run_id": planned.run_id,
         "seed": plan.scenario.seed,
         "engine": engine,
+        "rounds": plan.scenario.server.rounds,
         "assumed": list(plan.assumed),
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
     }
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
-    watch.started(plan.scenario.name, plan.scenario.server.rounds)
+    watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
     learner = Learner(planned) if engine == "loop" else None
     run = Run(planned, store, learner, watch)
     status, reason = "done", ""
@@ -197,9 +210,14 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
         run.to_end()
     except RunError as error:
         status, reason = "failed", str(error)
-    except sqlite3.Error as error:
-        raise RunError(f"cannot write the run: {error}", where=str(folder)) from error
+        run.flush()
+    except sqlite3.OperationalError as error:
+        # A full disk, say: what was committed stays, and the next run may lie on a better one.
+        watch.ended(plan.scenario.name, "failed", f"cannot write {folder}: {error}")
+        store.abandon()
+        return
     except BaseException as error:
+        run.flush()
         store.close("failed", reason=f"interrupted by {type(error).__name__}")
         raise
     wall_s = time.perf_counter() - start

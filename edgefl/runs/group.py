@@ -10,6 +10,7 @@ from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.plan import Refusal
 from edgefl.core.scenario import Draft, load, slug
 from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document, dump
@@ -76,6 +77,8 @@ def find_scenario(name: str | Path) -> Path:
     path = Path(name)
     if path.is_file():
         return path
+    if path.is_dir():
+        raise UserError(f"{name} is a directory, not a scenario", hint="give a YAML file or a shipped name")
     known = catalogue.entries("scenarios")
     if str(name) in known:
         return known[str(name)].path
@@ -126,15 +129,18 @@ def run(
     wanted = drafts(scenario, overrides)
     engines = [_engine(engine or draft.scenario.engine.name) for draft in wanted]
     folder = Path(data_dir) if data_dir else None
-    access = DataAccess(folder, download=download, needed="loop" in engines)
+    access = DataAccess(folder, download=download, need="pixels" if "loop" in engines else "labels")
+    group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
+    fresh_folder(group)
     watch.planning(len(wanted))
-    planned = [plan(draft, access) for draft in wanted]
+    try:
+        planned = [plan(draft, access) for draft in wanted]
+    except BaseException:
+        group.rmdir()
+        raise
     names = [one.plan.scenario.name for one in planned]
     watch.planned([note for one in planned for note in refusal_notes(one)])
-    group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
     single = len(planned) == 1
-    if not single:
-        fresh_folder(group)
     results = []
     for index, (one, name) in enumerate(zip(planned, engines, strict=True)):
         target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
@@ -145,11 +151,14 @@ def run(
 
 
 def refusal_notes(planned: Planned) -> list[str]:
-    """One line for each refused client, with the numbers."""
+    """One line for each kind of device that cannot hold an exchange, with the numbers."""
+    kinds: dict[tuple[str, str, int], list[Refusal]] = {}
+    for one in planned.plan.refusals:
+        kinds.setdefault((one.device, one.exchange, one.has_bytes), []).append(one)
     return [
-        f"{planned.plan.scenario.name}: client {one.client} refused: {one.exchange} needs "
-        f"{show_bytes(one.needs_bytes)} and {one.device} has {show_bytes(one.has_bytes)}"
-        for one in planned.plan.refusals
+        f"{planned.plan.scenario.name}: {len(group)} of {len(planned.plan.clients)} clients refused: "
+        f"{exchange} needs up to {show_bytes(max(one.needs_bytes for one in group))} and {device} has {show_bytes(room)}"
+        for (device, exchange, room), group in kinds.items()
     ]
 
 

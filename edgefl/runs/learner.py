@@ -20,7 +20,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.data import batches, normalised
 from edgefl.planning.plan import Planned
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Phase, Predictor, Tree
+from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Phase, Predictor, Tree, leaves
 
 
 @dataclass
@@ -175,11 +175,18 @@ def _score(images: Any, labels: torch.Tensor, predictor: Predictor, indices: Any
 
 
 def _check_finite(outcome: Outcome) -> None:
-    for name, value in outcome.scalars.items():
-        if not math.isfinite(value):
-            job = outcome.job
-            raise RunError(
-                f"training diverged: client {job.client}'s {name} is {value} in round {job.round + 1}",
-                where=f"exchange {job.exchange}",
-                hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
-            )
+    broken = next(
+        (f"{name} is {value}" for name, value in outcome.scalars.items() if not math.isfinite(value)), ""
+    )
+    # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
+    if not broken and not all(
+        torch.isfinite(leaf).all() for leaf in (*leaves(outcome.upload), *leaves(outcome.state or {}))
+    ):
+        broken = "weights are not finite"
+    if broken:
+        job = outcome.job
+        raise RunError(
+            f"training diverged: client {job.client}'s {broken} in round {job.round + 1}",
+            where=f"exchange {job.exchange}",
+            hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 
 class Watch:
@@ -14,8 +15,8 @@ class Watch:
     def planned(self, notes: Sequence[str]) -> None:
         """All runs are planned; ``notes`` say what was assumed or refused."""
 
-    def started(self, name: str, rounds: int) -> None:
-        """A run begins."""
+    def started(self, name: str, rounds: int, folder: Path) -> None:
+        """A run begins; it is kept in ``folder``."""
 
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
         """A server version was made."""
