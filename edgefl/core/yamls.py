@@ -171,9 +171,7 @@ def _siblings(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
     current: Any = model
     for key in loc[:-1]:
         current = _inner(current, key)
-    return (
-        sorted(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
-    )
+    return sorted({name for arm in _models(current) for name in arm.model_fields})
 
 
 def _inner(model: Any, key: str | int) -> Any:

@@ -155,11 +155,15 @@ def refusal_notes(planned: Planned) -> list[str]:
     kinds: dict[tuple[str, str, int], list[Refusal]] = {}
     for one in planned.plan.refusals:
         kinds.setdefault((one.device, one.exchange, one.has_bytes), []).append(one)
-    return [
-        f"{planned.plan.scenario.name}: {len(group)} of {len(planned.plan.clients)} clients refused: "
-        f"{exchange} needs up to {show_bytes(max(one.needs_bytes for one in group))} and {device} has {show_bytes(room)}"
-        for (device, exchange, room), group in kinds.items()
-    ]
+    name, clients = planned.plan.scenario.name, len(planned.plan.clients)
+    notes = []
+    for (device, exchange, room), group in kinds.items():
+        most = show_bytes(max(one.needs_bytes for one in group))
+        has = f"{device} has {show_bytes(room)}"
+        notes.append(
+            f"{name}: {len(group)} of {clients} clients refused: {exchange} needs up to {most} and {has}"
+        )
+    return notes
 
 
 def _engine(name: str) -> str:

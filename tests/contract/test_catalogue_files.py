@@ -205,11 +205,12 @@ def _apart(name):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_runs_on_the_clock_alone(name, tmp_path):
+def test_a_scenario_runs_on_the_clock_alone(name, tmp_path, monkeypatch):
     """Each run loads, and each kind of run plans and dry-runs without any data file."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
     for index, settings in enumerate(_apart(name)):
         out = tmp_path / str(index)
-        result = run(settings, engine="null", download=False, data_dir=tmp_path / "none", out=out)
+        result = run(settings, engine="null", download=False, out=out)
         (one,) = result.runs
         assert (one.status, one.reason) == ("done", "")
         events = one.table("events")

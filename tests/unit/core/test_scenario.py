@@ -167,10 +167,25 @@ def test_a_sweep_over_whole_components():
     ]
 
 
-def test_an_override_is_applied_before_the_sweep():
-    """The sweep has the last word on what it varies."""
-    drafts = _load("sweep: {seed: [1, 2]}\n", "seed=9")
-    assert [draft.scenario.seed for draft in drafts] == [1, 2]
+@pytest.mark.parametrize(
+    ("sweep", "override", "other"),
+    [
+        ("{seed: [1, 2]}", "seed=9", "seed"),
+        ("{local.epochs: [1, 2]}", "local={epochs: 3}", "local.epochs"),
+        ("{runs: [{method: fedavg}]}", "method.name=local", "method"),
+    ],
+)
+def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
+    """It would be lost without a word; the message names the sweep's key."""
+    with pytest.raises(ScenarioError, match=f"sweep as '{other}'") as caught:
+        _load(f"sweep: {sweep}\n", override)
+    assert caught.value.where == "--set"
+
+
+def test_an_override_can_leave_the_sweep_out():
+    """Then the scenario is one run, and its own settings can be set."""
+    (draft,) = _load("sweep: {seed: [1, 2]}\n", "sweep=null", "seed=9")
+    assert draft.scenario.seed == 9
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_more_mistakes_are_counted():
         ("age: 1\nleaves: [1,\n", "this is no YAML", "tree.yaml:3"),
         ("age: 1\n\tb: 2\n", "this is no YAML", "tree.yaml:2"),
         ("- age\n", "not a mapping", "tree.yaml"),
-        ("", "not a mapping", "tree.yaml"),
+        ("", "the file is empty", "tree.yaml"),
         ("just words\n", "not a mapping", "tree.yaml"),
     ],
 )

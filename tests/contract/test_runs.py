@@ -1,0 +1,272 @@
+"""Whole runs on digits: what is equal, what is refused, what a failure leaves, what a user reads."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import edgefl
+from edgefl.cli import main
+from edgefl.core import catalogue
+from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.scenario import load
+from edgefl.report.summary import summaries
+
+BASE = {
+    "name": "small",
+    "task": {
+        "dataset": "digits",
+        "clients": 6,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [16]},
+    "method": {"name": "fedavg"},
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"participants": 3, "rounds": 2},
+    "evaluate": {"target": 0.1},
+}
+# Wall times are the machine's, not the run's.
+HOST = {"host_s"}
+
+
+def small(**changes):
+    """The base scenario with whole sections replaced."""
+    return {**BASE, **changes}
+
+
+def learned(run, *tables):
+    """Rows of a run's tables without wall times."""
+    return [
+        [{key: value for key, value in row.items() if key not in HOST} for row in run.table(table)]
+        for table in tables
+    ]
+
+
+@pytest.mark.parametrize("method", ["fedavg", "spherefed", "fedclassavg"])
+def test_the_same_run_twice_is_the_same(tmp_path, method):
+    """Accuracies, bytes, times and events are equal to the last bit."""
+    one, other = (
+        edgefl.run(small(method={"name": method}), out=tmp_path / name).runs[0] for name in ("one", "other")
+    )
+    tables = ("events", "rounds", "evaluations", "client_evaluations", "prices")
+    assert learned(one, *tables) == learned(other, *tables)
+    assert one.table("evaluations")
+
+
+@pytest.mark.parametrize("method", ["fedavg", "spherefed", "fedclassavg"])
+def test_the_null_engine_has_the_same_events(tmp_path, method):
+    """Plan, prices and events do not depend on whether anything is trained."""
+    real = edgefl.run(small(method={"name": method}), out=tmp_path / "loop").runs[0]
+    null = edgefl.run(small(method={"name": method}), out=tmp_path / "null", engine="null").runs[0]
+    assert learned(real, "events", "prices", "clients") == learned(null, "events", "prices", "clients")
+    assert null.table("evaluations") == []
+    first, second = summaries([real.folder, null.folder])
+    assert first["run_id"] == second["run_id"]
+
+
+def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
+    """Where files are absent the null engine assumes labels, says so, and has another id than with them."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
+    scenario = small(task={"dataset": "mnist", "clients": 6}, model="mlp")
+    run = edgefl.run(scenario, out=tmp_path / "run", engine="null", download=False).runs[0]
+    (found,) = summaries([run.folder])
+    assert found["assumed"][0] == "mnist: no files, so labels are assumed balanced"
+    with pytest.raises(UserError, match="mnist"):
+        edgefl.run(scenario, out=tmp_path / "real", download=False)
+    assert not (tmp_path / "real").exists()
+
+
+def test_models_may_differ_between_clients(tmp_path):
+    """FedClassAvg shares heads between bodies of two shapes; FedAvg refuses to, and says what would do."""
+    models = [{"name": "mlp", "hidden": [16]}, {"name": "mlp", "hidden": [32, 16]}]
+    run = edgefl.run(small(model=models, method="fedclassavg"), out=tmp_path / "run").runs[0]
+    assert run.status == "done"
+    assert {row["model"] for row in run.table("clients")} == {"mlp #1", "mlp #2"}
+    moved = {(row["model"], row["part"], row["bytes"]) for row in run.table("payloads")}
+    assert moved == {("mlp #1", "head", 4 * (16 * 10 + 10)), ("mlp #2", "head", 4 * (16 * 10 + 10))}
+    with pytest.raises(ScenarioError, match=r"model 1 \(mlp\) and model 2 \(mlp\)") as caught:
+        edgefl.run(small(model=models), out=tmp_path / "refused")
+    assert "fedclassavg" in caught.value.hint
+
+
+def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
+    """It is marked failed with its reason and what it had done; the exit status is 1."""
+    path = tmp_path / "sweep.yaml"
+    path.write_text(json.dumps(small(sweep={"local.optimizer.lr": [1e9, 0.1]})), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", str(path), "--out", str(tmp_path / "group"), "--json"])
+    assert ended.value.code == 1
+    found = json.loads(capsys.readouterr().out)
+    bad, good = found["runs"]
+    assert (bad["status"], good["status"]) == ("failed", "done")
+    assert "diverged" in bad["reason"]
+    assert bad["down_bytes"] > 0
+    assert good["accuracy"]["global"]["value"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("decay", "found"), [(1e9, "weights are not finite"), (0.0, "loss on test data is nan")]
+)
+def test_divergence_in_the_last_step_is_found(tmp_path, decay, found):
+    """One step at an absurd rate: its loss is finite, but the weights after it, or their outputs, are not."""
+    optimizer = {"name": "sgd", "lr": 3e38, "weight_decay": decay}
+    local = {"steps": 1, "batch_size": 32, "optimizer": optimizer}
+    (run,) = edgefl.run(small(local=local), out=tmp_path / "run").runs
+    assert run.status == "failed"
+    assert found in run.reason
+
+
+def fleet(tmp_path, **numbers):
+    """A fleet of Raspberry Pis and one board of the user's, on EDGEFL_PATH."""
+    source = catalogue.find("devices", "raspberry-pi-4b").path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    for key, line in numbers.items():
+        at = next(place for place, old in enumerate(lines) if old.strip().startswith(f"{key}:"))
+        lines[at] = lines[at][: len(lines[at]) - len(lines[at].lstrip())] + f"{key}: {line}"
+    (tmp_path / "devices").mkdir()
+    (tmp_path / "devices" / "board.yaml").write_text("\n".join(lines), encoding="utf-8")
+    members = [{"device": name, "link": "wifi-pi4"} for name in ("board", "raspberry-pi-4b")]
+    return {"like": "home-lab", "members": members}
+
+
+def test_what_does_not_fit_is_refused_with_its_numbers(tmp_path, monkeypatch):
+    """A board with 12 kB of memory trains nothing, is named with need and room, and the others go on."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    mixed = fleet(
+        tmp_path,
+        memory="{value: 12 kB, status: assumed, source: a test}",
+        reserved_memory="{value: 0 B, status: assumed, source: a test}",
+    )
+    run = edgefl.run(small(fleet=mixed), out=tmp_path / "run").runs[0]
+    refused = run.table("refusals")
+    assert len(refused) == 3
+    assert all(row["needs_bytes"] > row["has_bytes"] == 12_000 for row in refused)
+    assert all(sum(json.loads(row["parts"]).values()) == row["needs_bytes"] for row in refused)
+    kinds = {row["client"]: set() for row in refused}
+    for event in run.table("events"):
+        if event["client"] in kinds:
+            kinds[event["client"]].add(event["kind"])
+    assert all(found == {"refused"} for found in kinds.values())
+    only = {**mixed, "members": mixed["members"][:1]}
+    (failed,) = edgefl.run(small(fleet=only), out=tmp_path / "none").runs
+    assert failed.status == "failed"
+    assert "every client was refused" in failed.reason
+
+
+def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch):
+    """With unknown idle power a board's compute energy stays out of the total, which says whose it is."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    mixed = fleet(tmp_path, idle="{status: unknown, source: a test}")
+    run = edgefl.run(small(fleet=mixed, server={"rounds": 1}), out=tmp_path / "run").runs[0]
+    (found,) = summaries([run.folder])
+    known = {row["client"] for row in run.table("clients") if row["device"] == "raspberry-pi-4b"}
+    joules = [row["joules"] for row in run.table("events") if row["client"] in known]
+    assert (found["energy_known"], found["energy_clients"]) == (3, 6)
+    assert math.isclose(found["joules"], math.fsum(joules), rel_tol=1e-12)
+    assert found["target"]["personal"]["energy_known"] == 3
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in catalogue.entries("scenarios") if name.startswith("tuning/")]
+)
+def test_shipped_rates_stand_in_the_grid_they_were_chosen_from(name):
+    """Each method's rate is one of the grid's, neither end of it."""
+    tuning = load(catalogue.find("scenarios", name).path)
+    shipped = load(catalogue.find("scenarios", name.removeprefix("tuning/")).path)
+    grid = sorted({draft.scenario.local.optimizer.lr for draft in tuning})
+    for draft in shipped:
+        assert draft.scenario.local.optimizer.lr in grid[1:-1]
+        assert draft.scenario.task.dataset == tuning[0].scenario.task.dataset
+
+
+BAD = {
+    "unknown key": (["--set", "local.epoch=1"], "unknown key 'epoch'", "did you mean 'epochs'?"),
+    "unknown method": (["--set", "method=fedagv"], "no method is called 'fedagv'", "did you mean 'fedavg'?"),
+    "unknown device": (
+        ["--set", "fleet.members=[{device: pi, link: ethernet}]"],
+        "no device is called 'pi'",
+        "",
+    ),
+    "unknown link": (
+        ["--set", "fleet.members=[{device: laptop-cpu, link: wifi}]"],
+        "member 'laptop-cpu' names link 'wifi'",
+        "",
+    ),
+    "fleet's key": (["--set", "fleet={like: home-lab, slowdwn: {}}"], "unknown key 'slowdwn'", "'slowdown'"),
+    "sampler": (
+        ["--set", "fleet={like: home-lab, jitter: {name: parto}}"],
+        "'parto' is not one of",
+        "'pareto'",
+    ),
+    "too many participants": (
+        ["--set", "server.participants=7"],
+        "7 participants a round",
+        "server.participants",
+    ),
+    "stands on itself": (
+        ["--set", "method={name: spherefed, base: spherefed}"],
+        "two exchanges of one name",
+        "base",
+    ),
+    "not a number": (["--set", "seed=x"], "integer", ""),
+    "no such engine": (["--engine", "warp"], "no engine is called 'warp'", "loop"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "what", "hint"), BAD.values(), ids=BAD)
+def test_a_mistake_gets_one_block(tmp_path, capsys, monkeypatch, arguments, what, hint):
+    """What, where and what to do, on standard error; exit status 2, no traceback, nothing made."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(json.dumps(BASE), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "s.yaml", "--out", "made", *arguments])
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert printed.out == ""
+    assert printed.err.startswith("error: ")
+    assert what in printed.err
+    assert hint in printed.err
+    assert len(printed.err) < 600
+    assert not (tmp_path / "made").exists()
+
+
+def test_compare_shows_a_runs_own_target_and_state(tmp_path, capsys):
+    """Runs with different targets keep theirs; a run that still goes on is not called failed."""
+    runs = [
+        edgefl.run(small(evaluate={"target": target}), out=tmp_path / f"t{target}").folder
+        for target in (0.9, 0.1)
+    ]
+    with pytest.raises(SystemExit):
+        main(["compare", *map(str, runs)])
+    printed = capsys.readouterr().out
+    assert "time to its target" in printed
+    assert "t0.9, seed 0" in printed
+
+
+def test_an_interrupt_says_what_is_left(tmp_path):
+    """Ctrl-C ends with status 130 and a word; what was saved can be compared."""
+    path = tmp_path / "long.yaml"
+    path.write_text(json.dumps(small(server={"rounds": 5000})), encoding="utf-8")
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "edgefl", "run", str(path), "--out", str(out)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if (out / "run.sqlite-wal").exists() and (out / "run.sqlite-wal").stat().st_size > 200_000:
+            break
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    (found,) = summaries([out])
+    assert found["status"] == "failed"
+    assert found["down_bytes"] > 0
