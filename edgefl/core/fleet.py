@@ -23,10 +23,6 @@ NonNegative = Annotated[float, Field(ge=0)]
 class _Sampler(Strict):
     """A distribution of multipliers of compute time; 1 is the device as its file describes it."""
 
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """``size`` independent multipliers, all above 0."""
-        raise NotImplementedError
-
 
 class Fixed(_Sampler):
     """Every draw is ``value``."""
