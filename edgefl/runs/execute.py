@@ -177,14 +177,17 @@ class Run:
         return accuracies
 
 
-def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
-    """Does one run in a fresh directory; how it ended is in the store.
+def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> tuple[str, str]:
+    """Does one run in a fresh directory.
 
     Args:
         planned: what to run.
         folder: the run directory to make.
         engine: "loop" or "null".
         watch: who looks on.
+
+    Returns:
+        "done" or "failed", and why it failed.
     """
     start = time.perf_counter()
     plan = planned.plan
@@ -205,26 +208,31 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> None:
     watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
     learner = Learner(planned) if engine == "loop" else None
     run = Run(planned, store, learner, watch)
-    status, reason = "done", ""
     try:
-        run.to_end()
-    except RunError as error:
-        status, reason = "failed", str(error)
-        run.flush()
+        status, reason = _ended(run)
+        wall_s = time.perf_counter() - start
+        _write_host(folder, engine, wall_s, learner.host_s if learner else {})
+        store.close(status, reason=reason, host_wall_s=wall_s)
     except sqlite3.OperationalError as error:
         # A full disk, say: what was committed stays, and the next run may lie on a better one.
-        watch.ended(plan.scenario.name, "failed", f"cannot write {folder}: {error}")
         store.abandon()
-        return
+        status, reason = "failed", f"cannot write {folder}: {error}"
     except BaseException as error:
         run.flush()
         store.close("failed", reason=f"interrupted by {type(error).__name__}")
         raise
-    wall_s = time.perf_counter() - start
-    seconds = learner.host_s if learner else {}
-    _write_host(folder, engine, wall_s, seconds)
-    store.close(status, reason=reason, host_wall_s=wall_s, host_rss_bytes=psutil.Process().memory_info().rss)
     watch.ended(plan.scenario.name, status, reason)
+    return status, reason
+
+
+def _ended(run: Run) -> tuple[str, str]:
+    """Runs to the end; the status it comes to, and why."""
+    try:
+        run.to_end()
+    except RunError as error:
+        run.flush()
+        return "failed", str(error)
+    return "done", ""
 
 
 def _write_host(folder: Path, engine: str, wall_s: float, seconds: Mapping[str, float]) -> None:
@@ -234,6 +242,7 @@ def _write_host(folder: Path, engine: str, wall_s: float, seconds: Mapping[str, 
         "threads": 1,
         "host_wall_s": wall_s,
         "host_s": dict(seconds),
+        "rss_bytes": psutil.Process().memory_info().rss,
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "platform": platform.platform(),

@@ -144,9 +144,7 @@ def run(
     results = []
     for index, (one, name) in enumerate(zip(planned, engines, strict=True)):
         target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
-        execute(one, target, name, watch)
-        with read(target) as reader:
-            results.append(RunResult(names[index], target, reader.meta["status"], reader.meta["reason"]))
+        results.append(RunResult(names[index], target, *execute(one, target, name, watch)))
     return Result(group, tuple(results))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -83,12 +83,14 @@ class Learner:
         """
         start = time.perf_counter()
         arrivals: list[Arrival] = []
-        scalars: list[dict[str, float]] = []
+        scalars: list[Mapping[str, float]] = []
         for outcome in loop.outcomes(map(self.task, jobs)):
             _check_finite(outcome)
             ctx = self._ctx(outcome.job)
-            arrivals.append(Arrival(self._sent(outcome.upload), ctx, version - 1 - outcome.job.version))
-            scalars.append({**outcome.scalars})
+            arrivals.append(
+                Arrival(self.planned.learning.up(outcome.upload), ctx, version - 1 - outcome.job.version)
+            )
+            scalars.append(outcome.scalars)
             if outcome.state is not None:
                 self.states[outcome.job.client] = (outcome.job.id, outcome.state)
                 self.changed.add(outcome.job.client)
@@ -112,7 +114,7 @@ class Learner:
     def task(self, job: Job) -> Task:
         """A job with everything its fold needs."""
         exchange = self.exchange(job.exchange, job.client)
-        payload = self._received(exchange.down(self.versions[job.version], job.client))
+        payload = self.planned.learning.down(exchange.down(self.versions[job.version], job.client))
         federation, local = self.planned.learning.federation, self.planned.plan.scenario.local
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
@@ -133,12 +135,6 @@ class Learner:
             samples=int(self.planned.plan.clients.samples[job.client]),
             class_counts=self._counts[job.client],
         )
-
-    def _received(self, payload: Any) -> Any:
-        return self.planned.learning.down(payload)
-
-    def _sent(self, payload: Any) -> Any:
-        return self.planned.learning.up(payload)
 
     def evaluate(self, version: int) -> tuple[Scores | None, Personal | None]:
         """Scores a version: the global model and the clients' own, as far as the scenario wants them."""
