@@ -66,6 +66,11 @@ CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT
 TABLES = tuple(re.findall(r"CREATE TABLE (\w+)", _SCHEMA))
 
 
+def state_file(job: int) -> str:
+    """The name, in the folder ``states``, of the file with the state that a job wrote."""
+    return f"{job:08d}.safetensors"
+
+
 class Store:
     """One run's directory, open for writing; see ``read`` for a reader.
 
@@ -167,25 +172,26 @@ class Store:
             self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own table names
 
     def checkpoint(
-        self, version: int, server: Any, states: Mapping[int, tuple[int, Any]], *, best: bool
+        self, version: int, server: Any, states: Mapping[int, tuple[int, Any | None]], *, best: bool
     ) -> None:
         """Saves a version and the client states that are new, and commits everything so far.
 
         Args:
             version: the server version.
             server: its state.
-            states: client -> (job that wrote it, state), those that changed since the last checkpoint.
+            states: client -> (job that wrote it, state), those that changed since the last checkpoint; None
+                for a state whose file is written already.
             best: whether this is the best version so far.
 
         Raises:
             RunError: a file cannot be written; what was saved before stays as it was.
         """
         name = f"versions/{version:06d}.safetensors"
-        files = {client: (job, f"states/{job:08d}.safetensors") for client, (job, _) in states.items()}
         # All files before the first row: a failure among them leaves no row that close() would commit.
         self._write(self.folder / name, server)
-        for client, (_, state) in states.items():
-            self._write(self.folder / files[client][1], state)
+        for job, state in states.values():
+            if state is not None:
+                self._write(self.folder / "states" / state_file(job), state)
         if best:
             self._db.execute("UPDATE versions SET best = 0")
         self._db.execute("UPDATE versions SET last = 0")
@@ -194,7 +200,7 @@ class Store:
             "ON CONFLICT (version) DO UPDATE SET last = 1, best = MAX(best, excluded.best)",
             (version, name, int(best)),
         )
-        rows = [(client, job, file) for client, (job, file) in files.items()]
+        rows = [(client, job, f"states/{state_file(job)}") for client, (job, _) in states.items()]
         self._db.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", rows)
         self._db.execute("DELETE FROM versions WHERE last = 0 AND best = 0")
         self._db.commit()

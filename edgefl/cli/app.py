@@ -38,8 +38,11 @@ def run(
     settings: Settings = None,
     seed: Seed = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where datasets' files lie.")] = None,
-    engine: Annotated[
-        str | None, typer.Option(help="loop (real training) or null (clock and costs alone).")
+    engine: Annotated[str | None, typer.Option(help="Who trains; `edgefl list engines` has them.")] = None,
+    workers: Annotated[int | None, typer.Option(help="The same as --set engine.workers=N.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda:N; --set engine.device=...")] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="With --engine ray: a cluster's address, or auto.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="The directory to make; a fresh one under runs/ by default.")
@@ -57,7 +60,10 @@ def run(
         try:
             result = run_scenario(
                 scenario,
-                overrides=_overrides(settings, seed),
+                overrides=[
+                    *_overrides(settings, seed),
+                    *_engine_settings(workers=workers, device=device, address=ray_address),
+                ],
                 data_dir=data_dir,
                 download=not offline,
                 engine=engine,
@@ -116,6 +122,10 @@ def check(
         raise typer.Exit(2)
     if any(one.refused == one.clients for one in found):
         raise typer.Exit(1)
+
+
+def _engine_settings(**settings: int | str | None) -> list[str]:
+    return [f"engine.{key}={value}" for key, value in settings.items() if value is not None]
 
 
 def _check_method(name: str) -> None:

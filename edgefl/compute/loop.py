@@ -1,4 +1,4 @@
-"""The reference engine: one client after another, in this process, on one thread.
+"""One client after another, in this process, on one thread: the reference.
 
 One thread, because one and two threads give different gradient bits: a result must not depend on the
 machine's core count.
@@ -6,36 +6,47 @@ machine's core count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 
-from edgefl.compute.job import Outcome, Task
+from edgefl.compute.job import Bundle, Group, Outcome, Size, Task
+from edgefl.core.event import Job
+from edgefl.protocol import Tree, tree_map
 
 
-def outcomes(tasks: Iterable[Task]) -> Iterator[Outcome]:
-    """Does the tasks in their order.
+class Loop:
+    """Trains one job at a time."""
 
-    Yields:
-        One outcome a task, in the same order.
-    """
-    for task in tasks:
-        with one_thread():
-            outcome = work(task)
-        yield outcome
+    def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
+        """One unit a job, the longest first, so that workers who share them end at about the same time."""
+        return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
+
+    def work(self, group: Group) -> list[Bundle]:
+        """One client's job."""
+        (task,) = group.tasks
+        outcome = work(task)
+        upload, state = _alone(outcome.upload), None if outcome.state is None else _alone(outcome.state)
+        return [Bundle((task.job,), upload, state, {key: [one] for key, one in outcome.scalars.items()})]
+
+
+def _alone(tree: Tree) -> Tree:
+    """A tree whose leaves count one job."""
+    return tree_map(lambda leaf: leaf.unsqueeze(0), tree)
 
 
 def work(task: Task) -> Outcome:
     """One client's job, start to finish."""
-    carry = task.fold.start(task.payload, task.state, task.ctx)
-    steps = 0
-    for phase in task.fold.phases:
-        for batch in task.batches(phase):
-            carry = phase.step(carry, batch)
-            steps += 1
-    upload, state = task.fold.finish(carry, task.ctx)
-    scalars = {name: float(total) / max(steps, 1) for name, total in carry.get("scalars", {}).items()}
+    with one_thread():
+        carry = task.fold.start(task.payload, task.state, task.ctx)
+        steps = 0
+        for phase in task.fold.phases:
+            for batch in task.batches(phase):
+                carry = phase.step(carry, batch)
+                steps += 1
+        upload, state = task.fold.finish(carry, task.ctx)
+        scalars = {name: float(total) / max(steps, 1) for name, total in carry.get("scalars", {}).items()}
     return Outcome(task.job, upload, state, scalars)
 
 

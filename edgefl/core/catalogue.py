@@ -30,6 +30,7 @@ _CODE = {
     "partitions": "data/partitions",
     "datasets": "data/sources",
     "augmentations": "data/augmentations",
+    "engines": "compute/engines",
 }
 _YAML = ("devices", "profiles", "scenarios")
 

@@ -79,18 +79,18 @@ class Wire(Strict):
     down: Component = Component(name="raw")
 
 
-class Engine(Strict):
+class Engine(Component):
     """Who does the client work; no part of a run's identity."""
 
-    name: str = "loop"
+    name: str = "auto"
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_name(cls, value: Any) -> Any:
+    def _null_is_a_name(cls, value: Any) -> Any:
         # YAML reads the name of the null engine as no value at all.
-        if isinstance(value, dict):
-            return {**value, "name": value["name"] or "null"} if "name" in value else value
-        return {"name": value or "null"} if value is None or isinstance(value, str) else value
+        if isinstance(value, dict) and "name" in value:
+            return {**value, "name": value["name"] or "null"}
+        return {"name": "null"} if value is None else value
 
 
 class Scenario(Strict):

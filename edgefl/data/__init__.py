@@ -4,7 +4,7 @@
 augmentation. ``federate`` joins a dataset and a partition; ``batches`` is what a client trains on.
 """
 
-from edgefl.data.batching import Augmentation, batches, normalised
+from edgefl.data.batching import Augmentation, Together, batches, normalised
 from edgefl.data.federation import Federation, Partition, assumed_labels, federate
 from edgefl.data.spec import Arrays, Spec, stratified
 
@@ -14,6 +14,7 @@ __all__ = [
     "Federation",
     "Partition",
     "Spec",
+    "Together",
     "assumed_labels",
     "batches",
     "federate",

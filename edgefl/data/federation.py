@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from edgefl.core import seeds
-from edgefl.core.errors import UserError
+from edgefl.core.errors import DataError, UserError
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
 Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
@@ -51,6 +52,52 @@ class Federation:
     def clients(self) -> int:
         """How many clients there are."""
         return len(self.parts)
+
+    def to(self, device: torch.device) -> Federation:
+        """The same with its pixels and labels on a device; with a holdout, still one set of pixels."""
+        train_x = self.train_x if self.train_x is None else self.train_x.to(device)
+        test_x = train_x if self.test_x is self.train_x else self.test_x
+        return replace(
+            self,
+            train_x=train_x,
+            train_y=self.train_y.to(device),
+            test_x=test_x if test_x is None else test_x.to(device),
+            test_y=self.test_y.to(device),
+        )
+
+    def shared(self) -> dict[str, Tensor]:
+        """What training needs, as tensors that processes can share; see ``of_shared``.
+
+        Raises:
+            DataError: it was planned without files.
+        """
+        if self.train_x is None:
+            raise DataError(f"{self.spec.name} was planned without its files, so nothing can be trained")
+        return {
+            "train_x": self.train_x,
+            "train_y": self.train_y,
+            "parts": torch.from_numpy(np.concatenate(self.parts)),
+            "bounds": torch.tensor([0, *np.cumsum([len(part) for part in self.parts]).tolist()]),
+            "class_counts": torch.from_numpy(self.class_counts),
+        }
+
+    @classmethod
+    def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
+        """A federation to train on, without test data, over the tensors of another's ``shared``."""
+        bounds, none = tensors["bounds"].tolist(), np.empty(0, dtype=np.int64)
+        parts = tensors["parts"].numpy()
+        return cls(
+            spec=spec,
+            train_x=tensors["train_x"],
+            train_y=tensors["train_y"],
+            parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
+            test_x=None,
+            test_y=torch.empty(0, dtype=torch.int64),
+            test=none,
+            test_parts=(none,) * (len(bounds) - 1),
+            class_counts=tensors["class_counts"].numpy(),
+            assumed=False,
+        )
 
 
 def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:

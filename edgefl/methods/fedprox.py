@@ -30,8 +30,10 @@ def build(params: Params, site: Site) -> Method:
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
         loss, buffers = plain(weights, batch, carry)
         live = leaves({part: weights[part] for part in net.trained})
-        away = torch._foreach_sub(live, leaves(carry["anchor"]))  # noqa: SLF001 - torch's own optimizers call it
-        squares = torch.stack([(difference * difference).sum() for difference in away])
+        received = leaves(carry["anchor"])
+        squares = torch.stack(
+            [(own - other).square().sum() for own, other in zip(live, received, strict=True)]
+        )
         return loss + (params.mu / 2) * squares.sum(), buffers
 
     return fedavg.averaging(

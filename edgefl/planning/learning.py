@@ -93,18 +93,17 @@ class DataAccess:
         return at_hand
 
 
-def learn_from(draft: Draft, access: DataAccess) -> Learning:
-    """Resolves everything of a scenario that torch needs.
+def data_of(draft: Draft, access: DataAccess) -> Federation:
+    """A scenario's data, shared out.
 
     Raises:
-        UserError: a name, a parameter or the data is wrong, or the models do not fit the method.
+        UserError: a name, a parameter or the data is wrong.
     """
     scenario, document = draft.scenario, draft.document
     task = scenario.task
-    source, source_params = resolve("datasets", task.dataset, document, ["task", "dataset"])
+    source, _ = resolve("datasets", task.dataset, document, ["task", "dataset"])
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
-    augment_params = resolve("augmentations", task.augment, document, ["task", "augment"])[1]
-    federation = federate(
+    return federate(
         source.SPEC,
         access.arrays(task.dataset.name, source),
         partial(partition.split, partition_params),
@@ -113,6 +112,19 @@ def learn_from(draft: Draft, access: DataAccess) -> Learning:
         personal_test=task.personal_test,
         holdout=scenario.evaluate.holdout if scenario.evaluate.on == "holdout" else 0.0,
     )
+
+
+def learn_from(draft: Draft, federation: Federation) -> Learning:
+    """Resolves everything else of a scenario that torch needs.
+
+    Raises:
+        UserError: a name or a parameter is wrong, or the models do not fit the method.
+    """
+    scenario, document = draft.scenario, draft.document
+    task = scenario.task
+    _, source_params = resolve("datasets", task.dataset, document, ["task", "dataset"])
+    _, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
+    _, augment_params = resolve("augmentations", task.augment, document, ["task", "augment"])
     nets, models = _nets(draft, federation)
     methods = tuple(build_method(draft, scenario.method, net, ["method"]) for net in nets)
     _check_fit(methods, nets, scenario.method.name, document)

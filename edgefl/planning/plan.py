@@ -18,7 +18,7 @@ from edgefl.core.plan import Clients, Plan
 from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.components import completed, resolve
 from edgefl.planning.fleets import devices_of, fleet_of
-from edgefl.planning.learning import DataAccess, Learning, learn_from
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import prices, refusals
 
 
@@ -53,7 +53,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     _check_participants(draft)
     fleet = fleet_of(draft)
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
-    learning = learn_from(draft, access)
+    learning = learn_from(draft, data_of(draft, access))
     _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
     clients = deal(scenario, fleet, learning)
     table = prices(draft, learning, clients, fleet, devices, access.traces)

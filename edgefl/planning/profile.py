@@ -16,7 +16,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.price import Pricer
 from edgefl.core.scenario import Draft
 from edgefl.planning.fleets import device, devices_of, fleet_of
-from edgefl.planning.learning import DataAccess, Learning, learn_from
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import phase_steps, wire_sizes
 from edgefl.protocol import Exchange
 
@@ -38,7 +38,7 @@ def profile(draft: Draft, names: Sequence[str] = (), *, layers: bool = False) ->
     Raises:
         UserError: something in the scenario, or a device's name, is wrong.
     """
-    learning = learn_from(draft, DataAccess(need="nothing"))
+    learning = learn_from(draft, data_of(draft, DataAccess(need="nothing")))
     fleet = fleet_of(draft)
     where = str(draft.document.place(["fleet"]))
     devices = {name: device(name, where="--device") for name in names} or devices_of(fleet, where)

@@ -17,6 +17,7 @@ _PLACES = {
     ("Wire", "up"): "codecs",
     ("Wire", "down"): "codecs",
     ("", "method"): "methods",
+    ("", "engine"): "engines",
 }
 
 

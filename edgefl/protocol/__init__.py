@@ -7,7 +7,7 @@ tensors. Nothing here keeps state.
 
 from edgefl.core.steps import Passes
 from edgefl.protocol.files import read_tree, write_tree
-from edgefl.protocol.training import chilled, plain_objective, sgd, slots, trainer
+from edgefl.protocol.training import GradientStep, chilled, plain_objective, sgd, slots, trainer
 from edgefl.protocol.trees import (
     BUFFERS,
     Payload,
@@ -45,6 +45,7 @@ __all__ = [
     "Ctx",
     "Exchange",
     "Fold",
+    "GradientStep",
     "Method",
     "Net",
     "Passes",

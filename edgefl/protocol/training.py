@@ -1,11 +1,10 @@
 """Local training as pure functions of a carry."""
 
-# The list operators that torch's own optimizers are made of have names that begin with _foreach.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import torch
@@ -13,9 +12,9 @@ from torch import Tensor
 
 from edgefl.core.training import Optimizer, Sgd
 from edgefl.protocol.trees import BUFFERS, Tree, leaves, rebuild, tree_map
-from edgefl.protocol.values import Batch, Carry, Net
+from edgefl.protocol.values import Batch, Carry, Net, transformed
 
-Tensors: TypeAlias = tuple[Tensor, ...] | list[Tensor]
+Tensors: TypeAlias = Sequence[Tensor]
 Objective: TypeAlias = Callable[[Tree, Batch, Carry], tuple[Tensor, Tree]]
 
 
@@ -34,37 +33,52 @@ def chilled(net: Net, logits: Tensor) -> Tensor:
     return logits if net.temperature == 1.0 else logits / net.temperature
 
 
-def sgd(
-    objective: Objective, optimizer: Optimizer, trained: Sequence[str]
-) -> Callable[[Carry, Batch], Carry]:
-    """One optimizer step as a pure function of the carry: SGD, Adam or AdamW, as ``optimizer`` says.
+@dataclass(frozen=True)
+class GradientStep:
+    """One optimizer step as a pure function of the carry: SGD, Adam or AdamW.
+
+    A value, so that an engine that trains many clients at once can take it apart: the objective under
+    ``vmap``, one backward pass and one update for them all. Called under ``vmap`` by a step that a method
+    has wrapped around it, it works too, more slowly.
 
     The carry's "weights" are a tree of parts, "slots" the optimizer's state (see ``slots``), "lr" the
     rate, "scalars" sums over steps. Weights and slots are updated in place: ``Fold.start`` made them.
     Gradients are not: autograd may give two weights one and the same tensor, or a constant's expanded view.
 
-    Args:
+    Attributes:
         objective: (weights, batch, carry) -> (scalar loss, new buffers).
         optimizer: its settings; the rate comes from the carry.
         trained: the parts that are updated; the others get no gradient.
     """
-    update = _UPDATES[optimizer.name]
 
-    def step(carry: Carry, batch: Batch) -> Carry:
+    objective: Objective
+    optimizer: Optimizer
+    trained: tuple[str, ...]
+
+    def __call__(self, carry: Carry, batch: Batch) -> Carry:
+        """The carry after one step."""
         weights = carry["weights"]
-        chosen = {part: weights[part] for part in trained}
+        chosen = {part: weights[part] for part in self.trained}
         values = leaves(chosen)
-        live = [value.detach().requires_grad_() for value in values]
-        loss, buffers = objective({**weights, **rebuild(chosen, live)}, batch, carry)
-        gradients: Tensors = torch.autograd.grad(loss, live)
-        with torch.no_grad():
-            if optimizer.clip_norm is not None:
-                gradients = _clipped(gradients, optimizer.clip_norm)
-            slots_after = update(optimizer, values, gradients, carry["slots"], carry["lr"])
-            scalars = {**carry["scalars"], "loss": carry["scalars"]["loss"] + loss.detach()}
-        return {**carry, "weights": {**weights, BUFFERS: buffers}, "slots": slots_after, "scalars": scalars}
 
-    return step
+        def objective(live: Tensors) -> tuple[Tensor, Tree]:
+            return self.objective({**weights, **rebuild(chosen, live)}, batch, carry)
+
+        gradients, loss, buffers = _gradients(objective, values)
+        with torch.no_grad():
+            slots_after = updated(self.optimizer, values, gradients, carry["slots"], carry["lr"])
+        scalars = {**carry["scalars"], "loss": carry["scalars"]["loss"] + loss.detach()}
+        return {
+            **carry,
+            "weights": {**weights, BUFFERS: buffers},
+            "slots": slots_after,
+            "scalars": scalars,
+        }
+
+
+def sgd(objective: Objective, optimizer: Optimizer, trained: Sequence[str]) -> GradientStep:
+    """One optimizer step on the objective; see ``GradientStep``."""
+    return GradientStep(objective, optimizer, tuple(trained))
 
 
 def trainer(weights: Tree, optimizer: Optimizer, trained: Sequence[str], lr: float) -> Carry:
@@ -82,54 +96,108 @@ def trainer(weights: Tree, optimizer: Optimizer, trained: Sequence[str], lr: flo
     }
 
 
-def slots(optimizer: Optimizer, values: Sequence[Tensor]) -> dict[str, Any]:
+def slots(optimizer: Optimizer, values: Tensors) -> dict[str, Any]:
     """The optimizer's state before its first step."""
     if isinstance(optimizer, Sgd):
-        return {"momentum": _zeros(values) if optimizer.momentum else [], "steps": 0}
+        return {"momentum": _zeros(values)} if optimizer.momentum else {}
     return {"mean": _zeros(values), "square": _zeros(values), "steps": 0}
 
 
-def _zeros(values: Sequence[Tensor]) -> list[Tensor]:
+def _zeros(values: Tensors) -> list[Tensor]:
     return [torch.zeros_like(value) for value in values]
 
 
-def _clipped(gradients: Tensors, most: float) -> Tensors:
+def _gradients(
+    objective: Callable[[Tensors], tuple[Tensor, Tree]], values: Tensors
+) -> tuple[Tensors, Tensor, Tree]:
+    """The gradients at ``values``, the loss and the new buffers."""
+    if transformed():
+        # Under vmap autograd's own calls are refused.
+        gradients, (loss, buffers) = torch.func.grad_and_value(objective, has_aux=True)(list(values))
+        return gradients, loss, buffers
+    live = [value.detach().requires_grad_() for value in values]
+    loss, buffers = objective(live)
+    return torch.autograd.grad(loss, live), loss, buffers
+
+
+def updated(
+    optimizer: Optimizer,
+    values: Tensors,
+    gradients: Tensors,
+    state: dict[str, Any],
+    lr: float,
+    *,
+    clients: bool = False,
+) -> dict[str, Any]:
+    """Updates ``values`` and the tensors of ``state`` in place; returns the new state.
+
+    Args:
+        optimizer: its settings.
+        values: the weights.
+        gradients: theirs; not written to.
+        state: see ``slots``.
+        lr: the rate.
+        clients: whether the tensors' first dimension counts clients, each with a norm of its own to clip.
+    """
+    if optimizer.clip_norm is not None:
+        gradients = _clipped(gradients, optimizer.clip_norm, clients=clients)
+    return _UPDATES[optimizer.name](optimizer, values, gradients, state, lr)
+
+
+def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
     """The gradients at a 2-norm, over all of them, of at most ``most``; as ``clip_grad_norm_`` reckons."""
-    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    return torch._foreach_mul(gradients, torch.clamp(most / (norm + 1e-6), max=1.0))
+    if clients:
+        norms = torch.stack([torch.linalg.vector_norm(one.flatten(1), dim=1) for one in gradients])
+        scale = torch.clamp(most / (torch.linalg.vector_norm(norms, dim=0) + 1e-6), max=1.0)
+        return [one * scale.view(-1, *[1] * (one.dim() - 1)) for one in gradients]
+    norm = torch.linalg.vector_norm(torch.stack(list(_each("norm", gradients))))
+    return _each("mul", gradients, torch.clamp(most / (norm + 1e-6), max=1.0))
 
 
-def _update_sgd(optimizer: Any, values: list[Tensor], gradients: Tensors, state: Any, lr: float) -> Any:
+def _update_sgd(optimizer: Any, values: Tensors, gradients: Tensors, state: Any, lr: float) -> Any:
     if optimizer.weight_decay:
-        gradients = torch._foreach_add(gradients, values, alpha=optimizer.weight_decay)
+        gradients = _each("add", gradients, values, alpha=optimizer.weight_decay)
     if optimizer.momentum:
         momentum = state["momentum"]
-        torch._foreach_mul_(momentum, optimizer.momentum)
-        torch._foreach_add_(momentum, gradients)
+        _each("mul_", momentum, optimizer.momentum)
+        _each("add_", momentum, gradients)
         if optimizer.nesterov:
-            gradients = torch._foreach_add(gradients, momentum, alpha=optimizer.momentum)
+            gradients = _each("add", gradients, momentum, alpha=optimizer.momentum)
         else:
             gradients = momentum
-    torch._foreach_add_(values, gradients, alpha=-lr)
-    return {**state, "steps": state["steps"] + 1}
+    _each("add_", values, gradients, alpha=-lr)
+    return state
 
 
-def _update_adam(optimizer: Any, values: list[Tensor], gradients: Tensors, state: Any, lr: float) -> Any:
+def _update_adam(optimizer: Any, values: Tensors, gradients: Tensors, state: Any, lr: float) -> Any:
     steps = state["steps"] + 1
     first, second = optimizer.betas
     if optimizer.weight_decay:
         if optimizer.name == "adamw":
-            torch._foreach_mul_(values, 1 - lr * optimizer.weight_decay)
+            _each("mul_", values, 1 - lr * optimizer.weight_decay)
         else:
-            gradients = torch._foreach_add(gradients, values, alpha=optimizer.weight_decay)
-    torch._foreach_lerp_(state["mean"], gradients, 1 - first)
-    torch._foreach_mul_(state["square"], second)
-    torch._foreach_addcmul_(state["square"], gradients, gradients, 1 - second)
-    root = torch._foreach_sqrt(state["square"])
-    torch._foreach_div_(root, (1 - second**steps) ** 0.5)
-    torch._foreach_add_(root, optimizer.eps)
-    torch._foreach_addcdiv_(values, state["mean"], root, -lr / (1 - first**steps))
+            gradients = _each("add", gradients, values, alpha=optimizer.weight_decay)
+    _each("lerp_", state["mean"], gradients, 1 - first)
+    _each("mul_", state["square"], second)
+    _each("addcmul_", state["square"], gradients, gradients, value=1 - second)
+    root = _each("sqrt", state["square"])
+    _each("div_", root, (1 - second**steps) ** 0.5)
+    _each("add_", root, optimizer.eps)
+    _each("addcdiv_", values, state["mean"], root, value=-lr / (1 - first**steps))
     return {**state, "steps": steps}
 
 
-_UPDATES = {"sgd": _update_sgd, "adam": _update_adam, "adamw": _update_adam}
+def _each(name: str, values: Tensors, *operands: Any, **settings: Any) -> Tensors:
+    """A tensor's method on each of ``values``; an operand that is a list gives each its own."""
+    if not transformed():
+        return getattr(torch, f"_foreach_{name}")(values, *operands, **settings) or values
+    # vmap has no rule for operators on lists.
+    rows = (operand if isinstance(operand, (list, tuple)) else repeat(operand) for operand in operands)
+    return [getattr(value, name)(*row, **settings) for value, *row in zip(values, *rows, strict=False)]
+
+
+_UPDATES: dict[str, Callable[..., dict[str, Any]]] = {
+    "sgd": _update_sgd,
+    "adam": _update_adam,
+    "adamw": _update_adam,
+}

@@ -21,7 +21,15 @@ Carry: TypeAlias = dict[str, Any]
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The batch mean of cross-entropy; logits (B, C), labels (B,) of int64."""
+    if transformed():
+        # vmap takes torch's own apart into a dozen operators.
+        return -F.log_softmax(logits, dim=-1).gather(-1, labels.unsqueeze(-1)).mean()
     return F.cross_entropy(logits, labels)
+
+
+def transformed() -> bool:
+    """Whether a function transform such as ``vmap`` is at work."""
+    return bool(torch._C._are_functorch_transforms_active())  # noqa: SLF001 - torch.func offers no other way to ask
 
 
 @dataclass(frozen=True)

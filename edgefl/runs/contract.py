@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from edgefl.compute import loop
+from edgefl.compute.local import Local
 from edgefl.core.errors import EdgeflError
 from edgefl.core.event import Event, Job
 from edgefl.planning.learning import DataAccess
@@ -18,6 +19,7 @@ from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import Arrival, Tree, bytes_by_part, flatten, tree_map
 from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
+from edgefl.runs.states import States
 from edgefl.world.driver import Feedback, Merge, Need, converse, simulate
 
 
@@ -99,21 +101,27 @@ def _merges(planned: Planned) -> Iterator[tuple[str, tuple[Job, ...]]]:
     return ((need.exchange, need.merged) for need in found)
 
 
+def _learner(planned: Planned) -> Learner:
+    """A learner with the reference engine and all states in memory."""
+    learner = Learner(planned, States(None, 0))
+    learner.engine = Local(learner, loop.Loop(), ahead=False)
+    return learner
+
+
 def _learned(planned: Planned) -> Learner:
     """A learner after all merges of the run."""
-    learner = Learner(planned)
+    learner = _learner(planned)
     for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
         learner.merge(version, exchange, jobs)
     return learner
 
 
 def _bytes(planned: Planned) -> str:
-    learner = Learner(planned)
+    learner = _learner(planned)
     for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        task = learner.task(jobs[0])
+        (task,) = learner.group(jobs[:1]).tasks
         trace = planned.plan.price(exchange).traces[0]
-        with loop.one_thread():
-            upload = loop.work(task).upload
+        upload = loop.work(task).upload
         for way, traced, real in (("down", trace.down, task.payload), ("up", trace.up, upload)):
             if dict(traced) != bytes_by_part(real):
                 return f"{exchange}, {way}: traced {dict(traced)}, real {bytes_by_part(real)}"
@@ -122,9 +130,9 @@ def _bytes(planned: Planned) -> str:
 
 
 def _unmodified(planned: Planned) -> str:
-    learner = Learner(planned)
+    learner = _learner(planned)
     for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        task = learner.task(jobs[0])
+        (task,) = learner.group(jobs[:1]).tasks
         given = {
             "server state": learner.versions[version - 1],
             "payload": task.payload,
@@ -139,11 +147,11 @@ def _unmodified(planned: Planned) -> str:
 
 
 def _order(planned: Planned) -> str:
-    learner = Learner(planned)
+    learner = _learner(planned)
     method = planned.learning.methods[0]
     for version, (name, jobs) in enumerate(_merges(planned), start=1):
         exchange = next(one for one in method.exchanges if one.name == name)
-        tasks = [learner.task(job) for job in jobs]
+        tasks = [learner.group([job]).tasks[0] for job in jobs]
         with torch.no_grad(), loop.one_thread():
             server = learner.versions[version - 1]
             arrivals = [Arrival(outcome.upload, task.ctx) for task, outcome in _worked(tasks)]
@@ -165,8 +173,8 @@ def _repeatable(planned: Planned) -> str:
     last = max(first.versions)
     if not _same(first.versions[last], second.versions[last]):
         return "two runs on one seed end with different server states"
-    for client, (_, state) in first.states.items():
-        if not _same(state, second.states[client][1]):
+    for client in first.states.clients():
+        if not _same(first.states.get(client), second.states.get(client)):
             return f"two runs on one seed leave client {client} with different states"
     return ""
 

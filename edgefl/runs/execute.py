@@ -23,7 +23,9 @@ from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
+from edgefl.runs.engines import Wanted, opened
 from edgefl.runs.learner import Learner
+from edgefl.runs.states import States
 from edgefl.runs.watch import Watch
 from edgefl.store import Store
 from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
@@ -89,7 +91,13 @@ class Run:
         round_ = done[0].round if done else -1
         scalars: dict[str, float] = {}
         if self.learner is not None:
-            scalars = self.learner.merge(need.version, need.exchange, need.merged)
+            scalars = self.learner.merge(
+                need.version,
+                need.exchange,
+                need.merged,
+                unmerged=need.unmerged_completed,
+                ready=need.ready,
+            )
             self._in_flight.subtract(job.version for job in done)
             self.learner.forget({need.version, *(+self._in_flight)})
         row = {
@@ -127,13 +135,9 @@ class Run:
         accuracies = self._keep(shared, found, own)
         best = max(accuracies.get("global", -1.0), accuracies.get("personal", -1.0) if not found else -1.0)
         self.flush()
-        self.store.checkpoint(
-            need.version,
-            self.learner.versions[need.version],
-            {client: self.learner.states[client] for client in sorted(self.learner.changed)},
-            best=best > self._best,
-        )
-        self.learner.changed.clear()
+        with self.learner.states.saving() as states:
+            version = need.version
+            self.store.checkpoint(version, self.learner.versions[version], states, best=best > self._best)
         self._best = max(self._best, best)
         self.watch.evaluated(accuracies)
         return Feedback(accuracies)
@@ -177,13 +181,13 @@ class Run:
         return accuracies
 
 
-def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> tuple[str, str]:
+def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tuple[str, str]:
     """Does one run in a fresh directory.
 
     Args:
         planned: what to run.
         folder: the run directory to make.
-        engine: "loop" or "null".
+        wanted: the engine.
         watch: who looks on.
 
     Returns:
@@ -197,7 +201,7 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> tuple[
         "method": plan.scenario.method.name,
         "run_id": planned.run_id,
         "seed": plan.scenario.seed,
-        "engine": engine,
+        "engine": wanted.component.name,
         "rounds": plan.scenario.server.rounds,
         "assumed": list(plan.assumed),
         "target": plan.scenario.evaluate.target,
@@ -206,12 +210,13 @@ def execute(planned: Planned, folder: Path, engine: str, watch: Watch) -> tuple[
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
     watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
-    learner = Learner(planned) if engine == "loop" else None
-    run = Run(planned, store, learner, watch)
+    run = Run(planned, store, None, watch)
     try:
-        status, reason = _ended(run)
+        status, reason, host = (
+            _trained(run, wanted) if wanted.trains else (*_ended(run), {"engine": {"name": "null"}})
+        )
         wall_s = time.perf_counter() - start
-        _write_host(folder, engine, wall_s, learner.host_s if learner else {})
+        _write_host(folder, {**host, "host_wall_s": wall_s})
         store.close(status, reason=reason, host_wall_s=wall_s)
     except sqlite3.OperationalError as error:
         # A full disk, say: what was committed stays, and the next run may lie on a better one.
@@ -235,13 +240,23 @@ def _ended(run: Run) -> tuple[str, str]:
     return "done", ""
 
 
-def _write_host(folder: Path, engine: str, wall_s: float, seconds: Mapping[str, float]) -> None:
+def _trained(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
+    """Runs to the end with real training; also what ``host.json`` says about it."""
+    states = States(run.store.folder / "states", int(wanted.params.state_memory))
+    learner = run.learner = Learner(run.planned, states, wanted.device)
+    engine, facts = opened(wanted, learner)
+    try:
+        status, reason = _ended(run)
+    finally:
+        engine.close()
+    return status, reason, {"engine": facts, "host_s": learner.host_s}
+
+
+def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
     """What the result must not depend on: the machine, its libraries and its times."""
     facts = {
-        "engine": engine,
+        **facts,
         "threads": 1,
-        "host_wall_s": wall_s,
-        "host_s": dict(seconds),
         "rss_bytes": psutil.Process().memory_info().rss,
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,10 @@ from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
+from edgefl.runs.engines import wanted_of
 from edgefl.runs.execute import execute
 from edgefl.runs.watch import Watch
 from edgefl.store import fresh_folder, read
-
-ENGINES = ("loop", "null")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def run(
     overrides: Sequence[str] = (),
     data_dir: str | Path | None = None,
     download: bool = True,
-    engine: str | None = None,
+    engine: str | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     watch: Watch | None = None,
 ) -> Result:
@@ -118,7 +118,8 @@ def run(
         overrides: "key.path=value" texts.
         data_dir: where datasets' files lie; None for the default place.
         download: whether missing files may be fetched.
-        engine: "loop" (real training) or "null" (the clock and the costs alone); None for the scenario's.
+        engine: its name, such as "loop" or "null" (the clock and the costs alone), or a mapping with the name
+            and its parameters; None for the scenario's.
         out: the directory to make; None for a fresh one under ``runs/``.
         watch: who looks on.
 
@@ -126,10 +127,14 @@ def run(
         UserError: something given is wrong; nothing was run.
     """
     watch = watch or Watch()
+    if engine is not None:
+        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
+        overrides = [f"engine={json.dumps(replaced)}", *overrides]
     wanted = drafts(scenario, overrides)
-    engines = [_engine(engine or draft.scenario.engine.name) for draft in wanted]
+    engines = [wanted_of(draft) for draft in wanted]
     folder = Path(data_dir) if data_dir else None
-    access = DataAccess(folder, download=download, need="pixels" if "loop" in engines else "labels")
+    training = any(one.trains for one in engines)
+    access = DataAccess(folder, download=download, need="pixels" if training else "labels")
     group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
     fresh_folder(group)
     watch.planning(len(wanted))
@@ -142,9 +147,9 @@ def run(
     watch.planned([note for one in planned for note in refusal_notes(one)])
     single = len(planned) == 1
     results = []
-    for index, (one, name) in enumerate(zip(planned, engines, strict=True)):
+    for index, (one, by) in enumerate(zip(planned, engines, strict=True)):
         target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
-        results.append(RunResult(names[index], target, *execute(one, target, name, watch)))
+        results.append(RunResult(names[index], target, *execute(one, target, by, watch)))
     return Result(group, tuple(results))
 
 
@@ -162,14 +167,6 @@ def refusal_notes(planned: Planned) -> list[str]:
             f"{name}: {len(group)} of {clients} clients refused: {exchange} needs up to {most} and {has}"
         )
     return notes
-
-
-def _engine(name: str) -> str:
-    if name not in ENGINES:
-        raise UnknownNameError(
-            f"no engine is called {name!r}", where="engine.name or --engine", hint=nearest(name, ENGINES)
-        )
-    return name
 
 
 def _fresh_name(parent: Path, name: str) -> Path:

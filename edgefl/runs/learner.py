@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,66 +13,101 @@ import torch
 
 from edgefl.compute import loop
 from edgefl.compute.evaluate import Personal, Scores, personal, score
-from edgefl.compute.job import Outcome, Task
+from edgefl.compute.job import Engine, Group, Outcome, Size
+from edgefl.compute.remote import Recipe
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
-from edgefl.data import batches, normalised
+from edgefl.data import normalised
 from edgefl.planning.plan import Planned
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Phase, Predictor, Tree, leaves
+from edgefl.protocol import Arrival, Predictor, Tree, leaves, tree_map
+from edgefl.runs.ahead import Stash
+from edgefl.runs.states import States
+from edgefl.runs.workshop import Workshop, packed, rebuilt
 
 
-@dataclass
 class Learner:
     """Holds what is learned: server versions and client states.
 
+    It is the bench that engines work at: it makes tasks of jobs.
+
     Attributes:
         planned: the plan and its learning side.
+        workshop: what tasks are made of.
         versions: the server versions that a job in flight or the next one needs.
-        states: client -> (job that wrote it, state).
-        changed: the clients whose state is newer than the last checkpoint.
+        states: the clients' own.
+        engine: who trains; to be set before the first merge.
         host_s: wall seconds by what they went to.
     """
 
-    planned: Planned
-    versions: dict[int, Tree] = field(default_factory=dict)
-    states: dict[int, tuple[int, Tree]] = field(default_factory=dict)
-    changed: set[int] = field(default_factory=set)
-    host_s: dict[str, float] = field(default_factory=lambda: {"train": 0.0, "merge": 0.0, "evaluate": 0.0})
+    engine: Engine
 
-    def __post_init__(self) -> None:
-        learning = self.planned.learning
-        seed = seeds.derive(self.planned.plan.scenario.seed, "init")
+    def __init__(self, planned: Planned, states: States, device: torch.device | None = None) -> None:
+        self.planned = planned
+        self.workshop = Workshop.of(planned, device or torch.device("cpu"))
+        self.states = states
+        self.host_s = {"train": 0.0, "merge": 0.0, "evaluate": 0.0}
+        self._stash = Stash()
+        learning = self.workshop.learning
+        seed = seeds.derive(planned.plan.scenario.seed, "init")
         with torch.no_grad(), loop.one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
-            initial = [net.init(seed) for net in learning.nets]
+            initial = [self._moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
             self._initial_states = [method.client(weights) for method, weights in pairs]
-            self.versions[0] = learning.methods[0].server(initial[0])
-        self._exchanges = [
-            {exchange.name: exchange for exchange in method.exchanges} for method in learning.methods
-        ]
-        self._counts = torch.from_numpy(learning.federation.class_counts).to(torch.float32)
+            self.versions: dict[int, Tree] = {0: learning.methods[0].server(initial[0])}
 
-    def exchange(self, name: str, client: int) -> Exchange:
-        """An exchange as built on a client's model."""
-        return self._exchanges[self._model(client)][name]
+    def _moved(self, tree: Tree) -> Tree:
+        return tree_map(lambda leaf: leaf.to(self.workshop.device), tree)
 
     def state(self, client: int) -> Tree | None:
         """A client's state: its last, or its initial one."""
-        found = self.states.get(client)
-        return found[1] if found else self._initial_states[self._model(client)]
+        if client in self.states:
+            return self._moved(self.states.get(client))
+        return self._initial_states[self.workshop.models[client]]
 
-    def _model(self, client: int) -> int:
-        return int(self.planned.plan.clients.model[client])
+    def state_for(self, job: Job) -> Tree | None:
+        """The state that a job begins with: what the client's jobs before it left, merged yet or not."""
+        found = self._stash.state(job)
+        return self.state(job.client) if found is None else found
 
-    def merge(self, version: int, exchange: str, jobs: Sequence[Job]) -> dict[str, float]:
+    def sent_state(self, job: Job) -> Any:
+        """The state that a job begins with, as it is sent to a worker: a file where it lies in one."""
+        found = self._stash.state(job)
+        return found or self.states.file(job.client) or self.state(job.client)
+
+    def recipe(self) -> Recipe:
+        """How a worker builds its workshop."""
+        settings, tensors = packed(self.planned)
+        return Recipe(rebuilt, settings, tensors)
+
+    def size(self, job: Job) -> Size:
+        """How large a job is."""
+        prices = self.planned.plan.price(job.exchange)
+        kind = (job.exchange, self.workshop.models[job.client], self.workshop.rate(job))
+        return Size(kind, job.steps, self.workshop.samples[job.client], int(prices.peak_bytes[job.client]))
+
+    def group(self, jobs: Sequence[Job]) -> Group:
+        """The jobs with everything their folds need."""
+        return self.workshop.group(jobs, self.versions, {job.client: self.state_for(job) for job in jobs})
+
+    def merge(
+        self,
+        version: int,
+        exchange: str,
+        jobs: Sequence[Job],
+        *,
+        unmerged: Sequence[Job] = (),
+        ready: Sequence[Job] = (),
+    ) -> dict[str, float]:
         """Trains the jobs, merges what they sent, and keeps the result as ``version``.
 
         Args:
             version: the version that is made.
             exchange: the exchange's name.
             jobs: in the order of their clients.
+            unmerged: jobs that are done but come too late; they are trained for their clients' states.
+            ready: jobs in flight, which may be trained ahead.
 
         Returns:
             The jobs' scalars, averaged by samples.
@@ -82,65 +116,53 @@ class Learner:
             RunError: training diverged.
         """
         start = time.perf_counter()
-        arrivals: list[Arrival] = []
-        scalars: list[Mapping[str, float]] = []
-        for outcome in loop.outcomes(map(self.task, jobs)):
-            _check_finite(outcome)
-            ctx = self._ctx(outcome.job)
-            arrivals.append(
-                Arrival(self.planned.learning.up(outcome.upload), ctx, version - 1 - outcome.job.version)
-            )
-            scalars.append(outcome.scalars)
+        kept = [job for job in unmerged if self.workshop.exchange(job).stateful]
+        wanted = sorted([*jobs, *kept], key=lambda job: job.id)
+        self._train(wanted, ready)
+        outcomes = {job.id: self._stash.take(job) for job in wanted}
+        _check_finite(outcomes.values())
+        for outcome in outcomes.values():
             if outcome.state is not None:
-                self.states[outcome.job.client] = (outcome.job.id, outcome.state)
-                self.changed.add(outcome.job.client)
+                self.states.put(outcome.job.client, outcome.job.id, tree_map(torch.Tensor.cpu, outcome.state))
+        merged = [outcomes[job.id] for job in jobs]
         trained = time.perf_counter()
-        merge = self._exchanges[0][exchange].merge
+        arrivals = [self._arrival(outcome, version) for outcome in merged]
+        method = self.workshop.learning.methods[0]
+        merge = next(one.merge for one in method.exchanges if one.name == exchange)
         with torch.no_grad(), loop.one_thread():
             self.versions[version] = merge(self.versions[version - 1], arrivals)
         self.host_s["train"] += trained - start
         self.host_s["merge"] += time.perf_counter() - trained
         weights = [arrival.ctx.samples for arrival in arrivals]
         return {
-            name: float(np.average([one[name] for one in scalars], weights=weights))
-            for name in (scalars[0] if scalars else {})
+            name: float(np.average([one.scalars[name] for one in merged], weights=weights))
+            for name in (merged[0].scalars if merged else {})
         }
+
+    def _train(self, wanted: Sequence[Job], ready: Sequence[Job]) -> None:
+        """Sees to it that the wanted jobs' outcomes lie in the stash."""
+        self._stash.forget_all_but([*wanted, *ready])
+        missing = [job for job in wanted if job not in self._stash]
+        if missing and self.engine.ahead:
+            missing += [job for job in ready if job not in self._stash]
+        for wave in _waves(missing):
+            for outcome in self.engine.outcomes(wave):
+                self._stash.put(outcome)
+
+    def _arrival(self, outcome: Outcome, version: int) -> Arrival:
+        upload, staleness = self.workshop.learning.up(outcome.upload), version - 1 - outcome.job.version
+        return Arrival(upload, self.workshop.ctx(outcome.job), staleness)
 
     def forget(self, needed: set[int]) -> None:
         """Drops the versions that nobody needs."""
         for version in set(self.versions) - needed:
             del self.versions[version]
 
-    def task(self, job: Job) -> Task:
-        """A job with everything its fold needs."""
-        exchange = self.exchange(job.exchange, job.client)
-        payload = self.planned.learning.down(exchange.down(self.versions[job.version], job.client))
-        federation, local = self.planned.learning.federation, self.planned.plan.scenario.local
-
-        def of_phase(phase: Phase) -> Iterator[Batch]:
-            augment = self.planned.learning.augment(phase)
-            return batches(federation, job.client, phase, local.batch_size, job.seed, augment=augment)
-
-        return Task(job, exchange.work, payload, self.state(job.client), self._ctx(job), of_phase)
-
-    def _ctx(self, job: Job) -> Ctx:
-        scenario = self.planned.plan.scenario
-        optimizer, rounds = scenario.local.optimizer, scenario.server.rounds
-        round_ = min(max(job.round, 0), rounds - 1)
-        return Ctx(
-            client=job.client,
-            round=job.round,
-            lr=optimizer.lr * optimizer.schedule.factor(round_, rounds),
-            steps=job.steps,
-            samples=int(self.planned.plan.clients.samples[job.client]),
-            class_counts=self._counts[job.client],
-        )
-
     def evaluate(self, version: int) -> tuple[Scores | None, Personal | None]:
         """Scores a version: the global model and the clients' own, as far as the scenario wants them."""
         start = time.perf_counter()
         wanted = self.planned.plan.scenario.evaluate.models
-        federation, methods = self.planned.learning.federation, self.planned.learning.methods
+        federation, methods = self.workshop.learning.federation, self.workshop.learning.methods
         server = self.versions[version]
         images = partial(normalised, federation, split="test")
         scorer = partial(_score, images, federation.test_y)
@@ -153,7 +175,7 @@ class Learner:
             clients = np.flatnonzero(self.planned.plan.clients.admitted).tolist()
             own = personal(
                 lambda client: self._personal(server, client),
-                lambda client: client in self.states or self._initial_states[self._model(client)] is None,
+                lambda client: client in self.states or self._initial_state(client) is None,
                 clients,
                 federation.test_parts,
                 scorer,
@@ -161,28 +183,50 @@ class Learner:
         self.host_s["evaluate"] += time.perf_counter() - start
         return found, own
 
+    def _initial_state(self, client: int) -> Tree | None:
+        return self._initial_states[self.workshop.models[client]]
+
     def _personal(self, server: Tree, client: int) -> Predictor:
-        method = self.planned.learning.methods[self._model(client)]
+        method = self.workshop.learning.methods[self.workshop.models[client]]
         return method.personal_model(server, self.state(client))
+
+
+def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
+    """The jobs in rounds of at most one a client, each client's in their order."""
+    left = sorted(jobs, key=lambda job: job.id)
+    while left:
+        first: dict[int, Job] = {}
+        for job in left:
+            first.setdefault(job.client, job)
+        yield list(first.values())
+        left = [job for job in left if first[job.client] is not job]
 
 
 def _score(images: Any, labels: torch.Tensor, predictor: Predictor, indices: Any) -> Scores:
     return score(predictor, images, labels, indices)
 
 
-def _check_finite(outcome: Outcome) -> None:
-    broken = next(
-        (f"{name} is {value}" for name, value in outcome.scalars.items() if not math.isfinite(value)), ""
-    )
-    # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
-    if not broken and not all(
-        torch.isfinite(leaf).all() for leaf in (*leaves(outcome.upload), *leaves(outcome.state or {}))
-    ):
-        broken = "weights are not finite"
-    if broken:
-        job = outcome.job
-        raise RunError(
-            f"training diverged: client {job.client}'s {broken} in round {job.round + 1}",
-            where=f"exchange {job.exchange}",
-            hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+def _check_finite(outcomes: Iterable[Outcome]) -> None:
+    for outcome in outcomes:
+        numbers: Mapping[str, float] = outcome.scalars
+        broken = next(
+            (f"{name} is {value}" for name, value in numbers.items() if not math.isfinite(value)), ""
         )
+        # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
+        tensors = [leaf for leaf in (*leaves(outcome.upload), *leaves(outcome.state or {})) if leaf.numel()]
+        if not broken and not _all_finite(tensors):
+            broken = "weights are not finite"
+        if broken:
+            job = outcome.job
+            raise RunError(
+                f"training diverged: client {job.client}'s {broken} in round {job.round + 1}",
+                where=f"exchange {job.exchange}",
+                hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
+            )
+
+
+def _all_finite(tensors: list[torch.Tensor]) -> bool:
+    if not tensors:
+        return True
+    largest = torch._foreach_norm(tensors, math.inf)  # noqa: SLF001 - as torch's own clipping calls it
+    return bool(torch.isfinite(torch.stack([one.to(torch.float64) for one in largest])).all())

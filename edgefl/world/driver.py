@@ -31,7 +31,8 @@ class Merge:
         exchange: the exchange's name.
         merged: the jobs that go in, in the order of their clients.
         unmerged_completed: jobs that were finished but are not merged.
-        ready: jobs in flight whose base version exists; an engine may train ahead.
+        ready: jobs that were dispatched and not merged yet, each of a version that exists; an engine may
+            train them ahead.
     """
 
     version: int
@@ -81,6 +82,7 @@ class World:
         self._jobs = 0
         self._scored = -1
         self._nth: dict[tuple[str, int], int] = {}
+        self._open: dict[int, Job] = {}
 
     def record(self, kind: Kind, *, exchange: str = "", round_: int = -1, client: int = -1) -> None:
         """Emits an event now that belongs to no job."""
@@ -111,6 +113,7 @@ class World:
         prices, client = self.plan.price(job.exchange), job.client
         slow = float(self.plan.clients.slowdown[client]) * self._jitter(job)
         self.record_job(Kind.DISPATCHED, job)
+        self._open[job.id] = job
         down_s = float(prices.down_s[client])
         yield self.env.timeout(down_s)
         received = Charge(down_s, int(prices.down_bytes[client]), 0, 0, _joules(prices.receive_j[client]))
@@ -137,7 +140,9 @@ class World:
         self.version += 1
         self.record(Kind.MERGED, exchange=exchange, round_=round_)
         merged = tuple(sorted(jobs, key=lambda job: job.client))
-        yield from self._ask(Merge(self.version, exchange, merged))
+        for job in merged:
+            del self._open[job.id]
+        yield from self._ask(Merge(self.version, exchange, merged, ready=tuple(self._open.values())))
 
     def evaluate(self, round_: int) -> simpy.events.ProcessGenerator:
         """Asks for the current version's scores; they do not change, so a version is scored once."""

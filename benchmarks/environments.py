@@ -1,0 +1,74 @@
+"""The peers' environments: one each in the user's cache, made where it is missing.
+
+One each because their requirements exclude each other: pfl wants attrs below 24, Ray and Flower's jsonschema
+want a newer one. All take edgefl's own torch version, so that none is measured on another torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Pins:
+    """What an environment holds besides torch, NumPy and psutil.
+
+    Attributes:
+        requirement: the peer.
+        shown: the packages whose versions are printed.
+    """
+
+    requirement: str
+    shown: tuple[str, ...]
+
+
+# flwr 1.41.0 brings Ray 2.55.1.
+PEERS = {
+    "flower": Pins("flwr[simulation]==1.41.0", ("flwr", "ray", "torch", "numpy")),
+    "pfl": Pins("pfl[pytorch]==0.6.0", ("pfl", "torch", "numpy")),
+}
+OWN = ("edgefl-emulator", "torch", "numpy", "simpy")
+
+
+def python(peer: str) -> Path:
+    """A peer's interpreter; its environment is made where there is none.
+
+    Raises:
+        subprocess.CalledProcessError: pip failed.
+    """
+    torch = version("torch").partition("+")[0]
+    pins = PEERS[peer]
+    name = f"{pins.requirement.replace('[', '-').replace(']==', '-')}-torch-{torch}"
+    folder = _cache() / name
+    found = folder / "bin" / "python"
+    done = folder / "done"
+    if done.exists():
+        return found
+    print(f"making {folder} (once)", file=sys.stderr, flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    wanted = [pins.requirement, f"torch=={torch}", "numpy", "psutil"]
+    subprocess.run([found, "-m", "pip", "install", "--quiet", *wanted], check=True, stdout=sys.stderr)
+    done.touch()
+    return found
+
+
+def versions(interpreter: Path, packages: tuple[str, ...]) -> str:
+    """The versions of packages in an environment, as one line."""
+    code = "import json, sys; from importlib.metadata import version as v; "
+    code += "print(json.dumps({name: v(name) for name in sys.argv[1:]}))"
+    ran = subprocess.run([interpreter, "-c", code, *packages], check=True, capture_output=True, text=True)
+    return ", ".join(f"{name} {value}" for name, value in json.loads(ran.stdout).items())
+
+
+def _cache() -> Path:
+    root = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(root).expanduser() / "edgefl" / "benchmarks"

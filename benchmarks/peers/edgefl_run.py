@@ -1,0 +1,77 @@
+"""edgefl through its public API: world, ledger, merge and store are part of a round."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from reporting import Laps, parser
+from workloads import Workload, read_workload
+
+import edgefl
+
+
+class Timer(edgefl.Watch):
+    """Notes when a round is merged and stored; the evaluation after the last comes later."""
+
+    def __init__(self, laps: Laps) -> None:
+        self.laps = laps
+        self.loss = 0.0
+
+    def merged(self, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG002 - Watch's signature
+        """Ends a round."""
+        self.loss = loss if loss is not None else float("nan")
+        self.laps.lap()
+
+
+def scenario(workload: Workload, rounds: int) -> dict[str, Any]:
+    """The workload as edgefl's users would write it."""
+    return {
+        "name": workload.name,
+        "seed": 1,
+        "task": {"dataset": "tensors", "partition": "iid", "clients": workload.clients},
+        "model": {"name": workload.model, **workload.params},
+        "method": "fedavg",
+        "local": {
+            "epochs": workload.epochs,
+            "batch_size": workload.batch_size,
+            "optimizer": {"name": "sgd", "lr": workload.lr},
+        },
+        # A device with room for every model: a refused client would be work not done.
+        "fleet": {
+            "like": "home-lab",
+            "members": [{"device": "laptop-cpu", "share": 1, "link": "ethernet"}],
+        },
+        "server": {"participants": workload.cohort, "rounds": rounds},
+        "evaluate": {"every": rounds, "models": ["global"]},
+    }
+
+
+def main() -> None:
+    """Runs the workload that the environment names."""
+    arguments = parser()
+    arguments.add_argument("--engine", default="loop")
+    arguments.add_argument("--workers", type=int)
+    given = arguments.parse_args()
+    workload = read_workload()
+    timer = Timer(Laps(given.launched))
+    with tempfile.TemporaryDirectory() as folder:
+        result = edgefl.run(
+            scenario(workload, given.rounds),
+            overrides=[] if given.workers is None else [f"engine.workers={given.workers}"],
+            engine=given.engine,
+            out=Path(folder) / "run",
+            watch=timer,
+        )
+        (run,) = result.runs
+        if run.status != "done":
+            raise SystemExit(run.reason)
+        (a_job,) = {row["steps"] for row in run.table("prices")}
+        jobs = sum(row["jobs"] for row in run.table("rounds"))
+        sent = sum(row["bytes"] for row in run.table("payloads") if row["direction"] == "up")
+    timer.laps.report(loss=timer.loss, steps=jobs * a_job, parameters=sent // 4)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The command ``edgefl run quickstart`` until its first round is merged: prints the seconds since launch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from edgefl.cli import main as edgefl_main
+from edgefl.cli.progress import Display
+
+
+class First(Exception):  # noqa: N818 - an end, no error
+    """The first round was merged."""
+
+
+def main() -> None:
+    """Runs the command in this process, its display replaced by one that stops it."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--launched", type=float, required=True)
+    arguments.add_argument("--engine")
+    given = arguments.parse_args()
+
+    def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Watch's
+        if round_ >= 0:
+            print(time.time() - given.launched, flush=True)
+            raise First
+
+    Display.merged = merged
+    with tempfile.TemporaryDirectory() as folder:
+        engine = ["--engine", given.engine] if given.engine else []
+        try:
+            edgefl_main(["run", "quickstart", "--out", str(Path(folder) / "run"), *engine])
+        except First:
+            sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Who does the client work: one file an engine."""

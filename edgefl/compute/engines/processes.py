@@ -1,0 +1,29 @@
+"""Processes: workers on this machine, one thread each, with data and server state in shared memory."""
+
+from __future__ import annotations
+
+from edgefl.compute.engines._params import EngineParams, Working
+from edgefl.compute.job import Engine
+from edgefl.compute.processes import Processes, cores
+from edgefl.compute.remote import FarBench, Remote
+from edgefl.core.errors import UserError
+
+
+class Params(EngineParams, Working):
+    """How many workers, and how each trains."""
+
+
+def build(params: Params, bench: FarBench) -> Engine:
+    """Worker processes for a bench.
+
+    Raises:
+        UserError: the device is no CPU.
+    """
+    if params.device not in {"auto", "cpu"}:
+        raise UserError(
+            f"processes train on the CPU, not on {params.device}",
+            where="engine.device",
+            hint="take --engine vmapped, which is what a GPU is for",
+        )
+    trainer = params.trainer()
+    return Remote(bench, trainer, Processes(bench.recipe(), trainer, params.workers or cores()))

@@ -1,0 +1,17 @@
+"""Vmapped: many clients of one model at once, their weights stacked; for small models, and on a GPU."""
+
+from __future__ import annotations
+
+from edgefl.compute.engines._params import EngineParams, Stacking
+from edgefl.compute.job import Bench, Engine
+from edgefl.compute.local import Local
+from edgefl.compute.vmapped import Vmapped
+
+
+class Params(EngineParams, Stacking):
+    """How clients are stacked."""
+
+
+def build(params: Params, bench: Bench) -> Engine:
+    """Stacked training on a bench."""
+    return Local(bench, Vmapped(params.group, int(params.memory)), ahead=True)

@@ -1,0 +1,115 @@
+"""Trees on their way to another process: their shape as plain data, their tensors in a safetensors file.
+
+Files lie in shared memory where there is any, so that what many workers read is there once. A tree comes
+back with its keys in their order: a sum over leaves in another order has other bits.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
+_ROOM = 4
+
+
+class Parcel(NamedTuple):
+    """A tree that lies in a file.
+
+    Attributes:
+        path: the file; None where the tree has no tensors.
+        shape: the tree with the numbers of its tensors in their places.
+    """
+
+    path: Path | None
+    shape: Any
+
+
+class Depot:
+    """A folder for parcels; every process gives its own files names of their own.
+
+    Attributes:
+        folder: the folder.
+    """
+
+    def __init__(self, folder: Path, sender: str) -> None:
+        self.folder = folder
+        self._names = (f"{sender}-{number}.safetensors" for number in count())
+
+    def put(self, tree: Any) -> Parcel:
+        """Writes a tree of dicts, lists and tensors; other leaves travel in the shape."""
+        tensors: list[Tensor] = []
+        shape = _numbered(tree, tensors)
+        if not tensors:
+            return Parcel(None, shape)
+        path = self.folder / next(self._names)
+        # The format refuses tensors that share memory, as the rows of a stack and an expanded one do.
+        own = {str(place): leaf.contiguous() for place, leaf in enumerate(tensors)}
+        seen: set[int] = set()
+        for name, leaf in own.items():
+            start = leaf.untyped_storage().data_ptr()
+            own[name] = leaf.clone() if start in seen else leaf
+            seen.add(start)
+        save_file(own, path)
+        return Parcel(path, shape)
+
+    def get(self, parcel: Parcel, *, last: bool = False) -> Any:
+        """The tree; its tensors are the file's pages, which stay after the file is gone.
+
+        Args:
+            parcel: from ``put`` of any process.
+            last: whether nobody else wants it, so that the file is deleted.
+        """
+        tensors = load_file(parcel.path) if parcel.path else {}
+        if last:
+            self.drop(parcel)
+        return _filled(parcel.shape, tensors)
+
+    def drop(self, parcel: Parcel) -> None:
+        """Deletes a parcel's file."""
+        if parcel.path:
+            parcel.path.unlink(missing_ok=True)
+
+
+class _Place(NamedTuple):
+    """Where a tensor stands."""
+
+    number: int
+
+
+def _numbered(tree: Any, tensors: list[Tensor]) -> Any:
+    if isinstance(tree, Tensor):
+        tensors.append(tree)
+        return _Place(len(tensors) - 1)
+    if isinstance(tree, dict):
+        return {key: _numbered(inner, tensors) for key, inner in tree.items()}
+    if isinstance(tree, list):
+        return [_numbered(inner, tensors) for inner in tree]
+    return tree
+
+
+def _filled(shape: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(shape, _Place):
+        return tensors[str(shape.number)]
+    if isinstance(shape, dict):
+        return {key: _filled(inner, tensors) for key, inner in shape.items()}
+    if isinstance(shape, list):
+        return [_filled(inner, tensors) for inner in shape]
+    return shape
+
+
+def shared_folder(needed_bytes: int) -> Path:
+    """A fresh folder for parcels: in shared memory where it has ample room, else in the temporary folder.
+
+    Args:
+        needed_bytes: what lies there for the whole run.
+    """
+    ample = _ROOM * needed_bytes
+    inside = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > ample
+    return Path(tempfile.mkdtemp(prefix="edgefl-", dir=_SHARED_MEMORY if inside else None))

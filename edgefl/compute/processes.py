@@ -1,0 +1,136 @@
+"""Worker processes on this machine, one thread each."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import weakref
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+from edgefl.compute.job import Bundle, Trainer
+from edgefl.compute.parcels import Depot, Parcel, shared_folder
+from edgefl.compute.remote import Died, Done, Failed, Order, Recipe
+from edgefl.compute.worker import Answer, Setup
+
+
+class Processes:
+    """A crew of processes, started at once; trees lie in shared memory.
+
+    Attributes:
+        workers: how many.
+        shares_files: they see the driver's files.
+    """
+
+    shares_files = True
+
+    def __init__(self, recipe: Recipe, trainer: Trainer, workers: int) -> None:
+        self.workers = workers
+        size = sum(leaf.numel() * leaf.element_size() for leaf in recipe.tensors.values())
+        folder = shared_folder(size)
+        # Also when the driver forgets to close, or is interrupted.
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._depot = Depot(folder, "driver")
+        self._tensors = self._depot.put(dict(recipe.tensors))
+        self._recipe = recipe
+        self._trainer = trainer
+        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | None]] = Queue()
+        self._started = 0
+        self._processes = [self._start(number) for number in range(workers)]
+
+    def _start(self, number: int) -> subprocess.Popen[bytes]:
+        self._started += 1
+        paths = os.pathsep.join(path for path in sys.path if path)
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": paths}
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from edgefl.compute.worker import main; main()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        build, settings = self._recipe.build, self._recipe.settings
+        name = f"worker{self._started}"
+        setup = Setup(name, self._depot.folder, build, settings, self._tensors, self._trainer)
+        _write(process, setup)
+        Thread(target=self._listen, args=(number, process), daemon=True).start()
+        return process
+
+    def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
+        """Passes a worker's answers on; at its end, None."""
+        assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
+        while True:
+            try:
+                answer = pickle.load(process.stdout)  # noqa: S301 - our own worker's words
+            except Exception:  # noqa: BLE001 - its end, or half an answer: gone in either case
+                self._answers.put((number, process, None))
+                return
+            self._answers.put((number, process, answer))
+
+    def put(self, tree: Any) -> Parcel:
+        """Places a tree in shared memory."""
+        return self._depot.put(tree)
+
+    def drop(self, ref: Parcel) -> None:
+        """Deletes it; who has read it keeps it."""
+        self._depot.drop(ref)
+
+    def send(self, worker: int, order: Order[Parcel]) -> None:
+        """Gives an idle worker an order; that it died shows in ``receive``."""
+        _write(self._processes[worker], order)
+
+    def receive(self) -> tuple[int, Done | Failed | Died]:
+        """Waits for the next answer of any worker."""
+        while True:
+            number, process, answer = self._answers.get()
+            if process is not self._processes[number]:
+                continue
+            if answer is None:
+                how = _ending(process.wait())
+                _end(process)
+                self._processes[number] = self._start(number)
+                return number, Died(how)
+            if answer.bundles is None:
+                return number, Failed(answer.error)
+            bundles = self._depot.get(answer.bundles, last=True)
+            return number, Done([Bundle(**bundle) for bundle in bundles])
+
+    def close(self) -> None:
+        """Ends all workers, at work or not, and removes what lay in shared memory."""
+        for process in self._processes:
+            process.kill()
+            process.wait()
+            _end(process)
+        self._remove()
+
+
+def _write(process: subprocess.Popen[bytes], what: Any) -> None:
+    assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
+    try:
+        pickle.dump(what, process.stdin)
+        process.stdin.flush()
+    except (BrokenPipeError, OSError):
+        # The listener sees its end, too, and tells.
+        return
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                # What a dead worker was still to be told goes nowhere.
+                continue
+
+
+def _ending(status: int) -> str:
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

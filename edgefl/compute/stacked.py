@@ -1,0 +1,161 @@
+"""Functions over stacks: trees some of whose tensors hold one value a client.
+
+A ``Stack`` is a leaf whose tensor has a first dimension C that counts clients. ``over`` calls a function
+under ``vmap`` on trees with such leaves; other leaves are the same for all clients and are passed as they
+are. What the function returns is a tree of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class Stack:
+    """One tensor for each client, stacked along the first dimension (C, ...)."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The leaves of a tree of dicts, lists and tuples, whatever they are."""
+    found: list[Any] = []
+    _collect(tree, found)
+    return found
+
+
+def _collect(tree: Any, found: list[Any]) -> None:
+    # Written out, because torch's own pytree takes longer than a small model's step.
+    if isinstance(tree, dict):
+        for inner in tree.values():
+            _collect(inner, found)
+    elif isinstance(tree, (list, tuple)):
+        for inner in tree:
+            _collect(inner, found)
+    else:
+        found.append(tree)
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """``function`` on every leaf, in the order of ``leaves``."""
+    if isinstance(tree, dict):
+        return {key: mapped(function, inner) for key, inner in tree.items()}
+    if isinstance(tree, list):
+        return [mapped(function, inner) for inner in tree]
+    if isinstance(tree, tuple):
+        inner = (mapped(function, one) for one in tree)
+        return type(tree)(*inner) if hasattr(tree, "_fields") else tuple(inner)
+    return function(tree)
+
+
+def filled(tree: Any, values: Iterable[Any]) -> Any:
+    """A tree of the shape of ``tree`` with other leaves, in the order of ``leaves``."""
+    source = iter(values)
+    return mapped(lambda _: next(source), tree)
+
+
+def stack(trees: Sequence[Any]) -> Any:
+    """One tree of trees of one shape; a tensor that all of them share is kept as it is.
+
+    Raises:
+        ValueError: two trees differ in something that is no tensor.
+    """
+    found = []
+    for same in zip(*map(leaves, trees), strict=True):
+        leaf = same[0]
+        if all(one is leaf for one in same):
+            found.append(leaf)
+        elif isinstance(leaf, Tensor):
+            found.append(Stack(torch.stack(same)))
+        elif all(one == leaf for one in same):
+            found.append(leaf)
+        else:
+            raise ValueError(f"clients that differ in {leaf!r} cannot be stacked")
+    return filled(trees[0], found)
+
+
+def over(function: Callable[..., Any], *trees: Any) -> Any:
+    """``function`` of every client's trees at once.
+
+    Args:
+        function: pure but for what it writes into stacked tensors in place.
+        trees: its arguments, with ``Stack`` leaves where clients differ; at least one of them.
+    """
+    given = leaves(trees)
+    same = {id(leaf) for leaf in given if isinstance(leaf, Tensor)}
+    returned: list[Any] = []
+
+    def one(*values: Tensor) -> tuple[Tensor, ...]:
+        source = iter(values)
+        each = filled(trees, (next(source) if isinstance(leaf, Stack) else leaf for leaf in given))
+        returned.append(function(*each))
+        return tuple(leaf for leaf in leaves(returned[0]) if _own(leaf, same))
+
+    stacks = [leaf.value for leaf in given if isinstance(leaf, Stack)]
+    # No randomness: what is drawn inside would depend on a client's place in the group.
+    values = iter(torch.vmap(one)(*stacks))
+    return mapped(lambda leaf: Stack(_real(next(values))) if _own(leaf, same) else leaf, returned[0])
+
+
+def _own(leaf: Any, same: set[int]) -> bool:
+    """Whether a leaf that came back is a tensor of each client's own."""
+    return isinstance(leaf, Tensor) and id(leaf) not in same
+
+
+def _real(value: Tensor) -> Tensor:
+    """A tensor that can be written to: vmap returns what no client's data went into expanded."""
+    return value.contiguous() if value.dim() and value.stride(0) == 0 else value
+
+
+def chosen(tree: Any, places: Sequence[int]) -> Any:
+    """The tree of some clients alone: copies of their rows."""
+    return mapped(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
+
+
+def put_back(tree: Any, places: Sequence[int], part: Any) -> None:
+    """Writes some clients' rows over the tree's stacks."""
+    for old, new in zip(leaves(tree), leaves(part), strict=True):
+        if isinstance(old, Stack):
+            old.value[places] = new.value
+
+
+def spread(tree: Any, count: int) -> Any:
+    """The tree with a copy for each of ``count`` clients of every tensor that they share."""
+    return mapped(
+        lambda leaf: Stack(leaf.expand(count, *leaf.shape).clone()) if isinstance(leaf, Tensor) else leaf,
+        tree,
+    )
+
+
+def rows(tree: Any, count: int) -> Any:
+    """The tree of plain tensors (C, ...); what all clients share is expanded, not copied."""
+    return mapped(
+        lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf.expand(count, *leaf.shape), tree
+    )
+
+
+def unwrapped(tree: Any) -> Any:
+    """The tree with the stacks' tensors in the stacks' places."""
+    return mapped(lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf, tree)
+
+
+def wrapped(tree: Any) -> Any:
+    """The tree with every tensor, all of which are stacked, as a ``Stack``."""
+    return mapped(lambda leaf: Stack(leaf) if isinstance(leaf, Tensor) else leaf, tree)
+
+
+def fixed(tree: Any) -> list[Any]:
+    """The leaves that are neither stacks nor tensors, such as a step counter."""
+    return [leaf for leaf in leaves(tree) if not isinstance(leaf, (Stack, Tensor))]
+
+
+def with_fixed(tree: Any, values: Sequence[Any]) -> Any:
+    """The tree with other leaves in the places that ``fixed`` lists."""
+    source = iter(values)
+    return mapped(lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), tree)

@@ -1,0 +1,221 @@
+"""Many clients at once on one device: the fold's functions over stacked carries.
+
+Only batches of equal shapes are stacked. A client whose next batch has another size sits the step out as
+a whole; samples are never padded, because batch norm and every loss that compares samples would change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgefl.compute.job import Bundle, Feed, Group, Size
+from edgefl.compute.loop import one_thread
+from edgefl.compute.stacked import (
+    Stack,
+    chosen,
+    filled,
+    fixed,
+    leaves,
+    over,
+    put_back,
+    rows,
+    spread,
+    stack,
+    unwrapped,
+    with_fixed,
+    wrapped,
+)
+from edgefl.core.event import Job
+from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
+from edgefl.protocol.training import updated
+
+
+class Vmapped:
+    """Trains groups of jobs of one kind.
+
+    Attributes:
+        most: clients in a group, at most.
+        memory_bytes: what a group may take, by the traced cost of one client's training.
+    """
+
+    def __init__(self, most: int, memory_bytes: int) -> None:
+        self.most = most
+        self.memory_bytes = memory_bytes
+
+    def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
+        """Groups of one kind and about equal sizes, clients of like step counts together."""
+        kinds: dict[Any, list[tuple[Size, Job]]] = defaultdict(list)
+        for job in jobs:
+            one = size(job)
+            kinds[one.kind].append((one, job))
+        units = []
+        for group in kinds.values():
+            group.sort(key=lambda one: (-one[0].steps, -one[0].samples, one[1].id))
+            room = self.memory_bytes // max(1, *(one.peak_bytes for one, _ in group))
+            count = -(-len(group) // max(1, min(self.most, room)))
+            edges = [len(group) * place // count for place in range(count + 1)]
+            units += [tuple(job for _, job in group[start:end]) for start, end in pairwise(edges)]
+        return units
+
+    def work(self, group: Group) -> list[Bundle]:
+        """One group's jobs, start to finish."""
+        with one_thread():
+            return _work(group)
+
+
+def _work(group: Group) -> list[Bundle]:
+    tasks, fold = group.tasks, group.tasks[0].fold
+    count, context = len(tasks), _contexts([task.ctx for task in tasks])
+    payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
+    carry = over(lambda payload, state, ctx: fold.start(payload, state, Ctx(**ctx)), payload, state, context)
+    if BUFFERS in carry.get("weights", {}):
+        # Batch norm writes to its running statistics in place: every client needs its own.
+        carry["weights"] = {**carry["weights"], BUFFERS: spread(carry["weights"][BUFFERS], count)}
+    crowd, steps = _Crowd(carry, [0] * count), [0] * count
+    for phase in fold.phases:
+        _walk(phase, crowd, group.feed(phase), steps)
+
+    bundles = []
+    for places in crowd.alike():
+        carry = crowd.of(places)
+        ours = context if len(places) == count else chosen(context, places)
+        upload, state = over(lambda carry, ctx: fold.finish(carry, Ctx(**ctx)), carry, ours)
+        jobs = tuple(tasks[place].job for place in places)
+        scalars = _means(carry.get("scalars", {}), [steps[place] for place in places])
+        kept = None if state is None else rows(state, len(jobs))
+        bundles.append(Bundle(jobs, rows(upload, len(jobs)), kept, scalars))
+    return bundles
+
+
+def _contexts(contexts: Sequence[Ctx]) -> dict[str, Any]:
+    """The contexts' fields: the rate as a number, which is equal within a group, the others stacked."""
+    (lr,) = {ctx.lr for ctx in contexts}
+    device = contexts[0].class_counts.device
+    found: dict[str, Any] = {}
+    for one in fields(Ctx):
+        values = [getattr(ctx, one.name) for ctx in contexts]
+        stacked = (
+            torch.stack(values) if isinstance(values[0], Tensor) else torch.tensor(values, device=device)
+        )
+        found[one.name] = Stack(stacked)
+    return {**found, "lr": lr}
+
+
+@dataclass
+class _Crowd:
+    """All clients' carries.
+
+    What of a carry is no tensor, such as Adam's step counter, is equal for all at the start. Where steps
+    change it, only clients who agree on it go together.
+
+    Attributes:
+        carry: their tensors, stacked.
+        which: for each client, its place in ``variants``.
+        variants: what is no tensor.
+    """
+
+    carry: Carry
+    which: list[int]
+    variants: list[list[Any]] = field(default_factory=list)
+    _after: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.variants.append(fixed(self.carry))
+
+    def alike(self) -> list[list[int]]:
+        """The clients, by what is no tensor of their carries."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for place, variant in enumerate(self.which):
+            found[variant].append(place)
+        return list(found.values())
+
+    def of(self, places: list[int]) -> Carry:
+        """The carry of some clients who agree."""
+        carry = self.carry if len(places) == len(self.which) else chosen(self.carry, places)
+        if len(self.variants) > 1:
+            carry = with_fixed(carry, self.variants[self.which[places[0]]])
+        return carry
+
+    def keep(self, places: list[int], carry: Carry) -> None:
+        """What a step of some clients came to."""
+        if len(places) == len(self.which):
+            self.carry = carry
+        else:
+            put_back(self.carry, places, carry)
+        before = self.which[places[0]]
+        if before not in self._after:
+            after = fixed(carry)
+            if after not in self.variants:
+                self.variants.append(after)
+            self._after[before] = self.variants.index(after)
+        for place in places:
+            self.which[place] = self._after[before]
+
+
+def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int]) -> None:
+    """Takes every client through its steps of a phase; adds them to ``steps``."""
+    done = [0] * len(feed.sizes)
+    while places := _largest(feed.sizes, done, crowd.which):
+        stacked: Any = Batch._make(map(Stack, feed.take(places, done)))
+        crowd.keep(places, _step(phase, crowd.of(places), stacked))
+        for place in places:
+            done[place] += 1
+            steps[place] += 1
+
+
+def _largest(sizes: Sequence[Sequence[int]], done: Sequence[int], which: Sequence[int]) -> list[int]:
+    """The largest set of clients who can take their next step together; empty at the end."""
+    waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for place, (wanted, count) in enumerate(zip(sizes, done, strict=True)):
+        if count < len(wanted):
+            waiting[wanted[count], which[place]].append(place)
+    return max(waiting.values(), key=len, default=[])
+
+
+def _step(phase: Phase, carry: Carry, batch: Batch) -> Carry:
+    if isinstance(phase.step, GradientStep):
+        return _gradient_step(phase.step, carry, batch)
+    found: Carry = over(phase.step, carry, batch)
+    return found
+
+
+def _gradient_step(step: GradientStep, carry: Carry, batch: Batch) -> Carry:
+    """One optimizer step of every client: the objective under vmap, one backward pass, one update.
+
+    The losses' sum has each client's own gradient at its own weights, since no client's loss reads
+    another's. Autograd outside vmap takes half the time of vmapped gradients.
+    """
+    weights, scalars = carry["weights"], carry["scalars"]
+    parts = {part: weights[part] for part in step.trained}
+    values = [leaf.value for leaf in leaves(parts)]
+    live = [value.detach().requires_grad_() for value in values]
+    given = {**weights, **filled(parts, map(Stack, live))}
+    rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
+    losses, buffers = over(step.objective, given, batch, rest)
+    gradients = torch.autograd.grad(losses.value.sum(), live)
+    with torch.no_grad():
+        slots = unwrapped(carry["slots"])
+        slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
+        total = scalars["loss"].value + losses.value.detach()
+    return {
+        **carry,
+        "weights": {**weights, BUFFERS: buffers},
+        "slots": wrapped(slots),
+        "scalars": {**scalars, "loss": Stack(total)},
+    }
+
+
+def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> dict[str, list[float]]:
+    """Each client's sums over its steps, a step."""
+    found = {}
+    for name, total in totals.items():
+        sums = total.value.tolist() if isinstance(total, Stack) else [float(total)] * len(steps)
+        found[name] = [one / max(count, 1) for one, count in zip(sums, steps, strict=True)]
+    return found

@@ -1,0 +1,86 @@
+"""A worker process: reads orders from standard input, trains on one thread, answers on standard output.
+
+Started by ``edgefl.compute.processes``; ends when its input does.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import torch
+
+from edgefl.compute.job import Trainer
+from edgefl.compute.parcels import Depot, Parcel
+from edgefl.compute.remote import Order, worked
+
+
+class Setup(NamedTuple):
+    """What a worker is told first.
+
+    Attributes:
+        number: its number.
+        folder: where parcels lie.
+        build: see ``Recipe``.
+        settings: see ``Recipe``.
+        tensors: where the shared tensors lie.
+        trainer: how it trains.
+    """
+
+    number: str
+    folder: Path
+    build: Any
+    settings: Any
+    tensors: Parcel
+    trainer: Trainer
+
+
+class Answer(NamedTuple):
+    """What it answers.
+
+    Attributes:
+        bundles: where they lie; None after an error.
+        error: the error's text.
+    """
+
+    bundles: Parcel | None
+    error: str = ""
+
+
+def main() -> None:
+    """Works until its input ends."""
+    # Ctrl-C is the driver's to handle, and whatever prints must not print among the answers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    torch.set_num_threads(1)
+    _serve(sys.stdin.buffer, answers)
+
+
+def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
+    setup: Setup = pickle.load(orders)  # noqa: S301 - the driver's own words
+    depot = Depot(setup.folder, setup.number)
+    workshop = None
+    servers: dict[int, Any] = {}
+    while True:
+        try:
+            order: Order[Parcel] = pickle.load(orders)  # noqa: S301
+        except EOFError:
+            return
+        try:
+            workshop = workshop or setup.build(setup.settings, depot.get(setup.tensors))
+            servers = {
+                version: servers[version] if version in servers else depot.get(parcel)
+                for version, parcel in order.servers.items()
+            }
+            bundles = worked(workshop, setup.trainer, order, servers, depot.get(order.states))
+            answer = Answer(depot.put([vars(bundle) for bundle in bundles]))
+        except Exception:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            answer = Answer(None, traceback.format_exc(limit=-4))
+        pickle.dump(answer, answers)
+        answers.flush()

@@ -1,0 +1,242 @@
+"""Which engine is fastest for a piece of work on this machine, by a short measurement that is kept.
+
+The same work on the same machine gets the same engine again, because another engine gives other last bits.
+Work is the same when all but the seed of the resolved scenario is. What was measured is kept in
+``engines.json`` in the user's cache, and in the run's ``host.json``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from edgefl.compute.job import Engine
+from edgefl.compute.processes import cores
+from edgefl.core import catalogue, seeds
+from edgefl.core.errors import RunError, UserError
+from edgefl.core.event import Job
+from edgefl.core.files import atomically
+from edgefl.core.params import Component
+from edgefl.core.plan import Prices
+from edgefl.runs.learner import Learner
+
+# Wall seconds that one candidate's measurement should take.
+SHORT_S = 0.25
+# Training time from which on workers are worth their start, and worth being tried.
+LONG_S = 30.0
+# How much faster workers must be, in a measurement that has some noise.
+CLEARLY = 1.1
+MOST_STACKED = 32
+_KEPT = 500
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine, and why.
+
+    Attributes:
+        component: its name and parameters.
+        facts: what was measured, for ``host.json``.
+    """
+
+    component: Component
+    facts: dict[str, Any]
+
+
+def choose(learner: Learner, params: Any) -> Choice:
+    """The engine for a learner's run: as chosen before for the same work, or else by measuring.
+
+    Args:
+        learner: with nothing learned yet.
+        params: of the engine "auto".
+    """
+    path, key = cache_folder() / "engines.json", signature(learner, params)
+    known = _read(path)
+    if not _sound(known.get(key)):
+        component, measured = _measured(learner, params)
+        known[key] = {"engine": component.model_dump(), "measured": measured}
+        _write(path, dict(list(known.items())[-_KEPT:]))
+        return Choice(component, {"auto": {**known[key], "kept": False}})
+    return Choice(Component.model_validate(known[key]["engine"]), {"auto": {**known[key], "kept": True}})
+
+
+def cache_folder() -> Path:
+    """Where edgefl keeps what it can find out again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
+
+
+def signature(learner: Learner, params: Any) -> str:
+    """A hash of the work, the machine and the libraries."""
+    work = {key: value for key, value in learner.planned.resolved["scenario"].items() if key != "seed"}
+    machine = {
+        "processor": _processor(),
+        "cores": cores(),
+        "device": _device_name(learner.workshop.device),
+        "libraries": {name: installed(name) for name in ("torch", "numpy", "edgefl-emulator")},
+    }
+    text = json.dumps([work, machine, params.model_dump(mode="json")], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]:
+    """The fastest engine, and the seconds that each took for a client's step."""
+    start = time.perf_counter()
+    cohort = _cohort(learner, _heaviest(learner))
+    step_s = {"loop": _loop_s(learner, params, cohort)}
+    given = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
+    notes: dict[str, Any] = {}
+    # Several clients' steps at once must still be a short measurement.
+    together = min(MOST_STACKED, len(cohort), int(SHORT_S / step_s["loop"]))
+    if together > 1:
+        stacked = {**given, "group": min(MOST_STACKED, len(cohort))}
+        try:
+            step_s["vmapped"] = _step_s(_engine("vmapped", stacked, learner), cohort[:together])
+        except Exception as error:  # noqa: BLE001 - a method of the user's own may do what vmap cannot
+            notes["vmapped"] = f"{type(error).__name__}: {error}".splitlines()[0]
+    else:
+        notes["vmapped"] = "not tried: one client's step takes too long"
+    best = min(step_s, key=step_s.__getitem__)
+    extra = {"group": min(MOST_STACKED, len(cohort))} if best == "vmapped" else {}
+    component = Component(name=best, **given, **extra)
+    workers = min(params.workers or cores(), len(cohort))
+    expected_s = _client_steps(learner) * step_s[best]
+    if learner.workshop.device.type == "cpu" and workers > 1 and expected_s > LONG_S:
+        apart = {**given, "workers": workers, "inner": best}
+        if best == "vmapped":
+            apart["group"] = min(MOST_STACKED, -(-len(cohort) // workers))
+        step_s["processes"] = _step_s(_engine("processes", apart, learner), cohort)
+        if step_s["processes"] * CLEARLY < step_s[best]:
+            component = Component(name="processes", **apart)
+    return component, {
+        "client_step_s": step_s,
+        "expected_train_s": expected_s,
+        "notes": notes,
+        "took_s": time.perf_counter() - start,
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+    }
+
+
+def _engine(name: str, settings: dict[str, Any], learner: Learner) -> Engine:
+    module = catalogue.load("engines", name)
+    engine: Engine = module.build(module.Params.model_validate(settings), learner)
+    return engine
+
+
+def _loop_s(learner: Learner, params: Any, cohort: Sequence[Job]) -> float:
+    return _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])
+
+
+def _step_s(engine: Engine, jobs: Sequence[Job]) -> float:
+    """Wall seconds a step of a client, after a step to warm up."""
+    try:
+        once = _timed(engine, jobs, 1)
+        once = min(once, _timed(engine, jobs, 1))
+        longest = max(job.steps for job in jobs)
+        limit = max(1, min(longest, int(SHORT_S / max(once, 1e-6))))
+        took = _timed(engine, jobs, limit)
+    finally:
+        engine.close()
+    return took / sum(min(limit, job.steps) for job in jobs)
+
+
+def _timed(engine: Engine, jobs: Sequence[Job], limit: int) -> float:
+    start = time.perf_counter()
+    for _ in engine.outcomes(jobs, limit=limit):
+        pass
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def _heaviest(learner: Learner) -> Prices:
+    """The exchange that takes the most steps over the run."""
+    return max(learner.planned.plan.prices, key=lambda prices: _times(learner, prices) * prices.steps.sum())
+
+
+def _times(learner: Learner, prices: Prices) -> int:
+    return learner.planned.plan.scenario.server.rounds // prices.every if prices.at == "round" else 1
+
+
+def _cohort(learner: Learner, prices: Prices) -> list[Job]:
+    """Jobs such as the run's first ones of an exchange."""
+    plan = learner.planned.plan
+    clients = np.flatnonzero(plan.clients.admitted).tolist()
+    if not clients:
+        raise RunError("every client was refused")
+    wanted = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
+    return [
+        Job(
+            id=place,
+            client=client,
+            exchange=prices.exchange,
+            version=0,
+            round=0,
+            nth=0,
+            seed=seeds.derive(plan.scenario.seed, "probe", client=client),
+            steps=int(prices.steps[client]),
+        )
+        for place, client in enumerate(clients[:wanted])
+    ]
+
+
+def _client_steps(learner: Learner) -> float:
+    """The steps that all clients take over the run, about."""
+    return float(
+        sum(
+            _times(learner, prices) * sum(job.steps for job in _cohort(learner, prices))
+            for prices in learner.planned.plan.prices
+        )
+    )
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What was kept; nothing where the file is missing or damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _sound(entry: Any) -> bool:
+    """Whether an entry of the cache names an engine that can be built."""
+    try:
+        component = Component.model_validate(entry["engine"])
+        catalogue.load("engines", component.name).Params.model_validate(component.params)
+    except (KeyError, TypeError, ValueError, UserError):
+        return False
+    return True
+
+
+def _write(path: Path, known: dict[str, Any]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomically(path, json.dumps(known, indent=1).encode())
+    except (OSError, RunError):
+        # A cache that cannot be written is measured again.
+        return

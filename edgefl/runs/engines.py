@@ -1,0 +1,102 @@
+"""From an engine's name in a scenario to one at work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import torch
+from ruamel.yaml.comments import CommentedMap
+
+from edgefl.compute.job import Engine
+from edgefl.core.errors import UserError
+from edgefl.core.params import Component
+from edgefl.core.scenario import Draft
+from edgefl.core.yamls import Document
+from edgefl.planning.components import completed, resolve
+from edgefl.runs.auto import choose
+from edgefl.runs.learner import Learner
+
+NULL, AUTO = "null", "auto"
+PINNED = "EDGEFL_ENGINE"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The engine that a scenario asks for.
+
+    Attributes:
+        component: its name and parameters, as given.
+        module: the file that it names.
+        params: its parameters, validated.
+    """
+
+    component: Component
+    module: ModuleType
+    params: Any
+
+    @property
+    def trains(self) -> bool:
+        """Whether anything is trained."""
+        return self.component.name != NULL
+
+    @property
+    def device(self) -> torch.device:
+        """The device that trains."""
+        return _device(self.params.device)
+
+
+def wanted_of(draft: Draft) -> Wanted:
+    """The scenario's engine.
+
+    Raises:
+        UserError: its name, a parameter or the device is wrong.
+    """
+    component: Component = draft.scenario.engine
+    pinned = os.environ.get(PINNED)
+    if component.name == AUTO and pinned:
+        component = Component(name=pinned)
+    found = _checked(component, draft.document, ["engine"])
+    if found.trains:
+        _ = found.device
+    return found
+
+
+def opened(wanted: Wanted, learner: Learner) -> tuple[Engine, dict[str, Any]]:
+    """The engine at work on a run, and what ``host.json`` says about it.
+
+    Raises:
+        UserError: the engine cannot work here.
+    """
+    facts: dict[str, Any] = {}
+    if wanted.component.name == AUTO:
+        choice = choose(learner, wanted.params)
+        wanted, facts = (
+            _checked(choice.component, Document("auto's choice", CommentedMap()), []),
+            choice.facts,
+        )
+    engine: Engine = wanted.module.build(wanted.params, learner)
+    learner.engine = engine
+    chosen = completed(wanted.component, wanted.params)
+    return engine, {**chosen, "device": str(learner.workshop.device), **facts}
+
+
+def _checked(component: Component, document: Document, path: Sequence[str | int]) -> Wanted:
+    return Wanted(component, *resolve("engines", component, document, path))
+
+
+def _device(name: str) -> torch.device:
+    cuda = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if cuda else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and (not cuda or (device.index or 0) >= torch.cuda.device_count()):
+        raise UserError(
+            f"there is no device {name}",
+            where="engine.device or --device",
+            hint=f"torch sees {torch.cuda.device_count()} CUDA devices; take cpu",
+        )
+    return device

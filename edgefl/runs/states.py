@@ -1,0 +1,196 @@
+"""Client states: the last used in memory, the others in the run's files."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
+from edgefl.store import state_file
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """A state on disk. It can be sent to another process and read there.
+
+    Attributes:
+        path: the file, which stays as it is until a checkpoint follows on the client's next state.
+        order: the keys of the tree in their order, as JSON; null stands for a tensor.
+    """
+
+    path: Path
+    order: str
+
+    def read(self) -> Tree:
+        """The state as it was put, in memory of its own.
+
+        A file has another order of keys, and its tensors are a mapping at odd addresses. Sums over a tree's
+        leaves, and kernels, would give other bits for a state that went through a file than for one that
+        stayed in memory.
+
+        Raises:
+            UserError: the file is missing or damaged.
+        """
+        return tree_map(torch.clone, _ordered(read_tree(self.path), json.loads(self.order)))
+
+
+class States:
+    """The newest state of each client that ever wrote one.
+
+    States beyond a budget leave memory, the least recently used first, for files named by the job that wrote
+    them. A file is never changed; one that a newer state made useless goes with the next checkpoint's sweep.
+    Trees are on the CPU, and nobody modifies one that was put or got. For one thread.
+    """
+
+    def __init__(self, folder: Path | None, budget_bytes: int) -> None:
+        """Starts without any state.
+
+        Args:
+            folder: the run directory's ``states``; None keeps everything in memory.
+            budget_bytes: the most bytes of states to keep in memory.
+        """
+        self._folder = folder
+        self._budget_bytes = budget_bytes
+        self._held: OrderedDict[int, Tree] = OrderedDict()  # the least recently used first
+        self._held_bytes = 0
+        self._jobs: dict[int, int] = {}
+        self._orders: dict[int, str] = {}
+        self._changed: set[int] = set()  # the newest state came after the last checkpoint
+        self._filed: set[int] = set()  # the newest state's file is written
+        self._saving = False
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of the states in memory."""
+        return self._held_bytes
+
+    def __contains__(self, client: int) -> bool:
+        return client in self._jobs
+
+    def clients(self) -> list[int]:
+        """The clients that ever wrote a state, in order."""
+        return sorted(self._jobs)
+
+    def job(self, client: int) -> int:
+        """The job that wrote a client's newest state."""
+        return self._jobs[client]
+
+    def put(self, client: int, job: int, tree: Tree) -> None:
+        """Takes a client's new state.
+
+        Args:
+            client: whose.
+            job: the job that wrote it; no other state has the same.
+            tree: the state.
+
+        Raises:
+            RunError: a state that has to leave memory cannot be written; no state is lost.
+        """
+        own = tree_map(_owned, tree)
+        self._jobs[client] = job
+        # Equal orders, those of all clients of one model, share one text.
+        self._orders[client] = sys.intern(json.dumps(_keys(tree)))
+        self._changed.add(client)
+        self._filed.discard(client)
+        self._hold(client, own)
+
+    def get(self, client: int) -> Tree | None:
+        """A client's newest state, which becomes the most recently used; None where it never wrote one.
+
+        Raises:
+            RunError: a state that has to leave memory for it cannot be written; no state is lost.
+            UserError: its file is missing or damaged.
+        """
+        if client in self._held:
+            self._held.move_to_end(client)
+            return self._held[client]
+        file = self.file(client)
+        if file is None:
+            return None
+        tree = file.read()
+        self._hold(client, tree)
+        return tree
+
+    def file(self, client: int) -> StateFile | None:
+        """A client's newest state on disk; None where it is in memory alone or there is none."""
+        path = self.path(client)
+        return None if path is None else StateFile(path, self._orders[client])
+
+    def path(self, client: int) -> Path | None:
+        """The path of ``file``."""
+        if self._folder is None or client not in self._filed:
+            return None
+        return self._folder / state_file(self._jobs[client])
+
+    @contextmanager
+    def saving(self) -> Iterator[dict[int, tuple[int, Tree | None]]]:
+        """A checkpoint: the states that changed since the last one, for ``Store.checkpoint``.
+
+        When the block ends without an error they count as saved; otherwise they remain changed.
+
+        Yields:
+            client -> (job that wrote its state, the state, or None where its file is written already).
+        """
+        changed = {client: (self._jobs[client], self._unfiled(client)) for client in sorted(self._changed)}
+        self._saving = True
+        try:
+            yield changed
+        finally:
+            self._saving = False
+        for client, (job, _) in changed.items():
+            if self._jobs[client] == job:
+                self._changed.remove(client)
+                self._filed.add(client)
+        self._shrink()
+
+    def _unfiled(self, client: int) -> Tree | None:
+        return None if client in self._filed else self._held[client]
+
+    def _hold(self, client: int, tree: Tree) -> None:
+        self._release(client)
+        self._held[client] = tree
+        self._held_bytes += nbytes(tree)
+        self._shrink()
+
+    def _release(self, client: int) -> None:
+        if client in self._held:
+            self._held_bytes -= nbytes(self._held.pop(client))
+
+    def _shrink(self) -> None:
+        """Takes states out of memory until the budget is kept; one beyond it alone does not stay either."""
+        # The sweep of a checkpoint in progress would delete a file that came after its list of changes.
+        if self._folder is None or self._saving:
+            return
+        while self._held_bytes > self._budget_bytes:
+            client = next(iter(self._held))
+            if client not in self._filed:
+                write_tree(self._folder / state_file(self._jobs[client]), self._held[client])
+                self._filed.add(client)
+            self._release(client)
+
+
+def _owned(leaf: Tensor) -> Tensor:
+    """A tensor laid out as one read from a file, in memory that holds nothing else.
+
+    Engines return views of the stacked tensors of many clients, and one view keeps all of those alive.
+    """
+    own = leaf.detach().contiguous()
+    return own.clone() if own.untyped_storage().nbytes() > own.nbytes else own
+
+
+def _keys(tree: Tree) -> Any:
+    return None if isinstance(tree, Tensor) else {key: _keys(inner) for key, inner in tree.items()}
+
+
+def _ordered(tree: Tree, keys: Any) -> Tree:
+    """A tree with its dicts in the order of ``keys``."""
+    return tree if keys is None else {key: _ordered(tree[key], inner) for key, inner in keys.items()}

@@ -1,0 +1,138 @@
+"""Makes tasks of jobs: in the driver, and again in every worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgefl.compute.job import Feed, Group, Task
+from edgefl.core.event import Job
+from edgefl.core.scenario import Scenario, load
+from edgefl.core.yamls import Document, dump
+from edgefl.data import Federation, Together, batches
+from edgefl.planning.components import resolve
+from edgefl.planning.learning import Learning, learn_from
+from edgefl.planning.plan import Planned
+from edgefl.protocol import Batch, Ctx, Exchange, Phase, Tree
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What tasks are made of, beside server versions and client states.
+
+    Attributes:
+        scenario: the run's.
+        learning: data, nets and methods, on the device that trains.
+        models: for each client, its model's place.
+        device: where tensors lie.
+        class_counts: (clients, classes) float32.
+        samples: for each client, how many it has.
+    """
+
+    scenario: Scenario
+    learning: Learning
+    models: Sequence[int]
+    device: torch.device
+    class_counts: Tensor
+    samples: Sequence[int]
+
+    @classmethod
+    def of(cls, planned: Planned, device: torch.device) -> Workshop:
+        """The workshop of a planned run, its data moved to the device that trains."""
+        return cls.on(planned.plan.scenario, planned.learning, planned.plan.clients.model.tolist(), device)
+
+    @classmethod
+    def on(
+        cls, scenario: Scenario, learning: Learning, models: Sequence[int], device: torch.device
+    ) -> Workshop:
+        """The workshop on a device."""
+        federation = learning.federation.to(device)
+        counts = torch.from_numpy(federation.class_counts)
+        return cls(
+            scenario,
+            replace(learning, federation=federation),
+            models,
+            device,
+            counts.to(device, torch.float32),
+            counts.sum(dim=1).tolist(),
+        )
+
+    def exchange(self, job: Job) -> Exchange:
+        """A job's exchange, as built on its client's model."""
+        method = self.learning.methods[self.models[job.client]]
+        return next(one for one in method.exchanges if one.name == job.exchange)
+
+    def rate(self, job: Job) -> float:
+        """A job's learning rate."""
+        optimizer, rounds = self.scenario.local.optimizer, self.scenario.server.rounds
+        return optimizer.lr * optimizer.schedule.factor(min(max(job.round, 0), rounds - 1), rounds)
+
+    def ctx(self, job: Job) -> Ctx:
+        """What the server knows about a job."""
+        return Ctx(
+            client=job.client,
+            round=job.round,
+            lr=self.rate(job),
+            steps=job.steps,
+            samples=self.samples[job.client],
+            class_counts=self.class_counts[job.client],
+        )
+
+    def task(self, job: Job, server: Tree, state: Tree | None) -> Task:
+        """A job from a server version and its client's state."""
+        exchange, federation = self.exchange(job), self.learning.federation
+        payload = self.learning.down(exchange.down(server, job.client))
+        batch_size = self.scenario.local.batch_size
+
+        def of_phase(phase: Phase) -> Iterator[Batch]:
+            augment = self.learning.augment(phase)
+            return batches(federation, job.client, phase, batch_size, job.seed, augment=augment)
+
+        return Task(job, exchange.work, payload, state, self.ctx(job), of_phase)
+
+    def group(
+        self, jobs: Sequence[Job], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
+    ) -> Group:
+        """Jobs of one exchange and model.
+
+        Args:
+            jobs: the jobs.
+            servers: by version.
+            states: by client.
+        """
+
+        def feed(phase: Phase) -> Feed:
+            return Together(
+                self.learning.federation,
+                [job.client for job in jobs],
+                phase,
+                self.scenario.local.batch_size,
+                [job.seed for job in jobs],
+                augment=self.learning.augment(phase),
+            )
+
+        tasks = tuple(self.task(job, servers[job.version], states[job.client]) for job in jobs)
+        return Group(tasks, feed)
+
+
+def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Everything that ``rebuilt`` needs: settings as plain data, and tensors to share."""
+    federation = planned.learning.federation
+    settings = {
+        # Who has which device is the world's business, not training's.
+        "scenario": {**planned.resolved["scenario"], "fleet": "none"},
+        "models": planned.plan.clients.model.tolist(),
+    }
+    return settings, federation.shared()
+
+
+def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Workshop:
+    """The workshop in another process, over shared tensors."""
+    (draft,) = load(Document.parse(dump(dict(settings["scenario"])), "scenario"))
+    spec = resolve("datasets", draft.scenario.task.dataset, draft.document, ["task", "dataset"])[0].SPEC
+    learning = learn_from(draft, Federation.of_shared(spec, tensors))
+    return Workshop.on(draft.scenario, learning, settings["models"], torch.device("cpu"))

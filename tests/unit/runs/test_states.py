@@ -1,0 +1,342 @@
+"""Client states: what is got is what was put, wherever it lay in between, and memory keeps to its budget."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.core.errors import RunError, UserError
+from edgefl.protocol import files as trees_module
+from edgefl.protocol import leaves, nbytes, read_tree, write_tree
+from edgefl.runs.states import States
+from edgefl.store import Store, read, state_file
+
+SIZE = 40  # bytes of ``_tree``'s tensors
+MAPS = Path("/proc/self/maps")
+
+
+def _tree(value, floats=4):
+    """A state whose keys no file would keep in this order: by name, and wide types first."""
+    weights = {"w": torch.full((floats,), float(value)), "b": torch.zeros(2, 2)}
+    return {"head": {}, "count": torch.tensor(value, dtype=torch.int32), "body": weights, "a": _half(value)}
+
+
+def _half(value):
+    return torch.tensor([value, value], dtype=torch.float16)
+
+
+def _bits(tree):
+    """Everything about a tree: keys in their order, types, shapes, strides and bytes."""
+    if isinstance(tree, torch.Tensor):
+        return (tree.dtype, tuple(tree.shape), tree.stride(), tree.reshape(-1).view(torch.uint8).tolist())
+    return [(key, _bits(inner)) for key, inner in tree.items()]
+
+
+def _filled(folder, count, budget):
+    states = States(folder, budget)
+    for client in range(count):
+        states.put(client, client + 10, _tree(client))
+    return states
+
+
+def _names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def _held(states):
+    """The clients whose state is in memory, the least recently used first."""
+    return list(states._held)  # noqa: SLF001 - nothing else tells memory from disk
+
+
+def test_a_tree_has_the_size_that_these_tests_reckon_with():
+    assert nbytes(_tree(0)) == SIZE
+
+
+CLIENT = st.integers(0, 4)
+PUT = st.tuples(st.just("put"), CLIENT, st.integers(0, 60))
+STEPS = st.lists(
+    st.one_of(PUT, PUT, st.tuples(st.just("get"), CLIENT), st.just(("save",)), st.just(("fail",))),
+    max_size=40,
+)
+
+
+class _Broken(Exception):  # noqa: N818 - no error of the package's
+    pass
+
+
+class _Beside:
+    """States, the store and a plain dict, taken through the same steps."""
+
+    def __init__(self, folder, budget):
+        self.store = Store(folder, write_tree)
+        self.states = States(folder / "states", budget)
+        self.budget = budget
+        self.model = {}
+        self.saved = {}
+        self.seen = {}
+        self.step = 0
+
+    def take(self, kind, *values):
+        self.step += 1
+        getattr(self, kind)(*values)
+        self.check()
+
+    def put(self, client, floats):
+        tree = _tree(self.step, floats)
+        self.model[client] = (self.step, _bits(tree))
+        self.states.put(client, self.step, tree)
+
+    def get(self, client):
+        found = self.states.get(client)
+        assert (found is None) == (client not in self.model)
+        assert found is None or _bits(found) == self.model[client][1]
+
+    def save(self):
+        with self.states.saving() as changed:
+            assert {client: job for client, (job, _) in changed.items()} == {
+                client: job for client, (job, _) in self.model.items() if self.saved.get(client) != job
+            }
+            self.store.checkpoint(self.step, {}, changed, best=False)
+        self.saved = {client: job for client, (job, _) in self.model.items()}
+        assert _names(self.store.folder / "states") == {state_file(job) for job in self.saved.values()}
+
+    def fail(self):
+        with suppress(_Broken), self.states.saving():
+            raise _Broken
+
+    def check(self):
+        states, folder = self.states, self.store.folder / "states"
+        held = [nbytes(tree) for tree in states._held.values()]  # noqa: SLF001
+        assert states.held_bytes == sum(held) <= self.budget
+        assert states.clients() == sorted(self.model)
+        for client, (job, bits) in self.model.items():
+            assert client in states
+            assert states.job(client) == job
+            file = states.file(client)
+            assert (file is None) == (states.path(client) is None)
+            assert file is not None or client in _held(states)
+            assert file is None or (file.path, _bits(file.read())) == (states.path(client), bits)
+        with read(self.store.folder) as reader:
+            assert {row["client"]: row["job"] for row in reader.rows("states")} == self.saved
+            assert all((self.store.folder / row["file"]).is_file() for row in reader.rows("states"))
+        files = {path.name: (path.stat().st_ino, path.read_bytes()) for path in folder.iterdir()}
+        assert all(self.seen[name] == files[name] for name in files.keys() & self.seen.keys())
+        self.seen = files
+
+
+@given(st.sampled_from([0, SIZE, 3 * SIZE, 10**6]), STEPS)
+def test_states_are_a_dict(budget, steps):
+    """After any steps: the bits that were put, the budget kept, files that never change, rows with files.
+
+    A checkpoint leaves the files of the newest states and no others, those of states that were superseded
+    between two checkpoints included. One that fails leaves its states changed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        beside = _Beside(Path(folder) / "run", budget)
+        for step in steps:
+            beside.take(*step)
+        for client in range(5):
+            beside.take("get", client)
+        beside.take("save")
+        beside.store.close("done")
+
+
+def test_nothing_is_written_within_the_budget(tmp_path):
+    """Up to its last byte; the next state makes one file, that of the least recently used state."""
+    states = _filled(tmp_path, 3, 3 * SIZE)
+    assert _names(tmp_path) == set()
+    assert states.path(0) is None
+    states.get(0)
+    states.put(3, 13, _tree(3))
+    assert _names(tmp_path) == {state_file(11)}
+    assert states.path(1) == tmp_path / state_file(11)
+    assert _held(states) == [2, 0, 3]
+
+
+def test_a_new_state_of_a_client_takes_the_place_of_its_old_one(tmp_path):
+    """It does not count twice, and the old one is not written."""
+    states = _filled(tmp_path, 2, 2 * SIZE)
+    states.put(0, 20, _tree(7))
+    assert _held(states) == [1, 0]
+    assert _names(tmp_path) == set()
+    assert _bits(states.get(0)) == _bits(_tree(7))
+
+
+def test_without_a_folder_everything_stays_in_memory():
+    """Whatever the budget."""
+    states = _filled(None, 3, 0)
+    assert states.held_bytes == 3 * SIZE
+    assert [_bits(states.get(client)) for client in range(3)] == [_bits(_tree(client)) for client in range(3)]
+    assert states.get(3) is None
+    assert [states.path(client) for client in range(4)] == [None] * 4
+
+
+def test_a_state_that_was_read_again_counts_and_leaves_without_a_write(tmp_path, monkeypatch):
+    """Its file is there already; and the one that it pushed out is written once."""
+    states = _filled(tmp_path, 2, SIZE)
+    written = []
+    monkeypatch.setattr("edgefl.runs.states.write_tree", lambda path, _: written.append(path))
+    states.get(0)
+    assert (_held(states), states.held_bytes, written) == ([0], SIZE, [tmp_path / state_file(11)])
+    states.put(2, 12, _tree(2))
+    assert (_held(states), len(written)) == ([2], 1)
+
+
+def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
+    """The store has written the files."""
+    store = Store(tmp_path / "run", write_tree)
+    states = _filled(store.folder / "states", 3, 3 * SIZE)
+    with states.saving() as changed:
+        assert [tree is not None for _, tree in changed.values()] == [True] * 3
+        store.checkpoint(1, {}, changed, best=False)
+    monkeypatch.setattr("edgefl.runs.states.write_tree", None)
+    states.put(3, 13, _tree(3))
+    assert _held(states) == [1, 2, 3]
+    assert _bits(states.get(1)) == _bits(_tree(1))
+    monkeypatch.undo()
+    assert _bits(states.get(0)) == _bits(_tree(0))
+    store.close("done")
+
+
+def test_a_state_on_disk_is_not_read_for_a_checkpoint(tmp_path):
+    """It is only named."""
+    states = _filled(tmp_path, 3, SIZE)
+    with states.saving() as changed:
+        assert [(client, job, tree is None) for client, (job, tree) in changed.items()] == [
+            (0, 10, True),
+            (1, 11, True),
+            (2, 12, False),
+        ]
+    with states.saving() as changed:
+        assert changed == {}
+
+
+@pytest.mark.parametrize("budget", [0, SIZE])
+def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp_path, budget):
+    """Its file must not be there yet when the sweep deletes what no row refers to; the next one has it."""
+    store = Store(tmp_path / "run", write_tree)
+    states = _filled(store.folder / "states", 3, budget)
+    with states.saving() as changed:
+        states.put(0, 20, _tree(20))
+        states.put(5, 25, _tree(25))
+        store.checkpoint(1, {}, changed, best=False)
+    assert states.held_bytes <= budget
+    for client, value in ((0, 20), (5, 25), (1, 1)):
+        assert _bits(states.get(client)) == _bits(_tree(value))
+    with states.saving() as changed:
+        assert sorted(changed) == [0, 5]
+        store.checkpoint(2, {}, changed, best=False)
+    store.close("done")
+    with read(store.folder) as reader:
+        assert {row["client"]: row["job"] for row in reader.rows("states")} == {0: 20, 1: 11, 2: 12, 5: 25}
+
+
+def _full(monkeypatch):
+    def fail(leaves, name, metadata):  # noqa: ARG001 - the writer's own signature
+        Path(name).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(trees_module, "save_file", fail)
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    """A put that cannot make room says so; states and rows are there, and go on when there is room."""
+    store = Store(tmp_path / "run", write_tree)
+    states = _filled(store.folder / "states", 2, 2 * SIZE)
+    with states.saving() as changed:
+        store.checkpoint(1, {}, changed, best=False)
+    states.put(0, 20, _tree(20))
+    states.put(1, 21, _tree(21))
+    with monkeypatch.context() as patch:
+        _full(patch)
+        with pytest.raises(RunError, match="No space left"):
+            states.put(2, 22, _tree(22))
+        assert _names(store.folder / "states") == {state_file(10), state_file(11)}
+    with read(store.folder) as reader:
+        assert [read_tree(reader.state(client))["count"].item() for client in (0, 1)] == [0, 1]
+    states.put(3, 23, _tree(23))
+    assert states.held_bytes == 2 * SIZE
+    for client in range(4):
+        assert _bits(states.get(client)) == _bits(_tree(client + 20))
+    store.close("done")
+
+
+def test_a_failed_checkpoint_keeps_its_states_changed(tmp_path, monkeypatch):
+    """The next one has them again."""
+    store = Store(tmp_path / "run", write_tree)
+    states = _filled(store.folder / "states", 2, 2 * SIZE)
+    with monkeypatch.context() as patch:
+        _full(patch)
+        with pytest.raises(RunError, match="No space left"), states.saving() as changed:
+            store.checkpoint(1, {}, changed, best=False)
+    with states.saving() as changed:
+        assert sorted(changed) == [0, 1]
+        store.checkpoint(1, {}, changed, best=False)
+    assert _names(store.folder / "states") == {state_file(10), state_file(11)}
+    store.close("done")
+
+
+def test_a_lost_file_is_a_users_error(tmp_path):
+    """Somebody cleared the run's folder meanwhile."""
+    states = _filled(tmp_path, 2, SIZE)
+    states.path(0).unlink()
+    with pytest.raises(UserError, match="cannot be read"):
+        states.get(0)
+
+
+VIEWS = {
+    "a row of a stack": lambda: torch.arange(600.0).reshape(3, 200)[1],
+    "a column": lambda: torch.arange(600.0).reshape(3, 200)[:, 1],
+    "nothing of a stack": lambda: torch.arange(600.0)[:0],
+    "a transposed stack": lambda: torch.arange(600.0).reshape(3, 200).T,
+    "one value many times": lambda: torch.ones(1).expand(50),
+    "a parameter": lambda: torch.nn.Parameter(torch.ones(3)),
+}
+
+
+@pytest.mark.parametrize("make", VIEWS.values(), ids=VIEWS.keys())
+@pytest.mark.parametrize("budget", [0, 10**6])
+def test_a_state_holds_its_own_memory_alone(tmp_path, make, budget):
+    """A view keeps no stacked tensor alive; layout and gradients are the same with and without a file."""
+    view = make()
+    states = States(tmp_path, budget)
+    states.put(0, 1, {"x": view, "y": torch.ones(3)})
+    for leaf, given_leaf in zip(leaves(states.get(0)), (view, torch.ones(3)), strict=True):
+        assert leaf.untyped_storage().nbytes() == leaf.nbytes
+        assert leaf.is_contiguous()
+        assert leaf._base is None  # noqa: SLF001 - a view's own tensor
+        assert not leaf.requires_grad
+        assert torch.equal(leaf, given_leaf)
+
+
+def test_a_tensor_of_its_own_is_not_copied():
+    """It is taken as it is."""
+    states, tensor = States(None, 0), torch.ones(3)
+    states.put(0, 1, {"x": tensor})
+    assert states.get(0)["x"].data_ptr() == tensor.data_ptr()
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="only Linux lists a process's mappings")
+def test_a_state_that_was_read_keeps_no_mapping(tmp_path):
+    """A process may have only so many, and a mapped tensor has an odd address."""
+    states = _filled(tmp_path, 2, SIZE)
+    tree = states.get(0)
+    assert str(tmp_path) not in MAPS.read_text(encoding="utf-8")
+    assert all(leaf.data_ptr() % 16 == 0 for leaf in leaves(tree))
+
+
+def test_a_file_can_be_read_in_another_process(tmp_path):
+    """What is sent is a name and the order of keys; what is read has the same bits."""
+    states = _filled(tmp_path, 2, SIZE)
+    sent = pickle.dumps(states.file(0))
+    assert len(sent) < 500
+    assert _bits(pickle.loads(sent).read()) == _bits(_tree(0))  # noqa: S301 - our own bytes
+    assert states.file(1) is None
+    assert states.file(2) is None
