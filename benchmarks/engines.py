@@ -1,7 +1,7 @@
 """edgefl's engines beside Flower, pfl and a bare PyTorch loop: ratios of one run on one machine.
 
     python benchmarks/engines.py [W1 W2 W3 start memory]... [--rounds N] [--repeats K] [--contender NAME]...
-                                 [--engine NAME]... [--workers N] [--out FILE]
+                                 [--engine NAME[:KEY=VALUE,...]]... [--out FILE]
 
 Every contender trains the same models on the same tensors for the same steps, in a process of its own.
 Contenders take turns, K times over, so that the noise of a shared machine hits all; the median round counts.
@@ -119,10 +119,9 @@ PEER_CONTENDERS = (
 )
 
 
-def own(engine: str, workers: int | None) -> Contender:
-    """One of the engines of edgefl."""
-    more = () if workers is None else ("--workers", str(workers))
-    return Contender(f"edgefl-{engine}", "edgefl_run.py", options=("--engine", engine, *more))
+def own(engine: str) -> Contender:
+    """One of the engines of edgefl, such as "loop" or "processes:inner=vmapped,group=25"."""
+    return Contender(f"edgefl-{engine}", "edgefl_run.py", options=("--engine", engine))
 
 
 def measure(contender: Contender, rounds: int, tensors: Path) -> dict[str, Any] | None:
@@ -337,7 +336,6 @@ def arguments() -> argparse.Namespace:
     names = [one.name for one in PEER_CONTENDERS]
     parser.add_argument("--contender", action="append", choices=[*names, "edgefl"], help="all by default")
     parser.add_argument("--engine", action="append", help="of edgefl's; loop and auto by default")
-    parser.add_argument("--workers", type=int, help="of edgefl's engines that have some")
     parser.add_argument("--out", type=Path, help="a file that gets what is printed")
     given = parser.parse_args()
     wrong = set(given.parts) - set(PARTS)
@@ -353,7 +351,7 @@ def main() -> None:
     wanted = given.contender or [*(one.name for one in PEER_CONTENDERS), "edgefl"]
     contenders = [one for one in PEER_CONTENDERS if one.name in wanted]
     if "edgefl" in wanted:
-        contenders += [own(engine, given.workers) for engine in given.engine or ("loop", "auto")]
+        contenders += [own(engine) for engine in given.engine or ("loop", "auto")]
     trained = [WORKLOADS[part] for part in parts if part in WORKLOADS]
     lines = head(contenders if trained else [])
     for workload in trained:

@@ -48,19 +48,24 @@ def scenario(workload: Workload, rounds: int) -> dict[str, Any]:
     }
 
 
+def engine(text: str) -> dict[str, Any]:
+    """"processes:inner=vmapped,group=25" as a scenario has it."""
+    name, _, settings = text.partition(":")
+    pairs = (setting.partition("=") for setting in settings.split(",") if setting)
+    return {"name": name, **{key: int(value) if value.isdigit() else value for key, _, value in pairs}}
+
+
 def main() -> None:
     """Runs the workload that the environment names."""
     arguments = parser()
-    arguments.add_argument("--engine", default="loop")
-    arguments.add_argument("--workers", type=int)
+    arguments.add_argument("--engine", default="loop", help="NAME, or NAME:KEY=VALUE,...")
     given = arguments.parse_args()
     workload = read_workload()
     timer = Timer(Laps(given.launched))
     with tempfile.TemporaryDirectory() as folder:
         result = edgefl.run(
             scenario(workload, given.rounds),
-            overrides=[] if given.workers is None else [f"engine.workers={given.workers}"],
-            engine=given.engine,
+            engine=engine(given.engine),
             out=Path(folder) / "run",
             watch=timer,
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
+
+import torch
 
 from edgefl.core.event import Job
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves, rebuild
@@ -89,12 +92,14 @@ class Outcome(NamedTuple):
         upload: what the client sends.
         state: its new state; None where the work writes none.
         scalars: means over the job's steps, such as "loss".
+        finite: whether all numbers in upload and state are.
     """
 
     job: Job
     upload: Payload
     state: Tree | None
     scalars: Mapping[str, float]
+    finite: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,9 +122,21 @@ class Bundle:
         """One outcome a job; their tensors are views of the bundle's."""
         count = len(self.jobs)
         uploads, states = _unstacked(self.upload, count), _unstacked(self.state, count)
+        finite = self._finite()
         for place, (job, upload, state) in enumerate(zip(self.jobs, uploads, states, strict=True)):
             scalars = {name: values[place] for name, values in self.scalars.items()}
-            yield Outcome(job, upload, state, scalars)
+            yield Outcome(job, upload, state, scalars, finite[place])
+
+    def _finite(self) -> list[bool]:
+        """For each job, whether all its numbers are finite."""
+        numbers = (*leaves(self.upload), *leaves(self.state or {}))
+        tensors = [leaf for leaf in numbers if leaf.numel() and leaf.is_floating_point()]
+        # As torch's own clipping calls it; the largest number of all is finite where all are.
+        largest = torch._foreach_norm(tensors, math.inf) if tensors else ()  # noqa: SLF001
+        if all(math.isfinite(one) for one in largest):
+            return [True] * len(self.jobs)
+        each = [torch.isfinite(leaf.flatten(1)).all(dim=1).cpu() for leaf in tensors]
+        return torch.stack(each).all(dim=0).tolist()
 
 
 def _unstacked(tree: Tree | None, count: int) -> Iterator[Any]:

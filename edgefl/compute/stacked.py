@@ -118,11 +118,16 @@ def chosen(tree: Any, places: Sequence[int]) -> Any:
     return mapped(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
 
 
-def put_back(tree: Any, places: Sequence[int], part: Any) -> None:
-    """Writes some clients' rows over the tree's stacks."""
+def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
+    """The tree of ``count`` clients with some clients' rows replaced; stacks are written in place."""
+    found = []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
-        if isinstance(old, Stack):
-            old.value[places] = new.value
+        own = old
+        if isinstance(new, Stack):
+            own = old if isinstance(old, Stack) else spread(old, count)
+            own.value[places] = new.value
+        found.append(own)
+    return filled(tree, found)
 
 
 def spread(tree: Any, count: int) -> Any:

@@ -6,8 +6,8 @@ a whole; samples are never padded, because batch norm and every loss that compar
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
 from typing import Any
@@ -15,26 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Bundle, Feed, Group, Size
 from edgefl.compute.loop import one_thread
-from edgefl.compute.stacked import (
-    Stack,
-    chosen,
-    filled,
-    fixed,
-    leaves,
-    over,
-    put_back,
-    rows,
-    spread,
-    stack,
-    unwrapped,
-    with_fixed,
-    wrapped,
-)
+from edgefl.compute.stacked import Stack, chosen, fixed, over, put_back, rows, spread, stack, with_fixed
 from edgefl.core.event import Job
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
-from edgefl.protocol.training import updated
+
+# Steps of one shape in a group from which on recording their operators pays.
+_OFTEN = 8
 
 
 class Vmapped:
@@ -48,6 +37,7 @@ class Vmapped:
     def __init__(self, most: int, memory_bytes: int) -> None:
         self.most = most
         self.memory_bytes = memory_bytes
+        self._gradients = Gradients()
 
     def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
         """Groups of one kind and about equal sizes, clients of like step counts together."""
@@ -67,10 +57,10 @@ class Vmapped:
     def work(self, group: Group) -> list[Bundle]:
         """One group's jobs, start to finish."""
         with one_thread():
-            return _work(group)
+            return _work(group, self._gradients)
 
 
-def _work(group: Group) -> list[Bundle]:
+def _work(group: Group, gradients: Gradients) -> list[Bundle]:
     tasks, fold = group.tasks, group.tasks[0].fold
     count, context = len(tasks), _contexts([task.ctx for task in tasks])
     payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
@@ -80,7 +70,7 @@ def _work(group: Group) -> list[Bundle]:
         carry["weights"] = {**carry["weights"], BUFFERS: spread(carry["weights"][BUFFERS], count)}
     crowd, steps = _Crowd(carry, [0] * count), [0] * count
     for phase in fold.phases:
-        _walk(phase, crowd, group.feed(phase), steps)
+        _walk(phase, crowd, group.feed(phase), steps, gradients)
 
     bundles = []
     for places in crowd.alike():
@@ -129,6 +119,10 @@ class _Crowd:
     def __post_init__(self) -> None:
         self.variants.append(fixed(self.carry))
 
+    def begin(self) -> None:
+        """A new phase, whose steps change other things."""
+        self._after.clear()
+
     def alike(self) -> list[list[int]]:
         """The clients, by what is no tensor of their carries."""
         found: dict[int, list[int]] = defaultdict(list)
@@ -148,7 +142,7 @@ class _Crowd:
         if len(places) == len(self.which):
             self.carry = carry
         else:
-            put_back(self.carry, places, carry)
+            self.carry = put_back(self.carry, places, carry, len(self.which))
         before = self.which[places[0]]
         if before not in self._after:
             after = fixed(carry)
@@ -159,19 +153,55 @@ class _Crowd:
             self.which[place] = self._after[before]
 
 
-def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int]) -> None:
+def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: Gradients) -> None:
     """Takes every client through its steps of a phase; adds them to ``steps``."""
-    done = [0] * len(feed.sizes)
+    done, often = [0] * len(feed.sizes), _often(feed.sizes)
+    crowd.begin()
+
+    def taken(places: list[int], count: int) -> Iterator[Batch]:
+        for _ in range(count):
+            yield feed.take(places, done)
+            for place in places:
+                done[place] += 1
+                steps[place] += 1
+
     while places := _largest(feed.sizes, done, crowd.which):
-        stacked: Any = Batch._make(map(Stack, feed.take(places, done)))
-        crowd.keep(places, _step(phase, crowd.of(places), stacked))
-        for place in places:
-            done[place] += 1
-            steps[place] += 1
+        size = feed.sizes[places[0]][done[places[0]]]
+        # What changes with every step, such as Adam's counter, has to be looked at after each.
+        alone = not isinstance(phase.step, GradientStep) or "steps" in crowd.carry["slots"]
+        count = 1 if alone else _in_a_row(feed.sizes, done, places)
+        carry, batches = crowd.of(places), taken(places, count)
+        if isinstance(phase.step, GradientStep):
+            carry = gradients.steps(phase.step, carry, batches, often=(size, len(places)) in often)
+        else:
+            for batch in batches:
+                carry = over(phase.step, carry, Batch._make(map(Stack, batch)))
+        crowd.keep(places, carry)
+
+
+def _in_a_row(sizes: Sequence[Sequence[int]], done: Sequence[int], places: Sequence[int]) -> int:
+    """How many steps of one batch size some clients can take, as long as nobody else waits for them."""
+    size, left = sizes[places[0]][done[places[0]]], len(sizes[places[0]])
+    others = set(range(len(sizes))) - set(places)
+    if any(done[place] < len(sizes[place]) for place in others):
+        return 1
+    count = 0
+    for offset in range(left):
+        ahead = {
+            sizes[place][done[place] + offset] if done[place] + offset < len(sizes[place]) else 0
+            for place in places
+        }
+        if ahead != {size}:
+            break
+        count += 1
+    return count
 
 
 def _largest(sizes: Sequence[Sequence[int]], done: Sequence[int], which: Sequence[int]) -> list[int]:
     """The largest set of clients who can take their next step together; empty at the end."""
+    everybody = len(done)
+    if done.count(done[0]) == which.count(which[0]) == everybody and sizes.count(sizes[0]) == everybody:
+        return list(range(everybody)) if done[0] < len(sizes[0]) else []
     waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, (wanted, count) in enumerate(zip(sizes, done, strict=True)):
         if count < len(wanted):
@@ -179,37 +209,17 @@ def _largest(sizes: Sequence[Sequence[int]], done: Sequence[int], which: Sequenc
     return max(waiting.values(), key=len, default=[])
 
 
-def _step(phase: Phase, carry: Carry, batch: Batch) -> Carry:
-    if isinstance(phase.step, GradientStep):
-        return _gradient_step(phase.step, carry, batch)
-    found: Carry = over(phase.step, carry, batch)
-    return found
+def _often(sizes: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
+    """The (batch size, clients) of which a group has so many steps that recording one pays.
 
-
-def _gradient_step(step: GradientStep, carry: Carry, batch: Batch) -> Carry:
-    """One optimizer step of every client: the objective under vmap, one backward pass, one update.
-
-    The losses' sum has each client's own gradient at its own weights, since no client's loss reads
-    another's. Autograd outside vmap takes half the time of vmapped gradients.
+    Told from the group alone: who has which tapes already must not change a bit.
     """
-    weights, scalars = carry["weights"], carry["scalars"]
-    parts = {part: weights[part] for part in step.trained}
-    values = [leaf.value for leaf in leaves(parts)]
-    live = [value.detach().requires_grad_() for value in values]
-    given = {**weights, **filled(parts, map(Stack, live))}
-    rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
-    losses, buffers = over(step.objective, given, batch, rest)
-    gradients = torch.autograd.grad(losses.value.sum(), live)
-    with torch.no_grad():
-        slots = unwrapped(carry["slots"])
-        slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
-        total = scalars["loss"].value + losses.value.detach()
-    return {
-        **carry,
-        "weights": {**weights, BUFFERS: buffers},
-        "slots": wrapped(slots),
-        "scalars": {**scalars, "loss": Stack(total)},
-    }
+    done, alike, found = [0] * len(sizes), [0] * len(sizes), Counter[tuple[int, int]]()
+    while places := _largest(sizes, done, alike):
+        found[sizes[places[0]][done[places[0]]], len(places)] += 1
+        for place in places:
+            done[place] += 1
+    return {kind for kind, count in found.items() if count >= _OFTEN}
 
 
 def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> dict[str, list[float]]:

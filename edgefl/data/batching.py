@@ -5,12 +5,13 @@ Shapes: B samples, V views, C channels, H rows, W columns.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,13 +19,19 @@ from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import step_sequence
 from edgefl.data.federation import Federation
+from edgefl.data.shuffles import shuffled
 from edgefl.data.spec import Ints, Spec
 from edgefl.protocol.values import Batch, Phase
 
 Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
+Steps: TypeAlias = list[tuple[int, int]]
+"""A client's steps in order, as (pass, batch size)."""
+
 _BRIGHTEST = 255
+# Images that clients who go together have ready, as float32.
+_BLOCK_BYTES = 64_000_000
 
 
 def batches(
@@ -100,12 +107,9 @@ class Together:
             return
         # Where in its order a client's n-th batch begins, and its images in that order.
         self._starts = [[0, *accumulate(sizes)] for sizes in self.sizes]
-        orders = [
-            _order(torch.from_numpy(part), each, phase, seed)
-            for part, each, seed in zip(parts, steps, seeds, strict=True)
-        ]
-        device = federation.train_y.device
-        self._orders = torch.nn.utils.rnn.pad_sequence(orders, batch_first=True).to(device)
+        self._orders = _orders(parts, steps, phase, seeds).to(federation.train_y.device)
+        self._aligned = all(sizes == self.sizes[0] for sizes in self.sizes)
+        self._block: tuple[int, Batch] = (0, self._batch(self._orders[:, :0]))
 
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batches of some clients; see ``edgefl.compute.job.Feed``."""
@@ -114,43 +118,52 @@ class Together:
             return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
         starts = [self._starts[place][done[place]] for place in chosen]
         size = self.sizes[chosen[0]][done[chosen[0]]]
-        orders = self._orders if len(chosen) == len(self.sizes) else self._orders[list(chosen)]
-        if len(set(starts)) == 1:
-            rows = orders[:, starts[0] : starts[0] + size]
-        else:
-            first = torch.tensor(starts, device=orders.device).unsqueeze(1)
-            rows = orders.gather(1, first + torch.arange(size, device=orders.device))
+        if self._aligned and len(chosen) == len(self.sizes):
+            return self._from_block(starts[0], size)
+        first = torch.tensor(starts, device=self._orders.device).unsqueeze(1)
+        places = first + torch.arange(size, device=self._orders.device)
+        return self._batch(self._orders[list(chosen)].gather(1, places))
+
+    def _from_block(self, start: int, size: int) -> Batch:
+        """All clients' next batches, cut from a block that holds those of many steps."""
+        first, block = self._block
+        if start + size > first + block.y.shape[1]:
+            first = start
+            block = self._batch(self._orders[:, first : first + max(size, self._ahead())])
+            self._block = first, block
+        x, y = block
+        inside = slice(start - first, start - first + size)
+        return Batch(x[:, inside] if self._views == 1 else x[:, :, inside], y[:, inside])
+
+    def _ahead(self) -> int:
+        """How many samples of each client a block may hold."""
+        return max(1, _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._federation.spec.shape)))
+
+    def _batch(self, rows: Tensor) -> Batch:
+        """Images and labels of (clients, B) rows."""
         x = _normalise(self._federation.spec, _scaled(self._federation, rows, "train"))
         if self._views > 1:
             x = x.unsqueeze(1).expand(-1, self._views, *x.shape[1:])
         return Batch(x, self._federation.train_y[rows])
 
 
-def _order(part: Tensor, steps: Sequence[tuple[int, int]], phase: Phase, seed: int) -> Tensor:
-    """The images that a client goes through in its steps, (pass, batch size) each."""
-    taken = Counter[int]()
-    for nth, size in steps:
-        taken[nth] += size
-    shuffle = _Shuffle(len(part), phase, seed)
-    found = [shuffle.order(nth)[:count] for nth, count in taken.items()]
-    return part[torch.cat(found)] if found else part[:0]
-
-
-class _Shuffle:
-    """The orders of a client's samples, pass by pass."""
-
-    def __init__(self, samples: int, phase: Phase, seed: int) -> None:
-        self._samples = samples
-        self._shuffled = phase.data == "train"
-        self._seed = seed
-        self._generator = torch.Generator()
-
-    def order(self, nth: int) -> Tensor:
-        """The order in the n-th pass."""
-        if not self._shuffled:
-            return torch.arange(self._samples)
-        self._generator.manual_seed(derive(self._seed, "shuffle", nth=nth))
-        return torch.randperm(self._samples, generator=self._generator)
+def _orders(parts: Sequence[Ints], steps: Sequence[Steps], phase: Phase, seeds: Sequence[int]) -> Tensor:
+    """The images that clients go through, (clients, most), padded with any of them at the ends."""
+    samples = [len(part) for part in parts]
+    passes = max((nth + 1 for each in steps for nth, _ in each), default=0)
+    most = max(samples)
+    if phase.data == "train":
+        orders = shuffled(list(seeds), samples, range(passes))
+    else:
+        orders = np.broadcast_to(np.arange(most), (len(parts), passes, most))
+    padded = np.zeros((len(parts), most), dtype=np.int64)
+    for place, part in enumerate(parts):
+        padded[place, : len(part)] = part
+    images = np.take_along_axis(padded[:, None, :], orders, axis=-1)
+    if min(samples) == most:
+        return torch.from_numpy(images.reshape(len(parts), -1))
+    each = [torch.from_numpy(one[:, :count].reshape(-1)) for one, count in zip(images, samples, strict=True)]
+    return torch.nn.utils.rnn.pad_sequence(each, batch_first=True)
 
 
 def normalised(federation: Federation, indices: Ints, split: Literal["train", "test"]) -> Tensor:
@@ -166,13 +179,13 @@ def _cut(
     x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augmentation
 ) -> Iterator[Batch]:
     """Cuts one client's images into batches; ``ready`` makes a view of a batch's images."""
-    shuffle, generator = _Shuffle(len(y), phase, seed), torch.Generator()
-    order, start, current = torch.arange(0), 0, -1
+    order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
     for nth, size in step_sequence(len(y), batch_size, phase.passes):
         if nth != current:
             current, start = nth, 0
             generator = torch.Generator().manual_seed(derive(seed, "augment", nth=nth))
-            order = shuffle.order(nth).to(x.device)
+            if phase.data == "train":
+                order = torch.from_numpy(shuffled([seed], [len(y)], range(nth, nth + 1))[0, 0]).to(x.device)
         chosen = order[start : start + size]
         start += size
         found = x[chosen]

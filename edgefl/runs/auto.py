@@ -38,7 +38,7 @@ SHORT_S = 0.25
 LONG_S = 30.0
 # How much faster workers must be, in a measurement that has some noise.
 CLEARLY = 1.1
-MOST_STACKED = 32
+MOST_STACKED = 64
 _KEPT = 500
 
 

@@ -20,7 +20,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.data import normalised
 from edgefl.planning.plan import Planned
-from edgefl.protocol import Arrival, Predictor, Tree, leaves, tree_map
+from edgefl.protocol import Arrival, Predictor, Tree, tree_map
 from edgefl.runs.ahead import Stash
 from edgefl.runs.states import States
 from edgefl.runs.workshop import Workshop, packed, rebuilt
@@ -213,8 +213,7 @@ def _check_finite(outcomes: Iterable[Outcome]) -> None:
             (f"{name} is {value}" for name, value in numbers.items() if not math.isfinite(value)), ""
         )
         # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
-        tensors = [leaf for leaf in (*leaves(outcome.upload), *leaves(outcome.state or {})) if leaf.numel()]
-        if not broken and not _all_finite(tensors):
+        if not broken and not outcome.finite:
             broken = "weights are not finite"
         if broken:
             job = outcome.job
@@ -223,10 +222,3 @@ def _check_finite(outcomes: Iterable[Outcome]) -> None:
                 where=f"exchange {job.exchange}",
                 hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
             )
-
-
-def _all_finite(tensors: list[torch.Tensor]) -> bool:
-    if not tensors:
-        return True
-    largest = torch._foreach_norm(tensors, math.inf)  # noqa: SLF001 - as torch's own clipping calls it
-    return bool(torch.isfinite(torch.stack([one.to(torch.float64) for one in largest])).all())

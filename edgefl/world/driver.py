@@ -19,6 +19,7 @@ from edgefl.core import seeds
 from edgefl.core.catalogue import load
 from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, Kind
+from edgefl.core.fleet import Fixed
 from edgefl.core.plan import Plan
 
 
@@ -131,6 +132,8 @@ class World:
         self.record_job(Kind.ARRIVED, job, arrived)
 
     def _jitter(self, job: Job) -> float:
+        if isinstance(self.plan.jitter, Fixed):
+            return self.plan.jitter.value
         root = self.plan.scenario.seed
         rng = seeds.generator(root, "jitter", client=job.client, exchange=job.exchange, nth=job.nth)
         return float(self.plan.jitter.draw(rng, 1)[0])

@@ -32,7 +32,7 @@ class EngineParams(Strict):
 class Stacking(Strict):
     """How clients are stacked; it may change the last bits of results."""
 
-    group: Annotated[Count, Field(description="the most clients trained together")] = 32
+    group: Annotated[Count, Field(description="the most clients trained together")] = 64
     memory: Annotated[
         Memory, Field(description="what a group may take, by the traced memory of one client's training")
     ] = 2e9

@@ -1,0 +1,121 @@
+"""The gradient step of many clients at once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgefl.compute.stacked import Stack, filled, fixed, leaves, over, unwrapped, wrapped
+from edgefl.compute.tape import Tape, UnrecordableError, record
+from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep
+from edgefl.protocol.training import updated
+
+_MOST_TAPES = 64
+
+
+class Gradients:
+    """Takes gradient steps, and keeps the tapes of those that come often."""
+
+    def __init__(self) -> None:
+        # The step is held, so that no other takes its number.
+        self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
+
+    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, often: bool) -> Carry:
+        """Optimizer steps of every client, one after another, on batches of one shape.
+
+        Args:
+            step: what to do.
+            carry: with stacks.
+            batches: with tensors (C, B, ...); at least one.
+            often: whether enough steps of these shapes come to record the operators. The same work must
+                always be asked for in the same way: an operator of a tape may round otherwise.
+        """
+        weights, scalars = carry["weights"], carry["scalars"]
+        values = [leaf.value for leaf in leaves({part: weights[part] for part in step.trained})]
+        rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
+        slots, total, function = unwrapped(carry["slots"]), scalars["loss"].value, None
+        buffers: Sequence[Tensor] = [leaf.value for leaf in leaves(weights[BUFFERS])]
+        for batch in batches:
+            if function is None:
+                stacked: Any = Batch._make(map(Stack, batch))
+                trees = (weights, stacked, rest)
+                function = _function(step, trees)
+                inputs = _Inputs(trees)
+                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if often else None
+            given = inputs.of(batch, buffers)
+            losses, *others = function(*given) if tape is None else tape(given)
+            buffers, gradients = others[: len(buffers)], others[len(buffers) :]
+            with torch.no_grad():
+                slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
+                total = total + losses
+        return {
+            **carry,
+            "weights": {**weights, BUFFERS: filled(weights[BUFFERS], map(Stack, buffers))},
+            "slots": wrapped(slots),
+            "scalars": {**scalars, "loss": Stack(total)},
+        }
+
+    def _tape(
+        self, step: GradientStep, trees: Any, function: Callable[..., list[Tensor]], inputs: list[Tensor]
+    ) -> Tape | None:
+        """The tape for inputs of these shapes; None where none can be made."""
+        shapes = tuple((value.shape, value.stride(), value.dtype, value.device) for value in inputs)
+        key = (id(step), shapes, repr(fixed(trees)))
+        if key not in self._tapes:
+            try:
+                tape = record(function, inputs)
+            except UnrecordableError:
+                tape = None
+            self._tapes[key] = step, tape
+            if len(self._tapes) > _MOST_TAPES:
+                self._tapes.popitem(last=False)
+        self._tapes.move_to_end(key)
+        return self._tapes[key][1]
+
+
+class _Inputs:
+    """The tensors of (weights, batch, rest of the carry); batch and buffers are new at every step."""
+
+    def __init__(self, trees: tuple[Any, Batch, Any]) -> None:
+        weights, batch, _ = trees
+        given = [leaf for leaf in leaves(trees) if isinstance(leaf, (Stack, Tensor))]
+        self._tensors = [leaf.value if isinstance(leaf, Stack) else leaf for leaf in given]
+        places = {id(leaf): place for place, leaf in enumerate(given)}
+        self._batch = [places[id(leaf)] for leaf in batch]
+        self._buffers = [places[id(leaf)] for leaf in leaves(weights[BUFFERS])]
+
+    def of(self, batch: Batch, buffers: Sequence[Tensor]) -> list[Tensor]:
+        """All of them, for one step."""
+        found = list(self._tensors)
+        for place, tensor in zip((*self._batch, *self._buffers), (*batch, *buffers), strict=True):
+            found[place] = tensor
+        return found
+
+
+def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[..., list[Tensor]]:
+    """(the tensors of ``trees``) -> losses, new buffers, gradients.
+
+    The objective runs under vmap, and autograd outside of it: the losses' sum has each client's own gradient
+    at its own weights, since no client's loss reads another's, and vmapped gradients take twice the time.
+    """
+
+    def function(*inputs: Tensor) -> list[Tensor]:
+        source = iter(inputs)
+
+        def given(leaf: Any) -> Any:
+            if isinstance(leaf, Stack):
+                return Stack(next(source))
+            return next(source) if isinstance(leaf, Tensor) else leaf
+
+        weights, batch, rest = filled(trees, map(given, leaves(trees)))
+        parts = {part: weights[part] for part in step.trained}
+        live = [leaf.value.detach().requires_grad_() for leaf in leaves(parts)]
+        losses, buffers = over(step.objective, {**weights, **filled(parts, map(Stack, live))}, batch, rest)
+        gradients = torch.autograd.grad(losses.value.sum(), live)
+        return [losses.value.detach(), *(leaf.value for leaf in leaves(buffers)), *gradients]
+
+    return function

@@ -1,0 +1,43 @@
+"""The orders in which clients go through their samples, for many clients and passes at once.
+
+A sample's key is a hash of the job's seed, the pass and the sample's place; a pass goes through the keys in
+ascending order. The hash is SplitMix64's output function (Steele, Lea and Flood 2014, Section 3), so that an
+order depends on its own seed alone, and thousands of them are a few operations on one array: a generator
+for each would take longer than a small model's training.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgefl.core.seeds import derive
+from edgefl.data.spec import Ints
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def shuffled(seeds: list[int], samples: list[int], passes: range) -> Ints:
+    """Orders of (clients, passes, most samples): a permutation of 0..n-1, then of the places beyond n.
+
+    Args:
+        seeds: of the clients' jobs.
+        samples: n, for each client.
+        passes: the passes' numbers.
+    """
+    most = max(samples)
+    bases = np.array([derive(seed, "shuffle") for seed in seeds], dtype=np.uint64)
+    numbers = np.array(passes, dtype=np.uint64) + np.uint64(1)
+    streams = _mixed(bases[:, None] + numbers * _GOLDEN)
+    places = np.arange(1, most + 1, dtype=np.uint64)
+    keys = _mixed(streams[:, :, None] + places * _GOLDEN)
+    if min(samples) < most:
+        beyond = np.arange(most) >= np.array(samples)[:, None]
+        keys[np.broadcast_to(beyond[:, None, :], keys.shape)] = np.iinfo(np.uint64).max
+    return np.argsort(keys, axis=-1, kind="stable")
+
+
+def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
