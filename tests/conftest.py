@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from hypothesis import settings
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
 settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("edgefl")
+
+
+# What is compared to the last bit must not depend on which engine a busy machine finds fastest.
+os.environ["EDGEFL_ENGINE"] = "loop"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

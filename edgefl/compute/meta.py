@@ -75,6 +75,11 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Importing torch's compiler, which will never see this, takes a second.
+        return False
+
     def __torch_dispatch__(
         self,
         func: Any,
@@ -250,8 +255,8 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     tracer = Tracer()
     # Copies, which nobody else holds: what the fold lets go of is gone.
-    received = tree_map(torch.empty_like, given.payload)
-    own = None if given.state is None else tree_map(torch.empty_like, given.state)
+    received = tree_map(_fresh, given.payload)
+    own = None if given.state is None else tree_map(_fresh, given.state)
     with tracer:
         tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
@@ -270,6 +275,11 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
         finish = tracer.begin_step(carry)
         upload, _ = fold.finish(carry, given.ctx)
     return _Whole(start, finish, tracer.peak(), upload)
+
+
+def _fresh(leaf: Tensor) -> Tensor:
+    # On the meta device empty_like imports a computer algebra system, which takes half a second.
+    return torch.empty(leaf.shape, dtype=leaf.dtype)
 
 
 def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,8 +45,7 @@ class Depot:
 
     def put(self, tree: Any) -> Parcel:
         """Writes a tree of dicts, lists and tensors; other leaves travel in the shape."""
-        tensors: list[Tensor] = []
-        shape = _numbered(tree, tensors)
+        shape, tensors = taken_apart(tree)
         if not tensors:
             return Parcel(None, shape)
         path = self.folder / next(self._names)
@@ -69,7 +69,7 @@ class Depot:
         tensors = load_file(parcel.path) if parcel.path else {}
         if last:
             self.drop(parcel)
-        return _filled(parcel.shape, tensors)
+        return put_together(parcel.shape, [tensors[str(place)] for place in range(len(tensors))])
 
     def drop(self, parcel: Parcel) -> None:
         """Deletes a parcel's file."""
@@ -83,6 +83,23 @@ class _Place(NamedTuple):
     number: int
 
 
+def taken_apart(tree: Any) -> tuple[Any, list[Tensor]]:
+    """A tree of dicts and lists as plain data with the numbers of its tensors in their places, and these."""
+    tensors: list[Tensor] = []
+    return _numbered(tree, tensors), tensors
+
+
+def put_together(shape: Any, tensors: Sequence[Tensor]) -> Any:
+    """The tree that ``taken_apart`` took apart."""
+    if isinstance(shape, _Place):
+        return tensors[shape.number]
+    if isinstance(shape, dict):
+        return {key: put_together(inner, tensors) for key, inner in shape.items()}
+    if isinstance(shape, list):
+        return [put_together(inner, tensors) for inner in shape]
+    return shape
+
+
 def _numbered(tree: Any, tensors: list[Tensor]) -> Any:
     if isinstance(tree, Tensor):
         tensors.append(tree)
@@ -92,16 +109,6 @@ def _numbered(tree: Any, tensors: list[Tensor]) -> Any:
     if isinstance(tree, list):
         return [_numbered(inner, tensors) for inner in tree]
     return tree
-
-
-def _filled(shape: Any, tensors: dict[str, Tensor]) -> Any:
-    if isinstance(shape, _Place):
-        return tensors[str(shape.number)]
-    if isinstance(shape, dict):
-        return {key: _filled(inner, tensors) for key, inner in shape.items()}
-    if isinstance(shape, list):
-        return [_filled(inner, tensors) for inner in shape]
-    return shape
 
 
 def shared_folder(needed_bytes: int) -> Path:

@@ -102,6 +102,12 @@ class Died(NamedTuple):
     how: str
 
 
+class Gone(NamedTuple):
+    """A worker is gone, and none has taken its place: a computer of the cluster, say."""
+
+    how: str
+
+
 class Crew(Protocol[RefT]):
     """Workers, numbered from 0.
 
@@ -125,7 +131,7 @@ class Crew(Protocol[RefT]):
         """Gives an idle worker an order."""
         ...
 
-    def receive(self) -> tuple[int, Done | Failed | Died]:
+    def receive(self) -> tuple[int, Done | Failed | Died | Gone]:
         """Waits for the next answer of any worker."""
         ...
 
@@ -160,17 +166,18 @@ class Remote(Generic[RefT]):
         self._bench = bench
         self._trainer = trainer
         self._crew = crew
+        self._workers = list(range(crew.workers))
         self._servers: dict[int, RefT] = {}
 
     def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
 
         Raises:
-            RunError: a unit failed three times.
+            RunError: a unit failed three times, or no worker is left.
         """
         self._publish({job.version for job in jobs})
         waiting = deque((unit, 1) for unit in self._trainer.units(jobs, self._bench.size))
-        idle, deaths = list(range(self._crew.workers)), 0
+        idle, deaths = list(self._workers), 0
         busy: dict[int, tuple[tuple[Job, ...], int, Order[RefT]]] = {}
         while waiting or busy:
             while waiting and idle:
@@ -179,24 +186,39 @@ class Remote(Generic[RefT]):
                 busy[worker] = unit, attempt, order
                 self._crew.send(worker, order)
             worker, answer = self._crew.receive()
-            if isinstance(answer, Done):
-                deaths = 0
-            elif worker not in busy:
-                # It died without work: its place is taken, unless that happens again and again.
+            if isinstance(answer, Gone):
+                self._without(worker, answer, idle)
+            elif worker in busy:
+                idle.append(worker)
+            if worker not in busy:
                 deaths += 1
-                if deaths > TRIES * self._crew.workers:
-                    raise _given_up(jobs, answer)
+                self._check_lasting(jobs, answer, deaths)
                 continue
             unit, attempt, order = busy.pop(worker)
             self._crew.drop(order.states)
-            idle.append(worker)
             if isinstance(answer, Done):
+                deaths = 0
                 for bundle in answer.bundles:
                     yield from bundle.outcomes()
-            elif attempt == TRIES:
-                raise _given_up(unit, answer)
             else:
-                waiting.appendleft((unit, attempt + 1))
+                waiting.appendleft((unit, _next(unit, attempt, answer)))
+
+    def _check_lasting(self, jobs: Sequence[Job], answer: Done | Failed | Died | Gone, deaths: int) -> None:
+        """A worker may die without work, and another takes its place, but not again and again."""
+        if isinstance(answer, Died) and deaths > TRIES * self._crew.workers:
+            raise _given_up(jobs, answer)
+
+    def _without(self, worker: int, answer: Gone, idle: list[int]) -> None:
+        """Goes on with the other workers."""
+        self._workers.remove(worker)
+        if worker in idle:
+            idle.remove(worker)
+        if not self._workers:
+            raise RunError(
+                f"no worker is left: {answer.how}",
+                where="engine.workers",
+                hint="add computers to the cluster, or wait until it has room",
+            )
 
     def _publish(self, wanted: set[int]) -> None:
         for version in set(self._servers) - set(self._bench.versions):
@@ -214,6 +236,15 @@ class Remote(Generic[RefT]):
     def close(self) -> None:
         """Ends all workers."""
         self._crew.close()
+
+
+def _next(unit: Sequence[Job], attempt: int, answer: Failed | Died | Gone) -> int:
+    """The number of a unit's next attempt; that a worker did not come is no failure of the unit's."""
+    if isinstance(answer, Gone):
+        return attempt
+    if attempt == TRIES:
+        raise _given_up(unit, answer)
+    return attempt + 1
 
 
 def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:

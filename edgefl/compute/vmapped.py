@@ -155,7 +155,7 @@ class _Crowd:
 
 def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: Gradients) -> None:
     """Takes every client through its steps of a phase; adds them to ``steps``."""
-    done, often = [0] * len(feed.sizes), _often(feed.sizes)
+    done, often, following = [0] * len(feed.sizes), _often(feed.sizes), _Next(feed.sizes)
     crowd.begin()
 
     def taken(places: list[int], count: int) -> Iterator[Batch]:
@@ -165,7 +165,7 @@ def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: 
                 done[place] += 1
                 steps[place] += 1
 
-    while places := _largest(feed.sizes, done, crowd.which):
+    while places := following.places(done, crowd.which):
         size = feed.sizes[places[0]][done[places[0]]]
         # What changes with every step, such as Adam's counter, has to be looked at after each.
         alone = not isinstance(phase.step, GradientStep) or "steps" in crowd.carry["slots"]
@@ -197,16 +197,35 @@ def _in_a_row(sizes: Sequence[Sequence[int]], done: Sequence[int], places: Seque
     return count
 
 
-def _largest(sizes: Sequence[Sequence[int]], done: Sequence[int], which: Sequence[int]) -> list[int]:
-    """The largest set of clients who can take their next step together; empty at the end."""
-    everybody = len(done)
-    if done.count(done[0]) == which.count(which[0]) == everybody and sizes.count(sizes[0]) == everybody:
-        return list(range(everybody)) if done[0] < len(sizes[0]) else []
-    waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, (wanted, count) in enumerate(zip(sizes, done, strict=True)):
-        if count < len(wanted):
-            waiting[wanted[count], which[place]].append(place)
-    return max(waiting.values(), key=len, default=[])
+class _Next:
+    """Who goes next together.
+
+    The batch size that is rarest in the group goes first: who waits for a short last batch holds nobody up
+    then, and the full batches, which all take, find everybody again.
+    """
+
+    def __init__(self, sizes: Sequence[Sequence[int]]) -> None:
+        self._sizes = sizes
+        self._common = Counter(size for each in sizes for size in each)
+        self._aligned = all(each == sizes[0] for each in sizes)
+
+    def places(self, done: Sequence[int], which: Sequence[int]) -> list[int]:
+        """The clients whose next step is taken now, ascending; none at the end.
+
+        Args:
+            done: for each client, how many steps it has taken.
+            which: clients with different numbers cannot go together.
+        """
+        everybody = len(done)
+        if self._aligned and done.count(done[0]) == which.count(which[0]) == everybody:
+            return list(range(everybody)) if done[0] < len(self._sizes[0]) else []
+        waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for place, (wanted, count) in enumerate(zip(self._sizes, done, strict=True)):
+            if count < len(wanted):
+                waiting[wanted[count], which[place]].append(place)
+        if not waiting:
+            return []
+        return waiting[min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])))]
 
 
 def _often(sizes: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
@@ -215,7 +234,8 @@ def _often(sizes: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
     Told from the group alone: who has which tapes already must not change a bit.
     """
     done, alike, found = [0] * len(sizes), [0] * len(sizes), Counter[tuple[int, int]]()
-    while places := _largest(sizes, done, alike):
+    following = _Next(sizes)
+    while places := following.places(done, alike):
         found[sizes[places[0]][done[places[0]]], len(places)] += 1
         for place in places:
             done[place] += 1

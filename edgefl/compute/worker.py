@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import sys
 import traceback
@@ -71,6 +72,8 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
         try:
             order: Order[Parcel] = pickle.load(orders)  # noqa: S301
         except EOFError:
+            # The driver is gone, perhaps without a chance to clean up.
+            shutil.rmtree(setup.folder, ignore_errors=True)
             return
         try:
             workshop = workshop or setup.build(setup.settings, depot.get(setup.tensors))

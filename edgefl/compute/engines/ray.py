@@ -1,0 +1,47 @@
+"""Ray: workers on a Ray cluster, one thread each, on as many computers as it has; needs the extra `ray`."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Annotated
+
+from pydantic import Field
+
+from edgefl.compute.engines._params import EngineParams, Working
+from edgefl.compute.job import Engine
+from edgefl.compute.remote import FarBench, Remote
+from edgefl.core.errors import UserError
+
+
+class Params(EngineParams, Working):
+    """Which cluster, how many workers, and how each trains."""
+
+    address: Annotated[
+        str | None,
+        Field(
+            pattern=r"^(auto|.+:\d+)$",
+            description="the cluster's address: auto or host:port; null starts one on this computer",
+        ),
+    ] = None
+
+
+def build(params: Params, bench: FarBench) -> Engine:
+    """Workers on a cluster for a bench.
+
+    Raises:
+        UserError: Ray is not installed, the device is no CPU, or the cluster cannot be used.
+    """
+    if params.device not in {"auto", "cpu"}:
+        raise UserError(
+            f"workers on Ray train on the CPU, not on {params.device}",
+            where="engine.device",
+            hint="take --engine vmapped, which is what a GPU is for",
+        )
+    if importlib.util.find_spec("ray") is None:
+        raise UserError(
+            "the ray engine needs the extra: pip install 'edgefl-emulator[ray]'", where="engine.name"
+        )
+    from edgefl.compute.on_ray import RayCrew
+
+    trainer = params.trainer()
+    return Remote(bench, trainer, RayCrew(bench.recipe(), trainer, params.workers, params.address))

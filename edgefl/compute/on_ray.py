@@ -1,0 +1,348 @@
+"""Workers on a Ray cluster: actors of one thread each, with trees in Ray's object store.
+
+Imports Ray, so only the engine ``ray`` imports this. A cluster's computers need edgefl, in the driver's
+version, and nothing of the user's: settings, data and the files on ``EDGEFL_PATH`` are sent.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import ray
+import torch
+from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from torch import Tensor
+
+from edgefl.compute.job import Bundle, Trainer
+from edgefl.compute.parcels import put_together, taken_apart
+from edgefl.compute.ray_cluster import Cluster
+from edgefl.compute.remote import Died, Done, Failed, Gone, Order, Recipe, worked
+from edgefl.core import catalogue
+from edgefl.core.errors import RunError, UserError
+
+# How long a worker may take to come: to find room in the cluster, and to load torch.
+COMING_S = 90.0
+_LEAVING_S = 2.0
+
+
+class Packed(NamedTuple):
+    """A tree as Ray carries it; who reads it on the same computer shares the arrays' memory.
+
+    Attributes:
+        shape: see ``parcels.taken_apart``.
+        leaves: for each tensor its bytes, type and size; NumPy knows fewer types than torch.
+    """
+
+    shape: Any
+    leaves: list[tuple[Any, torch.dtype, torch.Size]]
+
+
+def packed(tree: Any) -> Packed:
+    """A tree on its way."""
+    shape, tensors = taken_apart(tree)
+    return Packed(shape, [(_bytes(leaf.detach().cpu()), leaf.dtype, leaf.shape) for leaf in tensors])
+
+
+def _bytes(leaf: Tensor) -> Any:
+    return leaf.contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def unpacked(sent: Packed) -> Any:
+    """The tree in memory of its own: whoever writes to it by mistake spoils nobody else's."""
+    return put_together(
+        sent.shape, [torch.tensor(array).view(kind).view(size) for array, kind, size in sent.leaves]
+    )
+
+
+def borrowed(sent: Packed) -> Any:
+    """The tree in the object store's own memory, for what is too large to copy; nobody may write to it."""
+    return put_together(
+        sent.shape,
+        [
+            torch.from_numpy(np.asarray(_Lent(array))).view(kind).view(size)
+            for array, kind, size in sent.leaves
+        ],
+    )
+
+
+class _Lent:
+    """An array that is only to be read, for torch, which has no such tensors and would warn."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+
+
+class Setup(NamedTuple):
+    """What a worker is told first.
+
+    Attributes:
+        build: see ``Recipe``.
+        settings: see ``Recipe``.
+        tensors: where the shared tensors lie.
+        trainer: how it trains.
+        folders: for each directory on the driver's ``EDGEFL_PATH`` its files of components, by their paths.
+    """
+
+    build: Any
+    settings: Mapping[str, Any]
+    tensors: Any
+    trainer: Trainer
+    folders: list[dict[str, bytes]]
+
+
+class Seat(NamedTuple):
+    """Where a worker is.
+
+    Attributes:
+        host: the computer's name.
+        node: the cluster's name for it.
+        pid: the process.
+        versions: of what has to be the same everywhere.
+    """
+
+    host: str
+    node: str
+    pid: int
+    versions: dict[str, str]
+
+
+def versions() -> dict[str, str]:
+    """The versions of what has to be the same on all computers; builds of torch may differ."""
+    return {
+        "edgefl": installed("edgefl-emulator"),
+        "torch": installed("torch").partition("+")[0],
+        "python": ".".join(platform.python_version_tuple()[:2]),
+    }
+
+
+def components() -> list[dict[str, bytes]]:
+    """The files of components in each directory on ``EDGEFL_PATH``, by their paths in it."""
+    return [
+        {
+            path.relative_to(root).as_posix(): path.read_bytes()
+            for kind in catalogue.KINDS
+            for path in sorted((root / kind).rglob("*"))
+            if path.suffix in {".py", ".yaml"} and path.is_file()
+        }
+        for root in catalogue.user_folders()
+    ]
+
+
+class Worker:
+    """The actor: it does one order at a time."""
+
+    def __init__(self) -> None:
+        torch.set_num_threads(1)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._setup: Setup | None = None
+        self._workshop: Any = None
+        self._servers: dict[int, Any] = {}
+
+    def seat(self) -> tuple[str, str, int, dict[str, str]]:
+        """Where it is: plain data, which any version of edgefl can tell."""
+        return platform.node(), ray.get_runtime_context().get_node_id(), os.getpid(), versions()
+
+    def prepare(self, setup: Setup) -> None:
+        """Takes what all orders share, and puts the user's components where the catalogue finds them."""
+        self._folder = tempfile.TemporaryDirectory(prefix="edgefl-", ignore_cleanup_errors=True)
+        roots = [Path(self._folder.name) / str(place) for place in range(len(setup.folders))]
+        for root, files in zip(roots, setup.folders, strict=True):
+            root.mkdir()
+            for name, content in files.items():
+                path = root / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, roots))
+        self._setup = setup
+
+    def work(self, order: Order[Any]) -> Packed | str:
+        """The bundles of an order, or the text of an error."""
+        try:
+            return packed([vars(bundle) for bundle in self._worked(order)])
+        except Exception:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            return traceback.format_exc(limit=-4)
+
+    def _worked(self, order: Order[Any]) -> list[Bundle]:
+        setup = self._setup
+        if setup is None:
+            raise RuntimeError("this worker could not be prepared")
+        if self._workshop is None:
+            self._workshop = setup.build(setup.settings, borrowed(ray.get(setup.tensors)))
+        known = self._servers
+        self._servers = {
+            version: known[version] if version in known else unpacked(ray.get(ref))
+            for version, ref in order.servers.items()
+        }
+        states = unpacked(ray.get(order.states))
+        return worked(self._workshop, setup.trainer, order, self._servers, states)
+
+    def leave(self) -> None:
+        """Removes its files."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+class RayCrew:
+    """A crew of actors, wherever the cluster has room for them.
+
+    Attributes:
+        workers: how many there were at the start.
+        shares_files: they do not see the driver's files.
+        seats: where those who have come are, by number.
+    """
+
+    shares_files = False
+
+    def __init__(self, recipe: Recipe, trainer: Trainer, workers: int | None, address: str | None) -> None:
+        """Joins or starts a cluster, and waits until all workers have come.
+
+        Raises:
+            UserError: there is no such cluster, it is too small, or has other versions.
+            RunError: it has no room.
+        """
+        folders = components()
+        self._cluster = Cluster(address, workers)
+        # As Ray has no types: by number, and by the reference of what is waited for.
+        self._actors: dict[int, Any] = {}
+        self._coming: dict[Any, tuple[int, float]] = {}
+        self._busy: dict[Any, int] = {}
+        self.seats: dict[int, Seat] = {}
+        try:
+            self.workers = self._cluster.room(workers)
+            self._class = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(Worker)
+            self._tensors = self.put(dict(recipe.tensors))
+            self._setup = ray.put(Setup(recipe.build, recipe.settings, self._tensors, trainer, folders))
+            self._assemble()
+        except BaseException:
+            self.close()
+            raise
+
+    def _assemble(self) -> None:
+        """Starts all workers, and waits for them."""
+        for number in range(self.workers):
+            self._hire(number)
+        came, missing = ray.wait(list(self._coming), num_returns=self.workers, timeout=COMING_S)
+        if missing:
+            raise RunError(
+                f"the cluster had room for {len(came)} of {self.workers} workers within {COMING_S:.0f} s",
+                where="engine.workers",
+                hint="take fewer workers, or wait for what else runs there; `ray status` shows it",
+            )
+        for ref in came:
+            wrong = self._seated(ref)
+            if wrong:
+                raise UserError(wrong, hint="install the same versions on every computer of the cluster")
+
+    def _hire(self, number: int) -> None:
+        """Asks the cluster for a worker."""
+        actor = self._actors[number] = self._class.remote()
+        self._coming[actor.seat.remote()] = number, time.monotonic() + COMING_S
+        actor.prepare.remote(self._setup)
+
+    def _seated(self, ref: Any) -> str:
+        """Takes note of a worker that came; what is wrong with it, or nothing."""
+        number, _ = self._coming.pop(ref)
+        try:
+            seat = Seat(*ray.get(ref))
+        except RayTaskError as error:
+            return f"a computer of the cluster cannot run edgefl: {_last_line(error)}"
+        except RayError:
+            # Its death shows in its order, too.
+            return ""
+        self.seats[number] = seat
+        here = versions()
+        other = {name: found for name, found in seat.versions.items() if found != here[name]}
+        if not other:
+            return ""
+        ours = {name: here[name] for name in other}
+        return f"the cluster's {seat.host} has {_names(other)}, this computer has {_names(ours)}"
+
+    def put(self, tree: Any) -> Any:
+        """Places a tree in the object store.
+
+        Raises:
+            RunError: the store is full.
+        """
+        try:
+            return ray.put(packed(tree))
+        except RayError as error:
+            raise RunError(f"Ray's object store takes no more: {_last_line(error)}") from error
+
+    def drop(self, ref: Any) -> None:
+        """The store frees what nobody refers to, and the caller's reference was the last."""
+
+    def send(self, worker: int, order: Order[Any]) -> None:
+        """Gives an idle worker an order; that it died shows in ``receive``."""
+        self._busy[self._actors[worker].work.remote(order)] = worker
+
+    def receive(self) -> tuple[int, Done | Failed | Died | Gone]:
+        """Waits for the next answer of any worker."""
+        while True:
+            first = min((deadline for _, deadline in self._coming.values()), default=None)
+            left = None if first is None else max(0.0, first - time.monotonic())
+            ready, _ = ray.wait([*self._busy, *self._coming], num_returns=1, timeout=left)
+            if not ready:
+                return self._given_up()
+            if ready[0] in self._busy:
+                return self._busy[ready[0]], self._answer(ready[0])
+            wrong = self._seated(ready[0])
+            if wrong:
+                raise RunError(wrong, hint="install the same versions on every computer of the cluster")
+
+    def _given_up(self) -> tuple[int, Gone]:
+        """Does without the worker that has been coming for the longest time."""
+        ref = min(self._coming, key=lambda one: self._coming[one][1])
+        number, _ = self._coming.pop(ref)
+        ray.kill(self._actors.pop(number))
+        self._busy = {order: worker for order, worker in self._busy.items() if worker != number}
+        return number, Gone(f"the cluster had no room for another within {COMING_S:.0f} s")
+
+    def _answer(self, ref: Any) -> Done | Failed | Died:
+        number = self._busy.pop(ref)
+        try:
+            found = ray.get(ref)
+        except RayTaskError as error:
+            return Failed(str(error))
+        except RayError as error:
+            # It may be out of reach only, and must not go on beside the next one.
+            ray.kill(self._actors[number])
+            self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
+            self._hire(number)
+            return Died(_last_line(error))
+        if isinstance(found, str):
+            return Failed(found)
+        return Done([Bundle(**bundle) for bundle in unpacked(found)])
+
+    def close(self) -> None:
+        """Ends all workers, at work or not, and leaves the cluster, or ends it if it was started here."""
+        with suppress(RayError, GetTimeoutError):
+            out = {*self._busy.values(), *(number for number, _ in self._coming.values())}
+            leaving = [actor.leave.remote() for number, actor in self._actors.items() if number not in out]
+            if leaving:
+                ray.wait(leaving, num_returns=len(leaving), timeout=_LEAVING_S)
+            for actor in self._actors.values():
+                ray.kill(actor)
+        self._actors, self._busy, self._coming = {}, {}, {}
+        self._cluster.leave()
+
+
+def _names(found: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in found.items())
+
+
+def _last_line(error: Exception) -> str:
+    """What an error of Ray's says in the end, without its advice."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return lines[-1].partition(" Some common causes")[0]

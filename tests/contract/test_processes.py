@@ -1,0 +1,208 @@
+"""Worker processes: the same bits as the loop, whatever their number and whoever is killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import edgefl
+from edgefl.cli import main
+from edgefl.protocol import flatten, read_tree
+
+SCENARIO = {
+    "name": "workers",
+    "task": {
+        "dataset": "digits",
+        "clients": 7,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [16]},
+    "method": {"name": "fedavg"},
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
+    "fleet": "home-lab",
+    "server": {"participants": 5, "rounds": 2},
+}
+
+# FedAvg whose client 1 does something first; ``{marker}`` is a file by which it knows that it did it.
+METHOD = """
+'''FedAvg with an accident.'''
+import os, signal
+from dataclasses import replace
+from pathlib import Path
+from edgefl.methods import fedavg
+Params = fedavg.Params
+
+def build(params, site):
+    method = fedavg.build(params, site)
+    (train,) = method.exchanges
+
+    def start(payload, state, ctx):
+        marker = Path({marker!r})
+        if ctx.client == 1:
+            {accident}
+        return train.work.start(payload, state, ctx)
+
+    return replace(method, exchanges=(replace(train, work=replace(train.work, start=start)),))
+"""
+ONCE = "if not marker.exists(): marker.touch(); os.kill(os.getpid(), signal.SIGKILL)"
+ALWAYS = "os.kill(os.getpid(), signal.SIGKILL)"
+RAISES = "raise ZeroDivisionError('client one is broken')"
+
+
+def run(out: Path, engine, **changes):
+    (one,) = edgefl.run({**SCENARIO, **changes}, engine=engine, out=out).runs
+    return one
+
+
+def learned(one) -> dict[str, bytes]:
+    """Everything in a run's version and state files, by name."""
+    files = sorted([*(one.folder / "versions").iterdir(), *(one.folder / "states").iterdir()])
+    return {
+        f"{path.parent.name}/{path.name}/{key}": leaf.numpy().tobytes()
+        for path in files
+        for key, leaf in flatten(read_tree(path)).items()
+    }
+
+
+@pytest.fixture
+def accident(tmp_path, monkeypatch):
+    """Puts a method with an accident on EDGEFL_PATH and gives its name."""
+
+    def write(what: str) -> str:
+        folder = tmp_path / "own" / "methods"
+        folder.mkdir(parents=True)
+        text = METHOD.format(marker=str(tmp_path / "marker"), accident=what)
+        (folder / "accident.py").write_text(text, encoding="utf-8")
+        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
+        return "accident"
+
+    return write
+
+
+@pytest.mark.parametrize(("method", "workers"), [("fedclassavg", 1), ("fedclassavg", 3), ("spherefed", 2)])
+def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
+    """Versions, states and events are the loop's."""
+    changes = {
+        "method": {"name": method},
+        "model": [{"name": "mlp", "hidden": [32, 16]}, {"name": "mlp", "hidden": [16]}],
+    }
+    changes = changes if method == "fedclassavg" else {"method": changes["method"]}
+    loop = run(tmp_path / "loop", "loop", **changes)
+    assert learned(loop)
+    one = run(tmp_path / "one", {"name": "processes", "workers": workers}, **changes)
+    assert learned(one) == learned(loop)
+    assert one.table("events") == loop.table("events")
+
+
+def test_workers_that_stack_clients_share_the_groups(tmp_path):
+    """Groups are cut without regard to the workers: one process and two workers have the same bits."""
+    alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
+    spread = run(tmp_path / "spread", {"name": "processes", "workers": 2, "inner": "vmapped", "group": 2})
+    assert learned(spread) == learned(alone)
+
+
+def test_a_killed_worker_changes_nothing(tmp_path, accident):
+    """The job of a worker that is killed is done by another, with the same result."""
+    changes = {"method": {"name": accident(ONCE)}, "server": {"participants": 7, "rounds": 1}}
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
+    assert (tmp_path / "marker").exists()
+    assert one.status == "done"
+    assert learned(one) == learned(run(tmp_path / "loop", "loop", **changes))
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [(RAISES, "ZeroDivisionError: client one is broken"), (ALWAYS, "killed by signal 9")],
+    ids=["raises", "dies"],
+)
+def test_what_fails_three_times_fails_the_run(tmp_path, accident, what, told):
+    """The run ends with the job's own error; what was saved before stays."""
+    changes = {"method": {"name": accident(what)}, "server": {"participants": 7, "rounds": 1}}
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
+    assert one.status == "failed"
+    assert told in one.reason
+    assert "client 1" in one.reason
+    assert "failed 3 times" in one.reason
+    assert one.table("clients")
+
+
+def test_nothing_stays_behind_when_the_driver_is_killed(tmp_path):
+    """Workers end with their driver, however it ends, and their shared memory goes with them."""
+    settings = [f"--set={key}" for key in ("sweep=null", "server.rounds=10000", "method.name=fedavg")]
+    command = [sys.executable, "-m", "edgefl", "run", "quickstart", "--engine", "processes", *settings]
+    driver = subprocess.Popen(
+        [*command, "--workers", "2", "--out", str(tmp_path / "run")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        workers = _eventually(lambda: psutil.Process(driver.pid).children(), lambda found: len(found) == 2)
+        folder = _eventually(lambda: _folder_of(workers[0]), bool)
+        driver.send_signal(signal.SIGKILL)
+    finally:
+        driver.kill()
+        driver.wait()
+    gone, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+    assert len(gone) == 2
+    assert _eventually(folder.exists, lambda there: not there) is False
+
+
+def _folder_of(worker: psutil.Process) -> Path | None:
+    """Where the parcels lie that a worker has mapped."""
+    maps = (Path(one.path) for one in worker.memory_maps(grouped=False))
+    return next((path.parent for path in maps if path.parent.name.startswith("edgefl-")), None)
+
+
+def _eventually(look, enough, seconds=60.0):
+    deadline = time.monotonic() + seconds
+    while not enough(found := look()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
+
+
+def test_host_json_says_who_trained(tmp_path):
+    """Engine, workers and device are in ``host.json``, and not in the plan or its id."""
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2})
+    two = run(tmp_path / "two", "loop")
+    engine = json.loads((one.folder / "host.json").read_text(encoding="utf-8"))["engine"]
+    assert (engine["name"], engine["workers"], engine["device"]) == ("processes", 2, "cpu")
+    assert "processes" not in (one.folder / "plan.yaml").read_text(encoding="utf-8")
+    plans = [(found.folder / "plan.yaml").read_bytes() for found in (one, two)]
+    assert plans[0] == plans[1]
+
+
+def test_no_parcels_are_left(tmp_path, monkeypatch):
+    """A finished run leaves nothing in shared memory or in the temporary folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("edgefl.compute.parcels._SHARED_MEMORY", tmp_path / "none")
+    run(tmp_path / "one", {"name": "processes", "workers": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--engine", "processes", "--device", "cuda:0"], "cuda:0"),
+        (["--engine", "loop", "--workers", "2"], "workers"),
+        (["--engine", "processes", "--workers", "0"], "workers"),
+        (["--engine", "vmapped", "--device", "tpu"], "device"),
+        (["--set", "engine.name=warp"], "no engine is called 'warp'"),
+    ],
+)
+def test_a_wrong_engine_is_one_message(tmp_path, capsys, options, told):
+    """Exit status 2, and what is wrong."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "quickstart", *options, "--out", str(tmp_path / "run")])
+    assert ended.value.code == 2
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert "Traceback" not in shown.err
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,340 @@
+"""The engine ``ray``, on a cluster of two nodes on this host."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+import edgefl
+from edgefl.cli import main
+from edgefl.core.errors import RunError, UserError
+from edgefl.runs.group import RunResult
+
+HAS_RAY = importlib.util.find_spec("ray") is not None
+needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray, the extra `ray`, is not installed")
+
+# Ray's socket paths have to be short.
+SHORT = "/tmp"  # noqa: S108 - fresh folders in it
+
+SCENARIO = {
+    "name": "far",
+    "seed": 3,
+    "task": {"dataset": "digits", "clients": 6},
+    "model": {"name": "mlp", "hidden": [16]},
+    "method": "fedclassavg",
+    "local": {"epochs": 1, "batch_size": 16},
+    "fleet": "home-lab",
+    "server": {"rounds": 2},
+}
+OWN_METHOD = '"""FedAvg under a name of the user\'s own."""\n\nfrom edgefl.methods.fedavg import *\n'
+
+
+# Runs a command, and ends it when this program's own input ends: also where the tests are killed.
+LEASH = """
+import subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+sys.stdin.read()
+process.terminate()
+process.wait()
+"""
+
+
+@contextmanager
+def node(folder, environment, *arguments):
+    """A node of a cluster, which ends with the block for certain."""
+    command = [
+        *(Path(sys.executable).with_name("ray"), "start", "--block", "--disable-usage-stats"),
+        *("--object-store-memory=80000000", "--num-cpus=1", *arguments),
+    ]
+    with (folder / f"node{arguments[0]}.txt").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", LEASH, *command],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        for one in psutil.process_iter():
+            with suppress(OSError):
+                if os.getsid(one.pid) == process.pid:
+                    os.kill(one.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _until(what, seconds=60):
+    """What a function returns as soon as it returns something."""
+    end = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < end, "it takes too long"
+        time.sleep(0.1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """The address of two nodes of one CPU each; this process has their token."""
+    folder = Path(tempfile.mkdtemp(prefix="er-", dir=SHORT))
+    token = folder / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32))
+    settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        # The machine's other tests must not cost this one its workers.
+        environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}
+        head = ["--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder}"]
+        where = folder / "ray_current_cluster"
+        with node(folder, environment, *head):
+            address = _until(lambda: where.is_file() and where.read_text().strip())
+            with node(folder, environment, f"--address={address}"):
+                _until(lambda: _nodes(folder) == 2)
+                yield address
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _nodes(folder):
+    return sum("Ray runtime started" in path.read_text() for path in folder.glob("node*.txt"))
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory):
+    """The run on the loop engine."""
+    return edgefl.run(SCENARIO, engine="loop", out=tmp_path_factory.mktemp("loop") / "run").runs[0]
+
+
+def same(one, other):
+    """Whether two runs have the same bits in versions, events and losses."""
+    files = [
+        {path.name: path.read_bytes() for path in sorted(run.folder.glob("*s/*.safetensors"))}
+        for run in (one, other)
+    ]
+    losses = [[row["loss"] for row in run.table("rounds")] for run in (one, other)]
+    return (
+        len(files[0]) > 0
+        and files[0] == files[1]
+        and losses[0] == losses[1]
+        and one.table("events") == other.table("events")
+    )
+
+
+def far_run(address, out, workers=2, **settings):
+    """The run on a cluster, its clients' states in files."""
+    engine = {"name": "ray", "address": address, "workers": workers, "state_memory": "1 kB"}
+    return edgefl.run({**SCENARIO, **settings}, engine=engine, out=out).runs[0]
+
+
+@pytest.fixture
+def answered(monkeypatch):
+    """The seats of those who did an order, one for each."""
+    from edgefl.compute.on_ray import RayCrew
+    from edgefl.compute.remote import Done
+
+    found, receive = [], RayCrew.receive
+
+    def spied(self):
+        number, answer = receive(self)
+        if isinstance(answer, Done):
+            found.append(self.seats[number])
+        return number, answer
+
+    monkeypatch.setattr(RayCrew, "receive", spied)
+    return found
+
+
+def _kill_at(monkeypatch, order):
+    """Kills the worker that is given the n-th order; returns what the driver heard of deaths."""
+    from edgefl.compute import on_ray
+    from edgefl.compute.remote import Died, Gone
+
+    sent, heard, send, receive = [], [], on_ray.RayCrew.send, on_ray.RayCrew.receive
+
+    def spied_send(self, worker, what):
+        sent.append(worker)
+        if len(sent) == order:
+            os.kill(self.seats[worker].pid, signal.SIGKILL)
+        send(self, worker, what)
+
+    def spied_receive(self):
+        number, answer = receive(self)
+        if isinstance(answer, Died | Gone):
+            heard.append(type(answer).__name__)
+        return number, answer
+
+    monkeypatch.setattr(on_ray.RayCrew, "send", spied_send)
+    monkeypatch.setattr(on_ray.RayCrew, "receive", spied_receive)
+    return heard
+
+
+@needs_ray
+def test_two_nodes_give_the_loops_bits(cluster, loop, answered, tmp_path):
+    """Both nodes work, with one node's processes apart from the other's, and the result is the loop's."""
+    found = far_run(cluster, tmp_path / "far", workers=None)
+    assert same(found, loop)
+    assert list((found.folder / "states").iterdir())
+    assert len(answered) == 12
+    assert len({seat.node for seat in answered}) == 2
+
+
+@needs_ray
+def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_path):
+    """Its unit is done again, by another, and Ray does not tell of it on standard output."""
+    heard = _kill_at(monkeypatch, 5)
+    found = far_run(cluster, tmp_path / "far")
+    assert heard == ["Died"]
+    assert same(found, loop)
+    assert capsys.readouterr().out == ""
+
+
+@needs_ray
+def test_a_worker_that_nobody_replaces_is_done_without(cluster, loop, monkeypatch, tmp_path):
+    """Where the cluster has no room for another in time, the rest does the work."""
+    from edgefl.compute import on_ray
+
+    heard, hire = _kill_at(monkeypatch, 5), on_ray.RayCrew._hire  # noqa: SLF001
+
+    def hurried(self, number):
+        with monkeypatch.context() as patch:
+            if self.seats:
+                patch.setattr(on_ray, "COMING_S", 0.0)
+            hire(self, number)
+
+    monkeypatch.setattr(on_ray.RayCrew, "_hire", hurried)
+    found = far_run(cluster, tmp_path / "far")
+    assert heard == ["Died", "Gone"]
+    assert same(found, loop)
+
+
+@needs_ray
+def test_a_users_method_travels(cluster, monkeypatch, tmp_path):
+    """What lies on ``EDGEFL_PATH`` is there on the cluster, too, whose nodes know no such folder."""
+    folder = tmp_path / "own" / "methods"
+    folder.mkdir(parents=True)
+    (folder / "mine.py").write_text(OWN_METHOD)
+    monkeypatch.setenv("EDGEFL_PATH", str(folder.parent))
+    near = edgefl.run({**SCENARIO, "method": "mine"}, engine="loop", out=tmp_path / "near").runs[0]
+    found = far_run(cluster, tmp_path / "far", method="mine")
+    assert found.status == "done", found.reason
+    assert same(found, near)
+
+
+@needs_ray
+def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
+    """The error has both."""
+    from edgefl.compute import on_ray
+
+    here = on_ray.versions()
+    monkeypatch.setattr(on_ray, "versions", lambda: {**here, "edgefl": "0.0.1"})
+    with pytest.raises(UserError, match=rf"edgefl {here['edgefl']}, this computer has edgefl 0\.0\.1"):
+        far_run(cluster, tmp_path / "far", workers=1)
+
+
+@needs_ray
+def test_too_many_workers_are_refused(cluster, monkeypatch, tmp_path):
+    """At once, where the cluster can never hold them; after a while, where it has no room."""
+    from edgefl.compute import on_ray
+
+    with pytest.raises(UserError, match="the cluster has 2 CPUs, and 3 workers need one each"):
+        far_run(cluster, tmp_path / "many", workers=3)
+    monkeypatch.setattr(on_ray, "COMING_S", 0.0)
+    with pytest.raises(RunError, match="room for 0 of 2 workers"):
+        far_run(cluster, tmp_path / "late")
+
+
+LOCAL = """
+import sys
+from pathlib import Path
+from edgefl.cli import main
+from edgefl.compute import ray_cluster
+ray_cluster._SHORT = Path(sys.argv[1])
+main(sys.argv[2:])
+"""
+
+
+@needs_ray
+@pytest.mark.usefixtures("cluster")
+def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
+    """It starts on this computer, beside others, prints nothing, and is gone in the end, with its folder."""
+    path, out = tmp_path / "scenario.json", tmp_path / "far"
+    path.write_text(json.dumps(SCENARIO))
+    command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]
+    with tempfile.TemporaryDirectory(prefix="er-", dir=SHORT) as folder:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", LOCAL, folder, *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert list(Path(folder).iterdir()) == []
+        assert not any(folder in " ".join(one.info["cmdline"] or []) for one in processes())
+    assert json.loads(done.stdout)["runs"][0]["status"] == "done"
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert same(RunResult("far", out, "done", ""), loop)
+
+
+def processes():
+    """All processes, with their command lines."""
+    return psutil.process_iter(["cmdline"])
+
+
+def _fails(capsys, tmp_path, *arguments):
+    """What the command says that ends with status 2."""
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(SCENARIO))
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", str(path), "--engine", "ray", "--out", str(tmp_path / "out"), *arguments])
+    said = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert said.out == ""
+    assert said.err.count("error:") == 1
+    assert "Traceback" not in said.err
+    return said.err
+
+
+@needs_ray
+def test_nobody_at_the_address(capsys, tmp_path):
+    """One message, at once."""
+    with socket.socket() as line:
+        line.bind(("127.0.0.1", 0))
+        said = _fails(capsys, tmp_path, "--ray-address", f"127.0.0.1:{line.getsockname()[1]}")
+    assert "no Ray cluster answers at 127.0.0.1:" in said
+
+
+@needs_ray
+def test_something_else_at_the_address(capsys, monkeypatch, tmp_path):
+    """A port that takes connections and says nothing is no cluster either."""
+    from edgefl.compute import ray_cluster
+
+    monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said = _fails(capsys, tmp_path, "--ray-address", f"127.0.0.1:{server.getsockname()[1]}")
+    assert "no Ray cluster answers at 127.0.0.1:" in said
+
+
+def test_ray_is_not_installed(capsys, monkeypatch, tmp_path):
+    """The extra is named."""
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert "pip install 'edgefl-emulator[ray]'" in _fails(capsys, tmp_path)
