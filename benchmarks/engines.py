@@ -38,8 +38,13 @@ BEST = "edgefl"
 
 # What edgefl must reach: a workload -> (who, how many times as fast as, the fastest of whom).
 REQUIRED: dict[str, tuple[tuple[str, float, tuple[str, ...]], ...]] = {
-    "W1": ((BEST, 2.0, ("flower",)), (BEST, 1.6, ("pfl-1", "pfl-2")), (BEST, 1.6, ("bare-2",))),
-    "W2": ((BEST, 40.0, ("flower",)), (BEST, 10.0, ("pfl-1", "pfl-2"))),
+    "W1": (
+        (BEST, 2.0, ("flower",)),
+        (BEST, 2.0, ("flower-tuned",)),
+        (BEST, 1.6, ("pfl-1", "pfl-2")),
+        (BEST, 1.6, ("bare-2",)),
+    ),
+    "W2": ((BEST, 40.0, ("flower",)), (BEST, 40.0, ("flower-tuned",)), (BEST, 10.0, ("pfl-1", "pfl-2"))),
     # On the same cores: both of them, and one each.
     "W3": ((BEST, 0.97, ("bare-2",)), ("edgefl-loop", 0.97, ("bare-1",))),
 }
@@ -114,6 +119,7 @@ PEER_CONTENDERS = (
         "bare-2-channels-last", "bare.py", options=("--threads", "2", "--channels-last"), parts=("W1", "W3")
     ),
     Contender("flower", "flower_run.py", peer="flower"),
+    Contender("flower-tuned", "flower_run.py", peer="flower", options=("--client", "tuned")),
     Contender("pfl-1", "pfl_run.py", peer="pfl", options=("--threads", "1")),
     Contender("pfl-2", "pfl_run.py", peer="pfl", options=("--threads", "2")),
 )

@@ -49,7 +49,7 @@ def scenario(workload: Workload, rounds: int) -> dict[str, Any]:
 
 
 def engine(text: str) -> dict[str, Any]:
-    """"processes:inner=vmapped,group=25" as a scenario has it."""
+    """An engine such as "processes:inner=vmapped,group=25", as a scenario has it."""
     name, _, settings = text.partition(":")
     pairs = (setting.partition("=") for setting in settings.split(",") if setting)
     return {"name": name, **{key: int(value) if value.isdigit() else value for key, _, value in pairs}}

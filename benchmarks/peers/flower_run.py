@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import flower_client
+import flower_template
 from flwr.app import ArrayRecord, Context, Message
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
@@ -15,6 +16,7 @@ from reporting import Laps, parser
 from workloads import Workload, read_workload
 
 _CPUS = 2
+_CLIENTS = {"template": flower_template.app, "tuned": flower_client.app}
 
 
 class Timed(FedAvg):
@@ -47,7 +49,9 @@ class Timed(FedAvg):
 
 def main() -> None:
     """Runs the workload that the environment names."""
-    given = parser().parse_args()
+    arguments = parser()
+    arguments.add_argument("--client", choices=_CLIENTS, default="template")
+    given = arguments.parse_args()
     workload = read_workload()
     model = build(workload.model)
     laps = Laps(given.launched)
@@ -60,7 +64,7 @@ def main() -> None:
 
     run_simulation(
         server_app=server,
-        client_app=flower_client.app,
+        client_app=_CLIENTS[given.client],
         num_supernodes=workload.clients,
         backend_config={
             "init_args": {"num_cpus": _CPUS},

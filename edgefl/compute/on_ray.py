@@ -156,6 +156,10 @@ class Worker:
 
     def prepare(self, setup: Setup) -> None:
         """Takes what all orders share, and puts the user's components where the catalogue finds them."""
+        self._setup = setup
+        os.environ["EDGEFL_PATH"] = ""
+        if not setup.folders:
+            return
         self._folder = tempfile.TemporaryDirectory(prefix="edgefl-", ignore_cleanup_errors=True)
         roots = [Path(self._folder.name) / str(place) for place in range(len(setup.folders))]
         for root, files in zip(roots, setup.folders, strict=True):
@@ -165,7 +169,6 @@ class Worker:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, roots))
-        self._setup = setup
 
     def work(self, order: Order[Any]) -> Packed | str:
         """The bundles of an order, or the text of an error."""
@@ -177,7 +180,7 @@ class Worker:
     def _worked(self, order: Order[Any]) -> list[Bundle]:
         setup = self._setup
         if setup is None:
-            raise RuntimeError("this worker could not be prepared")
+            raise RuntimeError("this worker was not prepared: what it was sent cannot be read there")
         if self._workshop is None:
             self._workshop = setup.build(setup.settings, borrowed(ray.get(setup.tensors)))
         known = self._servers

@@ -138,10 +138,24 @@ def spread(tree: Any, count: int) -> Any:
     )
 
 
+def turned(tree: Any) -> Any:
+    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m).
+
+    A linear layer multiplies by its weight's transpose, and batched products on a CPU take half the time
+    where that lies row after row; the weight's gradient comes out in the same layout.
+    """
+    return mapped(lambda leaf: Stack(_turned(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
+
+
+def _turned(value: Tensor) -> Tensor:
+    return value.mT.contiguous().mT if value.dim() == 3 else value  # noqa: PLR2004 - clients and a matrix
+
+
 def rows(tree: Any, count: int) -> Any:
-    """The tree of plain tensors (C, ...); what all clients share is expanded, not copied."""
+    """The tree of plain tensors (C, ...), row after row; what all clients share is expanded, not copied."""
     return mapped(
-        lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf.expand(count, *leaf.shape), tree
+        lambda leaf: leaf.value.contiguous() if isinstance(leaf, Stack) else leaf.expand(count, *leaf.shape),
+        tree,
     )
 
 

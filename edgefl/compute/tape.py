@@ -69,8 +69,7 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
         recorder.given(tensor)
     with recorder:
         outputs = function(*inputs)
-    nodes = [recorder.node(tensor) for tensor in outputs]
-    recorder.graph.output([_rows_first(recorder.graph, node) for node in nodes])
+    recorder.graph.output([recorder.node(tensor) for tensor in outputs])
     written = _written(recorder.graph)
     recorder.fold(written)
     _without_detours(recorder.graph, written)
@@ -185,21 +184,6 @@ def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
 
 def _turned(node: fx.Node) -> bool:
     return node.target is aten.transpose.int and node.args[1:] == (1, 2)
-
-
-def _rows_first(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """A result whose rows lie one after another in memory.
-
-    A weight's gradient comes as the transpose of (x^T g); (g^T x) is the same without the transpose, and
-    the update that reads it takes a fifth of the time.
-    """
-    inner = node.args[0] if _turned(node) else None
-    while isinstance(inner, fx.Node) and inner.target in _SAME_SHAPE and _like(inner, inner.args[0]):
-        inner = inner.args[0]
-    if not isinstance(inner, fx.Node) or inner.target is not aten.bmm.default:
-        return node
-    left, right = (graph.call_function(aten.transpose.int, (one, 1, 2)) for one in inner.args)
-    return graph.call_function(aten.bmm.default, (right, left))
 
 
 def _like(node: fx.Node, other: Any) -> bool:

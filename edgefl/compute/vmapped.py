@@ -18,7 +18,18 @@ from torch import Tensor
 from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Bundle, Feed, Group, Size
 from edgefl.compute.loop import one_thread
-from edgefl.compute.stacked import Stack, chosen, fixed, over, put_back, rows, spread, stack, with_fixed
+from edgefl.compute.stacked import (
+    Stack,
+    chosen,
+    fixed,
+    over,
+    put_back,
+    rows,
+    spread,
+    stack,
+    turned,
+    with_fixed,
+)
 from edgefl.core.event import Job
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
 
@@ -68,6 +79,7 @@ def _work(group: Group, gradients: Gradients) -> list[Bundle]:
     if BUFFERS in carry.get("weights", {}):
         # Batch norm writes to its running statistics in place: every client needs its own.
         carry["weights"] = {**carry["weights"], BUFFERS: spread(carry["weights"][BUFFERS], count)}
+    carry |= {key: turned(carry[key]) for key in ("weights", "slots") if key in carry}
     crowd, steps = _Crowd(carry, [0] * count), [0] * count
     for phase in fold.phases:
         _walk(phase, crowd, group.feed(phase), steps, gradients)
@@ -114,7 +126,7 @@ class _Crowd:
     carry: Carry
     which: list[int]
     variants: list[list[Any]] = field(default_factory=list)
-    _after: dict[int, int] = field(default_factory=dict)
+    _after: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.variants.append(fixed(self.carry))
@@ -137,13 +149,13 @@ class _Crowd:
             carry = with_fixed(carry, self.variants[self.which[places[0]]])
         return carry
 
-    def keep(self, places: list[int], carry: Carry) -> None:
-        """What a step of some clients came to."""
+    def keep(self, places: list[int], carry: Carry, size: int) -> None:
+        """What steps of some clients, on batches of one size, came to."""
         if len(places) == len(self.which):
             self.carry = carry
         else:
             self.carry = put_back(self.carry, places, carry, len(self.which))
-        before = self.which[places[0]]
+        before = self.which[places[0]], size
         if before not in self._after:
             after = fixed(carry)
             if after not in self.variants:
@@ -176,7 +188,7 @@ def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: 
         else:
             for batch in batches:
                 carry = over(phase.step, carry, Batch._make(map(Stack, batch)))
-        crowd.keep(places, carry)
+        crowd.keep(places, carry, size)
 
 
 def _in_a_row(sizes: Sequence[Sequence[int]], done: Sequence[int], places: Sequence[int]) -> int:

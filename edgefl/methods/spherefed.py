@@ -39,6 +39,7 @@ from edgefl.protocol import (
     Site,
     Tree,
     When,
+    add_product,
 )
 
 
@@ -184,8 +185,8 @@ def _calibrate(net: Net, ridge: float, body: Callable[[Tree, int], Payload]) -> 
         with torch.no_grad():
             found, _ = net.features(carry["weights"], batch.x, False)
             # In place: V alone outweighs a small model, and a second one would set the peak.
-            carry["gram"]["u"].addmm_(found.mT, F.one_hot(batch.y, classes).to(found.dtype))
-            carry["gram"]["v"].addmm_(found.mT, found)
+            add_product(carry["gram"]["u"], found.mT, F.one_hot(batch.y, classes).to(found.dtype))
+            add_product(carry["gram"]["v"], found.mT, found)
         return carry
 
     def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001

@@ -7,7 +7,7 @@ tensors. Nothing here keeps state.
 
 from edgefl.core.steps import Passes
 from edgefl.protocol.files import read_tree, write_tree
-from edgefl.protocol.training import GradientStep, chilled, plain_objective, sgd, slots, trainer
+from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, slots, trainer
 from edgefl.protocol.trees import (
     BUFFERS,
     Payload,
@@ -55,6 +55,7 @@ __all__ = [
     "Site",
     "Tree",
     "When",
+    "add_product",
     "bytes_by_part",
     "chilled",
     "cross_entropy",

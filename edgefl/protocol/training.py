@@ -177,7 +177,8 @@ def _update_adam(optimizer: Any, values: Tensors, gradients: Tensors, state: Any
             _each("mul_", values, 1 - lr * optimizer.weight_decay)
         else:
             gradients = _each("add", gradients, values, alpha=optimizer.weight_decay)
-    _each("lerp_", state["mean"], gradients, 1 - first)
+    _each("mul_", state["mean"], first)
+    _each("add_", state["mean"], gradients, alpha=1 - first)
     _each("mul_", state["square"], second)
     _each("addcmul_", state["square"], gradients, gradients, value=1 - second)
     root = _each("sqrt", state["square"])
@@ -187,13 +188,25 @@ def _update_adam(optimizer: Any, values: Tensors, gradients: Tensors, state: Any
     return {**state, "steps": steps}
 
 
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """``total += left @ right`` in place, without a second matrix of its size where that is possible."""
+    if transformed():
+        # vmap has no rule for the fused operator, and would go through the clients one by one.
+        total.add_(left @ right)
+    else:
+        total.addmm_(left, right)
+
+
 def _each(name: str, values: Tensors, *operands: Any, **settings: Any) -> Tensors:
     """A tensor's method on each of ``values``; an operand that is a list gives each its own."""
     if not transformed():
         return getattr(torch, f"_foreach_{name}")(values, *operands, **settings) or values
-    # vmap has no rule for operators on lists.
+    # vmap has no rule for operators on lists, nor for the fused ones in place.
     rows = (operand if isinstance(operand, (list, tuple)) else repeat(operand) for operand in operands)
-    return [getattr(value, name)(*row, **settings) for value, *row in zip(values, *rows, strict=False)]
+    each = zip(values, *rows, strict=False)
+    if name.startswith("addc"):
+        return [value.copy_(getattr(value, name.rstrip("_"))(*row, **settings)) for value, *row in each]
+    return [getattr(value, name)(*row, **settings) for value, *row in each]
 
 
 _UPDATES: dict[str, Callable[..., dict[str, Any]]] = {

@@ -46,7 +46,7 @@ class Wanted:
     @property
     def device(self) -> torch.device:
         """The device that trains."""
-        return _device(self.params.device)
+        return _device(self.params.place)
 
 
 def wanted_of(draft: Draft) -> Wanted:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -103,6 +104,7 @@ def cluster():
         patch.delenv("RAY_ADDRESS", raising=False)
         for name, value in settings.items():
             patch.setenv(name, value)
+        _reread_settings()
         # The machine's other tests must not cost this one its workers.
         environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}
         head = ["--head", "--port=0", "--include-dashboard=false", f"--temp-dir={folder}"]
@@ -113,6 +115,15 @@ def cluster():
                 _until(lambda: _nodes(folder) == 2)
                 yield address
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _reread_settings():
+    """Ray reads its environment when it is imported, which another test may have done."""
+    raylet = importlib.import_module("ray._raylet")
+    # Versions without tokens have nothing to read.
+    if hasattr(raylet, "AuthenticationTokenLoader"):
+        raylet.Config.initialize("")
+        raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _nodes(folder):

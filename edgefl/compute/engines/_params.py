@@ -28,8 +28,13 @@ class EngineParams(Strict):
         Memory, Field(description="client states beyond this leave memory for the run's files")
     ] = 1e9
 
+    @property
+    def place(self) -> str:
+        """The device that the driver's tensors lie on too; auto is a GPU where there is one."""
+        return self.device
 
-class Stacking(Strict):
+
+class Stacking(EngineParams):
     """How clients are stacked; it may change the last bits of results."""
 
     group: Annotated[Count, Field(description="the most clients trained together")] = 64
@@ -45,6 +50,11 @@ class Working(Stacking):
         None
     )
     inner: Annotated[Literal["loop", "vmapped"], Field(description="how each worker trains")] = "loop"
+
+    @property
+    def place(self) -> str:
+        """The CPU, which is what workers train on."""
+        return "cpu" if self.device == "auto" else self.device
 
     def trainer(self) -> Trainer:
         """The trainer that each worker has."""

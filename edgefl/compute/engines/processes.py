@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import EngineParams, Working
+from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.processes import Processes, cores
 from edgefl.compute.remote import FarBench, Remote
 from edgefl.core.errors import UserError
 
 
-class Params(EngineParams, Working):
+class Params(Working):
     """How many workers, and how each trains."""
 
 

@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.compute.engines._params import EngineParams, Working
+from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.remote import FarBench, Remote
 from edgefl.core.errors import UserError
 
 
-class Params(EngineParams, Working):
+class Params(Working):
     """Which cluster, how many workers, and how each trains."""
 
     address: Annotated[

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import EngineParams, Stacking
+from edgefl.compute.engines._params import Stacking
 from edgefl.compute.job import Bench, Engine
 from edgefl.compute.local import Local
 from edgefl.compute.vmapped import Vmapped
 
 
-class Params(EngineParams, Stacking):
+class Params(Stacking):
     """How clients are stacked."""
 
 

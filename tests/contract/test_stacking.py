@@ -1,0 +1,221 @@
+"""Clients trained together end as those trained alone: every method, on ragged groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+from builders import MOMENTUM, build_method, build_net
+
+from edgefl.compute import loop
+from edgefl.compute.job import Group, Outcome, Size, Task
+from edgefl.compute.vmapped import Vmapped
+from edgefl.core import catalogue
+from edgefl.core.event import Job
+from edgefl.core.steps import Passes
+from edgefl.core.training import Adam, AdamW, Local, Sgd
+from edgefl.protocol import (
+    Arrival,
+    Batch,
+    Ctx,
+    Exchange,
+    Method,
+    Net,
+    Phase,
+    Tree,
+    flatten,
+    plain_objective,
+    sgd,
+    tree_map,
+)
+
+NAMES = tuple(catalogue.entries("methods"))
+NETS = {
+    "mlp": ("mlp", (1, 8, 8), {"hidden": (24,)}),
+    "cnn": ("cnn2", (1, 16, 16), {"channels": (4, 6), "hidden": 16}),
+    "batch norm": ("spherefed_convnet", (3, 8, 8), {"norm": "batch"}),
+}
+# Two passes each: other numbers of full batches, other rests, one of them equal for two clients, one joined.
+SIZES = ([6, 6, 4] * 2, [6, 6, 6, 4] * 2, [6, 3] * 2, [6, 7] * 2)
+OPTIMIZERS = {
+    "plain": Sgd(lr=0.1),
+    "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=0.5),
+    "adam": Adam(name="adam", lr=0.01),
+    "adamw": AdamW(name="adamw", lr=0.01),
+}
+
+
+@dataclass
+class Feed:
+    """Batches made beforehand, stacked when they are asked for."""
+
+    batches: list[list[Batch]]
+
+    @property
+    def sizes(self) -> list[list[int]]:
+        """Of every client's steps."""
+        return [[len(batch.y) for batch in each] for each in self.batches]
+
+    def take(self, chosen, done) -> Batch:
+        """The next batches of the chosen."""
+        found = [self.batches[place][done[place]] for place in chosen]
+        return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
+
+
+def batches_of(phase: Phase, net: Net, client: int, sizes=SIZES) -> list[Batch]:
+    generator = torch.Generator().manual_seed(client)
+    views = (phase.views,) if phase.views > 1 else ()
+    found = []
+    for size in sizes[client]:
+        x = torch.randn(*views, size, *net.shape, generator=generator, dtype=torch.float64)
+        found.append(Batch(x, torch.randint(net.classes, (size,), generator=generator)))
+    return found
+
+
+def group(exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SIZES) -> Group:
+    tasks = []
+    for client, state in enumerate(states):
+        steps = len(sizes[client]) * len(exchange.work.phases)
+        job = Job(client, client, exchange.name, 0, 0, 0, client, steps)
+        ctx = Ctx(client, 0, 0.1, steps, sum(sizes[client]), torch.full((net.classes,), 1.0 + client))
+        batches = lambda phase, client=client: iter(batches_of(phase, net, client, sizes))  # noqa: E731
+        tasks.append(Task(job, exchange.work, exchange.down(server, client), state, ctx, batches))
+    feed = lambda phase: Feed([batches_of(phase, net, client, sizes) for client in range(len(states))])  # noqa: E731
+    return Group(tuple(tasks), feed)
+
+
+def together(trainer: Vmapped, given: Group) -> list[Outcome]:
+    found = [outcome for bundle in trainer.work(given) for outcome in bundle.outcomes()]
+    return sorted(found, key=lambda outcome: outcome.job.id)
+
+
+def assert_alike(one: list[Outcome], other: list[Outcome]) -> None:
+    assert [outcome.job for outcome in one] == [outcome.job for outcome in other]
+    for left, right in zip(one, other, strict=True):
+        assert left.scalars == pytest.approx(right.scalars, rel=1e-9)
+        for mine, theirs in ((left.upload, right.upload), (left.state, right.state)):
+            assert (mine is None) == (theirs is None)
+            found, expected = flatten(mine or {}), flatten(theirs or {})
+            assert found.keys() == expected.keys()
+            for key, leaf in found.items():
+                torch.testing.assert_close(
+                    leaf, expected[key], rtol=1e-8, atol=1e-10, msg=lambda m, k=key: f"{k}: {m}"
+                )
+
+
+def initial_of(net: Net, seed: int = 0) -> Tree:
+    """In double precision, so that what differs is no rounding."""
+    return tree_map(torch.Tensor.double, net.init(seed))
+
+
+def check(method: Method, net: Net, sizes=SIZES) -> None:
+    """Every exchange in order, on what the one before it left."""
+    initial = initial_of(net)
+    server, states = method.server(initial), [method.client(initial) for _ in sizes]
+    for exchange in method.exchanges:
+        given = group(exchange, net, server, states, sizes)
+        alone = [loop.work(task) for task in given.tasks]
+        assert_alike(together(Vmapped(64, 10**9), given), alone)
+        states = [state if one.state is None else one.state for one, state in zip(alone, states, strict=True)]
+        arrivals = [Arrival(one.upload, task.ctx) for one, task in zip(alone, given.tasks, strict=True)]
+        server = exchange.merge(server, arrivals)
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("method", NAMES)
+def test_clients_together_are_clients_alone(method, net):
+    """Uploads, states and scalars agree with the loop's but for rounding."""
+    name, shape, settings = NETS[net]
+    built = build_net(name, shape, 10, **settings)
+    check(build_method(method, built, MOMENTUM), built)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_optimizer_stacks(optimizer):
+    """Each client has its own norm to clip and, under Adam, its own number of steps."""
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    check(build_method("fedavg", net, Local(optimizer=OPTIMIZERS[optimizer])), net)
+
+
+def test_a_group_of_one():
+    """One client is a group, too."""
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    check(build_method("fedclassavg", net), net, SIZES[:1])
+
+
+def two_phases(net: Net, wrapped: bool) -> Method:  # noqa: FBT001 - a test's own switch
+    """FedAvg with a second phase, on the optimizer state that the first one left."""
+    method = build_method("fedavg", net, Local(optimizer=Adam(name="adam", lr=0.01)))
+    (train,) = method.exchanges
+    step = sgd(plain_objective(net), Adam(name="adam", lr=0.01), net.trained)
+
+    def own(carry, batch):
+        carry = step(carry, batch)
+        return {**carry, "seen": carry["seen"] + len(batch.y)} if wrapped else carry
+
+    def start(payload, state, ctx):
+        return {**train.work.start(payload, state, ctx), "seen": 0}
+
+    def finish(carry, ctx):
+        upload, state = train.work.finish(carry, ctx)
+        seen = next(iter(upload["head"].values())).new_full((), float(carry["seen"]))
+        return {**upload, "seen": {"samples": seen}}, state
+
+    second = Phase("again", own if wrapped else step, Passes(epochs=1))
+    fold = replace(train.work, start=start, finish=finish, phases=(*train.work.phases, second))
+    return replace(method, exchanges=(replace(train, work=fold, merge=lambda server, _: server),))
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["bare", "wrapped"])
+def test_what_steps_count_stays_each_clients_own(wrapped):
+    """Numbers in a carry that are no tensors differ between ragged clients, and finish sees each one's."""
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    check(two_phases(net, wrapped), net)
+
+
+def test_what_was_trained_before_changes_no_bit():
+    """A trainer with tapes and one without give the same bits."""
+    net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
+    method = build_method("fedprox", net, MOMENTUM)
+    server, (train,) = method.server(initial_of(net)), method.exchanges
+    sizes = ([6] * 12, [6] * 12, [6] * 12 + [4])
+    fresh, old = Vmapped(64, 10**9), Vmapped(64, 10**9)
+    together(old, group(train, net, server, [None] * 3, sizes))
+    assert old._gradients._tapes  # noqa: SLF001 - else nothing is tested
+    for given in (sizes, ([6] * 3,) * 3, ([6] * 12,)):
+        one, other = (
+            together(trainer, group(train, net, server, [None] * len(given), given))
+            for trainer in (fresh, old)
+        )
+        for left, right in zip(one, other, strict=True):
+            assert left.scalars == right.scalars
+            for key, leaf in flatten(left.upload).items():
+                assert torch.equal(leaf, flatten(right.upload)[key])
+
+
+def test_groups_are_bounded_by_number_and_memory():
+    """Units are even, at most so large, and hold one kind of job; together they are all jobs."""
+    jobs = [Job(n, n, "train", 0, 0, 0, n, steps=5) for n in range(10)]
+
+    def size(job: Job) -> Size:
+        return Size(("train", job.id >= 8), job.steps, 10, 100)
+
+    assert [len(unit) for unit in Vmapped(3, 10**9).units(jobs, size)] == [2, 3, 3, 2]
+    assert [len(unit) for unit in Vmapped(64, 400).units(jobs, size)] == [4, 4, 2]
+    assert [len(unit) for unit in Vmapped(64, 1).units(jobs, size)] == [1] * 10
+    found = [job for unit in Vmapped(3, 10**9).units(jobs, size) for job in unit]
+    assert sorted(found, key=lambda job: job.id) == jobs
+
+
+def test_the_given_is_never_written_to():
+    """Payloads and states are as they were after a group has trained."""
+    net = build_net("spherefed_convnet", (3, 8, 8), 10, norm="batch")
+    method = build_method("fedclassavg", net, MOMENTUM)
+    initial, (train,) = initial_of(net), method.exchanges
+    server, states = method.server(initial), [method.client(initial_of(net, seed)) for seed in range(4)]
+    given = [*flatten(server).values(), *(leaf for state in states for leaf in flatten(state).values())]
+    before = [leaf.clone() for leaf in given]
+    together(Vmapped(64, 10**9), group(train, net, server, states))
+    assert all(torch.equal(leaf, old) for leaf, old in zip(given, before, strict=True))
