@@ -119,15 +119,64 @@ def chosen(tree: Any, places: Sequence[int]) -> Any:
 
 
 def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
-    """The tree of ``count`` clients with some clients' rows replaced; stacks are written in place."""
+    """The tree of ``count`` clients with some clients' rows replaced; stacks are written in place.
+
+    Leaves that are no tensors, the same places in both trees, stay as they are in ``tree``.
+    """
     found = []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
         own = old
-        if isinstance(new, Stack):
+        if isinstance(new, (Stack, Tensor)) and new is not old:
             own = old if isinstance(old, Stack) else spread(old, count)
-            own.value[places] = new.value
+            own.value[places] = unwrapped(new)
         found.append(own)
     return filled(tree, found)
+
+
+def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) -> tuple[Any, Any]:
+    """A tree and that of ``count`` of its clients, with tensors in the same places.
+
+    Args:
+        tree: of all clients.
+        numbers: for each client, what stands in the places of ``tree`` that are no tensors.
+        part: of some of them; a step may have made a tensor of a number, or a number of a tensor.
+        count: how many they are.
+
+    Raises:
+        ValueError: they differ in more than that.
+    """
+    if _shape(tree) != _shape(part):
+        raise ValueError("they have other keys")
+    own, mine, theirs = zip(*numbers, strict=True), [], []
+    for old, new in zip(leaves(tree), leaves(part), strict=True):
+        values, loose = None if _tensors(old) else next(own), not _tensors(new)
+        mine.append(old if values is None or loose else _numbered(values, new))
+        theirs.append(_numbered([new] * count, old) if values is None and loose else new)
+        if _tensors(new) and _row(mine[-1]).shape != _row(new).shape:
+            raise ValueError(f"a tensor is {tuple(_row(new).shape)}, not {tuple(_row(old).shape)}")
+    return filled(tree, mine), filled(part, theirs)
+
+
+def _numbered(values: Sequence[Any], like: Stack | Tensor) -> Stack:
+    """Each client's number as a tensor like another's."""
+    if not all(isinstance(value, (int, float)) for value in values):
+        raise ValueError(f"{values[0]!r} stands where others have a tensor")
+    row = _row(like)
+    numbers = row.new_tensor(values).view(-1, *[1] * row.dim())
+    return Stack(numbers.expand(-1, *row.shape).clone())
+
+
+def _tensors(leaf: Any) -> bool:
+    return isinstance(leaf, (Stack, Tensor))
+
+
+def _row(leaf: Stack | Tensor) -> Tensor:
+    return leaf.value[0] if isinstance(leaf, Stack) else leaf
+
+
+def _shape(tree: Any) -> Any:
+    """The tree with nothing in the places of its leaves."""
+    return mapped(lambda _: None, tree)
 
 
 def spread(tree: Any, count: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 aten = torch.ops.aten
@@ -34,7 +35,15 @@ _FILLED = {
     aten.new_ones.default,
     aten.new_full.default,
 }
-_REFUSED = (torch.Tag.data_dependent_output, torch.Tag.nondeterministic_seeded)
+_REFUSED = (
+    torch.Tag.data_dependent_output,
+    torch.Tag.dynamic_output_shape,
+    torch.Tag.nondeterministic_seeded,
+)
+# What writes its fourth and fifth argument, the running statistics, and does not say so.
+_NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
+# What reads numbers without an operator.
+_READERS = {Tensor.tolist, Tensor.numpy, Tensor.__array__}
 _SHAPE, _VALUE = "shape", "value"
 
 
@@ -62,19 +71,40 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
         inputs: are not written to, now or later.
 
     Raises:
-        UnrecordableError: it reads a number out of a tensor, or draws one.
+        UnrecordableError: it reads a number out of a tensor, draws one, or writes to what it did not make.
     """
     recorder = _Recorder()
-    for tensor in inputs:
+    # Objects of their own: of two inputs that are one tensor now, each may be another one later.
+    given = [tensor.detach() for tensor in inputs]
+    for tensor in given:
         recorder.given(tensor)
-    with recorder:
-        outputs = function(*inputs)
-    recorder.graph.output([recorder.node(tensor) for tensor in outputs])
-    written = _written(recorder.graph)
+    with _Readers(), recorder:
+        outputs = function(*given)
+    graph = recorder.graph
+    graph.output([recorder.node(tensor) for tensor in outputs])
+    written = _written(graph)
+    if any(node.op != "call_function" for node in written):
+        raise UnrecordableError("it writes to an input or a constant")
     recorder.fold(written)
-    _without_detours(recorder.graph, written)
-    recorder.graph.eliminate_dead_code()
-    return Tape(fx.GraphModule(recorder.root, recorder.graph))
+    _without_detours(graph, written)
+    graph.eliminate_dead_code()
+    _by_torchs_own_names(graph, written)
+    for node in graph.nodes:
+        # What the first call came to would live as long as the tape.
+        node.meta.clear()
+    return Tape(fx.GraphModule(recorder.root, graph))
+
+
+class _Readers(TorchFunctionMode):
+    """Refuses what reads numbers without an operator."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        del types
+        if func in _READERS:
+            raise UnrecordableError(f"{func.__name__} depends on data")
+        return func(*args, **(kwargs or {}))
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class hook has no types
@@ -134,10 +164,10 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         del types
-        if any(tag in func.tags for tag in _REFUSED):
+        if _refused(func, args):
             raise UnrecordableError(f"{func} depends on data or chance")
-        found = func(*args, **(kwargs or {}))
         node = self.graph.call_function(func, self._named(args), self._named(kwargs or {}))
+        found = func(*args, **(kwargs or {}))
         if isinstance(found, Tensor):
             if id(found) not in self._nodes:
                 self._bind(found, node)
@@ -157,15 +187,40 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         return given
 
 
+def _refused(func: Any, args: Sequence[Any]) -> bool:
+    """Whether an operator depends on data or chance."""
+    if func is aten.index.Tensor:
+        # By numbers, the shape is theirs; by truth values, it is the data's.
+        return any(one is not None and one.dtype in {torch.bool, torch.uint8} for one in args[1])
+    return any(tag in func.tags for tag in _REFUSED)
+
+
 def _written(graph: fx.Graph) -> set[fx.Node]:
-    """What some operator writes to in place."""
-    writers = [node for node in graph.nodes if node.op == "call_function" and _writes(node)]
-    return {argument for node in writers for argument in (node, *node.all_input_nodes)}
+    """What lies in memory that some operator writes to in place, views included."""
+    memory = {_memory(node) for writer in graph.nodes for node in _targets(writer)}
+    return {node for node in graph.nodes if _VALUE in node.meta and _memory(node) in memory}
 
 
-def _writes(node: fx.Node) -> bool:
+def _memory(node: fx.Node) -> int:
+    return int(node.meta[_VALUE].untyped_storage().data_ptr())
+
+
+def _targets(node: fx.Node) -> list[fx.Node]:
+    """What an operator writes to."""
+    if node.target in _NORMS:
+        statistics, training = node.args[3:5], node.args[5]
+        return [one for one in statistics if training and isinstance(one, fx.Node)]
     schema = getattr(node.target, "_schema", None)
-    return schema is not None and bool(schema.is_mutable)
+    if schema is None or not schema.is_mutable:
+        return []
+    found: list[fx.Node] = []
+    for place, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+            found += [
+                one for one in (value if isinstance(value, list) else [value]) if isinstance(one, fx.Node)
+            ]
+    return found
 
 
 def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
@@ -180,6 +235,38 @@ def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
             node.replace_all_uses_with(source)
         elif _turned(node) and _turned(source) and source.args[0] not in written:
             node.replace_all_uses_with(source.args[0])
+
+
+def _by_torchs_own_names(graph: fx.Graph, written: set[fx.Node]) -> None:
+    """Calls operators as ``torch.bmm`` rather than ``torch.ops.aten.bmm``, which takes Python twice as long.
+
+    A name is taken where a call of it gives what the recorded one gave.
+    """
+    for node in graph.nodes:
+        if node.op != "call_function" or node in written or _VALUE not in node.meta:
+            continue
+        name = getattr(node.target, "overloadpacket", node.target).__name__
+        function = getattr(torch._C._VariableFunctions, name, None)  # noqa: SLF001 - what torch's namespace is made of
+        method = getattr(Tensor, name, None)
+        if function is not None and _gives_the_same(function, node):
+            node.target = function
+        elif method is not None and _gives_the_same(method, node):
+            node.op, node.target = "call_method", name
+
+
+def _gives_the_same(function: Callable[..., Any], node: fx.Node) -> bool:
+    def value(argument: fx.Node) -> Any:
+        return argument.meta.get(_VALUE)
+
+    args, kwargs = fx.map_arg(node.args, value), fx.map_arg(node.kwargs, value)
+    try:
+        with torch.no_grad():
+            found = function(*args, **kwargs)
+    except (TypeError, RuntimeError, ValueError):
+        return False
+    expected = node.meta[_VALUE]
+    like = isinstance(found, Tensor) and found.stride() == expected.stride() and found.dtype == expected.dtype
+    return like and torch.equal(found, expected)
 
 
 def _turned(node: fx.Node) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Any
 
 import torch
@@ -20,8 +20,10 @@ from edgefl.compute.job import Bundle, Feed, Group, Size
 from edgefl.compute.loop import one_thread
 from edgefl.compute.stacked import (
     Stack,
+    aligned,
     chosen,
     fixed,
+    leaves,
     over,
     put_back,
     rows,
@@ -30,6 +32,7 @@ from edgefl.compute.stacked import (
     turned,
     with_fixed,
 )
+from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
 
@@ -164,6 +167,31 @@ class _Crowd:
         for place in places:
             self.which[place] = self._after[before]
 
+    def align(self, places: list[int], carry: Carry) -> Carry:
+        """Some clients' carry, with tensors where the crowd has them from now on.
+
+        Raises:
+            RunError: it cannot lie in one tree with the others'.
+        """
+        if len(places) == len(self.which):
+            return carry
+        numbers = [self.variants[variant] for variant in self.which]
+        try:
+            whole, carry = aligned(self.carry, numbers, carry, len(places))
+        except ValueError as error:
+            raise RunError(
+                f"a step leaves some clients' carries unlike the others': {error}",
+                where="engine vmapped",
+                hint="let the fold's start put in whatever its steps change, or take --engine loop",
+            ) from error
+        became = zip(leaves(self.carry), leaves(whole), strict=True)
+        kept = [old is new for old, new in became if not isinstance(old, (Stack, Tensor))]
+        if not all(kept):
+            self.variants = [list(compress(values, kept)) for values in self.variants]
+            self._after.clear()
+        self.carry = whole
+        return carry
+
 
 def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: Gradients) -> None:
     """Takes every client through its steps of a phase; adds them to ``steps``."""
@@ -187,7 +215,7 @@ def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: 
             carry = gradients.steps(phase.step, carry, batches, often=(size, len(places)) in often)
         else:
             for batch in batches:
-                carry = over(phase.step, carry, Batch._make(map(Stack, batch)))
+                carry = crowd.align(places, over(phase.step, carry, Batch._make(map(Stack, batch))))
         crowd.keep(places, carry, size)
 
 

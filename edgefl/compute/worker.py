@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
 from edgefl.compute.parcels import Depot, Parcel
 from edgefl.compute.remote import Order, worked
@@ -60,6 +61,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     torch.set_num_threads(1)
+    keep_freed_memory()
     _serve(sys.stdin.buffer, answers)
 
 

@@ -6,7 +6,7 @@ augmentation. ``federate`` joins a dataset and a partition; ``batches`` is what 
 
 from edgefl.data.batching import Augmentation, Together, batches, normalised
 from edgefl.data.federation import Federation, Partition, assumed_labels, federate
-from edgefl.data.spec import Arrays, Spec, stratified
+from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = [
     "Arrays",
@@ -17,6 +17,7 @@ __all__ = [
     "Together",
     "assumed_labels",
     "batches",
+    "channels_last",
     "federate",
     "normalised",
     "stratified",

@@ -70,7 +70,7 @@ def batches(
     x = _scaled(federation, torch.from_numpy(part), "train")
     y = federation.train_y[torch.from_numpy(part).to(federation.train_y.device)]
     if augment is None or phase.data == "plain":
-        return _cut(_normalise(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
+        return _cut(_normalised(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
     return _cut(x, y, phase, batch_size, seed, ready=partial(_augmented, federation.spec, augment))
 
 
@@ -141,7 +141,7 @@ class Together:
 
     def _batch(self, rows: Tensor) -> Batch:
         """Images and labels of (clients, B) rows."""
-        x = _normalise(self._federation.spec, _scaled(self._federation, rows, "train"))
+        x = _normalised(self._federation.spec, _scaled(self._federation, rows, "train"))
         if self._views > 1:
             x = x.unsqueeze(1).expand(-1, self._views, *x.shape[1:])
         return Batch(x, self._federation.train_y[rows])
@@ -172,7 +172,7 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
     Raises:
         DataError: the federation was planned without files.
     """
-    return _normalise(federation.spec, _scaled(federation, torch.from_numpy(indices), split))
+    return _normalised(federation.spec, _scaled(federation, torch.from_numpy(indices), split))
 
 
 def _cut(
@@ -211,9 +211,10 @@ def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 
 
 
 def _augmented(spec: Spec, augment: Augmentation, x: Tensor, generator: torch.Generator) -> Tensor:
-    return _normalise(spec, augment(x, generator))
+    return _normalised(spec, augment(x.clone(), generator))
 
 
-def _normalise(spec: Spec, x: Tensor) -> Tensor:
+def _normalised(spec: Spec, x: Tensor) -> Tensor:
+    """In place: a client's images are megabytes, and fresh memory costs as much as the arithmetic."""
     mean, std = (x.new_tensor(values).view(-1, 1, 1) for values in (spec.mean, spec.std))
-    return (x - mean) / std
+    return x.sub_(mean).div_(std)

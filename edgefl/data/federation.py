@@ -74,7 +74,8 @@ class Federation:
         if self.train_x is None:
             raise DataError(f"{self.spec.name} was planned without its files, so nothing can be trained")
         return {
-            "train_x": self.train_x,
+            # Row by row, as they lie in memory.
+            "train_x": self.train_x.permute(0, 2, 3, 1),
             "train_y": self.train_y,
             "parts": torch.from_numpy(np.concatenate(self.parts)),
             "bounds": torch.tensor([0, *np.cumsum([len(part) for part in self.parts]).tolist()]),
@@ -88,7 +89,7 @@ class Federation:
         parts = tensors["parts"].numpy()
         return cls(
             spec=spec,
-            train_x=tensors["train_x"],
+            train_x=tensors["train_x"].permute(0, 3, 1, 2),
             train_y=tensors["train_y"],
             parts=tuple(parts[start:end] for start, end in pairwise(bounds)),
             test_x=None,

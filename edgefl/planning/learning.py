@@ -14,7 +14,7 @@ from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
-from edgefl.data import Arrays, Augmentation, Federation, federate
+from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
 from edgefl.planning.components import completed, resolve
 from edgefl.protocol import Method, Net, Payload, Phase, Site
 
@@ -77,7 +77,8 @@ class DataAccess:
         if self.need == "nothing":
             return None
         if name not in self._read:
-            self._read[name] = self._load(source)
+            found = self._load(source)
+            self._read[name] = found and channels_last(found)
         return self._read[name]
 
     def _load(self, source: ModuleType) -> Arrays | None:

@@ -5,13 +5,16 @@ The method is run through the same planning, clock and learner as any run; nothi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
 
 from edgefl.compute import loop
+from edgefl.compute.job import Outcome
 from edgefl.compute.local import Local
+from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import EdgeflError
 from edgefl.core.event import Event, Job
 from edgefl.planning.learning import DataAccess
@@ -52,6 +55,7 @@ def check_method(method: Mapping[str, Any]) -> list[Finding]:
         _finding("nothing that a function is given changes", _unmodified, planned),
         _finding("merging forgets the order of arrivals", _order, planned),
         _finding("one seed gives the same bits", _repeatable, planned),
+        _finding("clients trained together end as those trained alone", _together, planned),
         _finding("models predict finite logits", _predicts, planned),
         _neutral(planned),
     ]
@@ -177,6 +181,33 @@ def _repeatable(planned: Planned) -> str:
         if not _same(first.states.get(client), second.states.get(client)):
             return f"two runs on one seed leave client {client} with different states"
     return ""
+
+
+def _together(planned: Planned) -> str:
+    """Stacked with others of other sample counts, a client sends and keeps what it does alone."""
+    learner = _learner(planned)
+    stacked = Local(learner, Vmapped(planned.plan.scenario.task.clients, sys.maxsize), ahead=False)
+    for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
+        alone = {outcome.job: outcome for outcome in learner.engine.outcomes(jobs)}
+        for outcome in stacked.outcomes(jobs):
+            expected, found = _numbers(alone[outcome.job]), _numbers(outcome)
+            same = {key for key in expected.keys() & found.keys() if _near(expected[key], found[key])}
+            apart = [key for key in {**expected, **found} if key not in same]
+            if apart:
+                return f"{exchange}: client {outcome.job.client} ends with another {apart[0]}"
+        learner.merge(version, exchange, jobs)
+    return ""
+
+
+def _numbers(outcome: Outcome) -> dict[str, torch.Tensor]:
+    """All that a job came to."""
+    scalars = {name: torch.tensor(value) for name, value in outcome.scalars.items()}
+    return flatten({"upload": outcome.upload, "state": outcome.state or {}, "scalars": scalars})
+
+
+def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Equal but for what many steps make of rounding."""
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
 def _predicts(planned: Planned) -> str:

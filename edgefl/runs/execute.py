@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from edgefl.compute.evaluate import Personal, Scores
+from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import RunError
 from edgefl.core.event import Event, Kind
 from edgefl.core.files import atomically
@@ -242,6 +243,7 @@ def _ended(run: Run) -> tuple[str, str]:
 
 def _trained(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
     """Runs to the end with real training; also what ``host.json`` says about it."""
+    keep_freed_memory()
     states = States(run.store.folder / "states", int(wanted.params.state_memory))
     learner = run.learner = Learner(run.planned, states, wanted.device)
     engine, facts = opened(wanted, learner)

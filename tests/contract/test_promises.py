@@ -63,6 +63,16 @@ MISTAKES = {
 
     return replace(method, exchanges=(replace(train, merge=merge),))
 """,
+    "clients trained together end as those trained alone": """
+    calls = []
+
+    def start(payload, state, ctx):
+        calls.append(ctx.client)
+        carry = fold.start(payload, state, ctx)
+        return {**carry, "lr": carry["lr"] / len(calls)}
+
+    return replace(method, exchanges=(replace(train, work=replace(fold, start=start)),))
+""",
     "models predict finite logits": """
     def personal(server, state):
         predictor = method.personal_model(server, state)
@@ -107,6 +117,22 @@ def test_a_broken_promise_is_found(broken, promise):
     found = {one.promise: one for one in check_method({"name": broken(promise)})}
     assert found[promise].kept is False
     assert found[promise].detail
+
+
+def test_what_cannot_be_stacked_is_found(broken, monkeypatch):
+    """A start that branches on a client's samples works alone; the finding has torch's words."""
+    promise = "clients trained together end as those trained alone"
+    mistake = """
+    def start(payload, state, ctx):
+        carry = fold.start(payload, state, ctx)
+        return carry if ctx.samples > 100 else {**carry}
+
+    return replace(method, exchanges=(replace(train, work=replace(fold, start=start)),))
+"""
+    monkeypatch.setitem(MISTAKES, promise, mistake)
+    found = {one.promise: one for one in check_method({"name": broken(promise)})}
+    assert [one for one in found.values() if one.kept is False] == [found[promise]]
+    assert "data-dependent control flow" in found[promise].detail
 
 
 def test_the_command_fails_on_a_broken_promise(broken, capsys):

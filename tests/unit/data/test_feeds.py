@@ -1,0 +1,118 @@
+"""Batches of clients who go together are the batches that each would get alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgefl.core.steps import Passes
+from edgefl.data import Together, batches
+from edgefl.data import batching as batching_module
+from edgefl.data.augmentations import shift
+from edgefl.data.federation import Federation
+from edgefl.data.shuffles import shuffled
+from edgefl.data.spec import Spec
+from edgefl.protocol import Phase
+
+SHAPE = (1, 4, 4)
+SPEC = Spec("noise", SHAPE, 3, 400, 1, ("a", "b", "c"), (0.5,), (0.25,))
+SHIFT = partial(shift.augment, shift.Params(pixels=1))
+
+
+def federation(sizes: list[int]) -> Federation:
+    """Clients of so many images, which lie scattered over the dataset."""
+    rng = np.random.default_rng(0)
+    places = rng.permutation(400)
+    bounds = np.cumsum([0, *sizes])
+    none = np.empty(0, dtype=np.int64)
+    return Federation(
+        spec=SPEC,
+        train_x=torch.from_numpy(rng.integers(0, 256, (400, *SHAPE), dtype=np.uint8)),
+        train_y=torch.from_numpy(rng.integers(0, 3, 400)),
+        parts=tuple(np.sort(places[start:end]) for start, end in pairwise(bounds)),
+        test_x=None,
+        test_y=torch.empty(0, dtype=torch.int64),
+        test=none,
+        test_parts=(none,) * len(sizes),
+        class_counts=np.zeros((len(sizes), 3), dtype=np.int64),
+        assumed=False,
+    )
+
+
+@settings(max_examples=80)
+@given(
+    sizes=st.lists(st.integers(1, 23), min_size=1, max_size=5),
+    batch_size=st.integers(1, 8),
+    passes=st.one_of(
+        st.integers(0, 3).map(lambda n: Passes(epochs=n)), st.integers(0, 9).map(lambda n: Passes(steps=n))
+    ),
+    data=st.sampled_from(["train", "plain"]),
+    views=st.integers(1, 2),
+    augment=st.sampled_from([None, SHIFT]),
+    order=st.randoms(use_true_random=False),
+)
+def test_together_as_alone(sizes, batch_size, passes, data, views, augment, order):
+    """In any order of clients, row by row and bit for bit."""
+    fed = federation(sizes)
+    phase = Phase("train", lambda carry, _: carry, passes, data=data, views=views)
+    clients, seeds = list(range(len(sizes))), [100 + client for client in range(len(sizes))]
+    feed = Together(fed, clients, phase, batch_size, seeds, augment=augment)
+    alone = [
+        list(batches(fed, client, phase, batch_size, seed, augment=augment))
+        for client, seed in zip(clients, seeds, strict=True)
+    ]
+    assert [list(each) for each in feed.sizes] == [[len(batch.y) for batch in each] for each in alone]
+    done = [0] * len(sizes)
+    while waiting := [client for client in clients if done[client] < len(feed.sizes[client])]:
+        first = order.choice(waiting)
+        size = feed.sizes[first][done[first]]
+        chosen = [
+            one
+            for one in waiting
+            if feed.sizes[one][done[one]] == size and (one == first or order.random() < 0.7)
+        ]
+        batch = feed.take(chosen, done)
+        for row, client in enumerate(chosen):
+            expected = alone[client][done[client]]
+            assert torch.equal(batch.x[row], expected.x)
+            assert torch.equal(batch.y[row], expected.y)
+            done[client] += 1
+
+
+@pytest.mark.parametrize("room", [1, 4 * 2 * 16 * 7, 10**9])
+def test_blocks_are_cut_where_they_end(monkeypatch, room):
+    """Whatever a block may hold, aligned clients get their own batches."""
+    monkeypatch.setattr(batching_module, "_BLOCK_BYTES", room)
+    fed = federation([20, 20])
+    phase = Phase("train", lambda carry, _: carry, Passes(epochs=2))
+    feed = Together(fed, [0, 1], phase, 6, [5, 6])
+    for step, alone in enumerate(zip(*(batches(fed, n, phase, 6, 5 + n) for n in (0, 1)), strict=True)):
+        batch = feed.take([0, 1], [step, step])
+        assert torch.equal(batch.x, torch.stack([one.x for one in alone]))
+        assert torch.equal(batch.y, torch.stack([one.y for one in alone]))
+
+
+def test_an_order_is_its_own_clients():
+    """Who else is shuffled, and how far the passes go, changes no order."""
+    together = shuffled([1, 2, 3], [7, 20, 1], range(4))
+    for place, (seed, samples) in enumerate(zip([1, 2, 3], [7, 20, 1], strict=True)):
+        alone = shuffled([seed], [samples], range(2, 4))[0]
+        assert alone.tolist() == together[place, 2:, :samples].tolist()
+        assert all(sorted(one) == list(range(samples)) for one in alone.tolist())
+    assert together[1, 0].tolist() != together[1, 1].tolist()
+    assert shuffled([4], [20], range(1)).tolist() != shuffled([5], [20], range(1)).tolist()
+
+
+def test_orders_are_uniform():
+    """Every sample is equally often in every place: chi-square over 8,000 orders of 6."""
+    orders = shuffled(list(range(2000)), [6] * 2000, range(4)).reshape(-1, 6)
+    counts = np.array([np.bincount(orders[:, place], minlength=6) for place in range(6)])
+    expected = len(orders) / 6
+    # 25 degrees of freedom: above 52.6 once in a thousand.
+    assert ((counts - expected) ** 2 / expected).sum() < 52.6
