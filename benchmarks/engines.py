@@ -1,7 +1,7 @@
 """edgefl's engines beside Flower, pfl and a bare PyTorch loop: ratios of one run on one machine.
 
-    python benchmarks/engines.py [W1 W2 W3 start memory]... [--rounds N] [--repeats K] [--contender NAME]...
-                                 [--engine NAME[:KEY=VALUE,...]]... [--out FILE]
+    python benchmarks/engines.py [W1 W2 W3 GPU start memory]... [--rounds N] [--repeats K]
+                                 [--contender NAME]... [--engine NAME[:KEY=VALUE,...]]... [--out FILE]
 
 Every contender trains the same models on the same tensors for the same steps, in a process of its own.
 Contenders take turns, K times over, so that the noise of a shared machine hits all; the median round counts.
@@ -47,7 +47,10 @@ REQUIRED: dict[str, tuple[tuple[str, float, tuple[str, ...]], ...]] = {
     "W2": ((BEST, 40.0, ("flower",)), (BEST, 40.0, ("flower-tuned",)), (BEST, 10.0, ("pfl-1", "pfl-2"))),
     # On the same cores: both of them, and one each.
     "W3": ((BEST, 0.97, ("bare-2",)), ("edgefl-loop", 0.97, ("bare-1",))),
+    "GPU": ((BEST, 8.0, ("edgefl-loop:device=cuda",)),),
 }
+# The peers' scripts train on the CPU, so edgefl's engines are held against each other.
+GPU_ENGINES = ("loop:device=cuda", "vmapped:device=cuda,group=100")
 START_S = 6.0
 MEMORY_ROUNDS = 200
 LONGEST_S = 3600
@@ -335,7 +338,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is given"
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all but GPU by default"
     )
     parser.add_argument("--rounds", type=int, help="counted rounds a repeat; each workload's own by default")
     parser.add_argument("--repeats", type=int, default=3, help="how often each contender takes its turn")
@@ -353,7 +356,7 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     """Measures what is asked for and prints it, part by part."""
     given = arguments()
-    parts = given.parts or list(PARTS)
+    parts = given.parts or [part for part in PARTS if part != "GPU"]
     wanted = given.contender or [*(one.name for one in PEER_CONTENDERS), "edgefl"]
     contenders = [one for one in PEER_CONTENDERS if one.name in wanted]
     if "edgefl" in wanted:
@@ -361,7 +364,8 @@ def main() -> None:
     trained = [WORKLOADS[part] for part in parts if part in WORKLOADS]
     lines = head(contenders if trained else [])
     for workload in trained:
-        lines += compare(workload, contenders, given)
+        own_only = [own(engine) for engine in given.engine or GPU_ENGINES]
+        lines += compare(workload, own_only if workload.name == "GPU" else contenders, given)
     if "start" in parts:
         lines += start(given)
     if "memory" in parts:

@@ -25,7 +25,7 @@ class Workload:
     """What is trained; every contender does exactly this.
 
     Attributes:
-        name: W1, W2 or W3.
+        name: W1, W2, W3 or GPU.
         title: for people.
         model: a name in ``models.MODELS``; edgefl has one of the same name.
         params: edgefl's parameters of that model.
@@ -83,6 +83,10 @@ WORKLOADS = {
         Workload(
             "W3", "ResNet-18 with group norm, 10 clients x 64, all a round, 1 epoch, batch 32",
             "resnet18", {"norm": "group"}, (3, 32, 32), 10, 64, 10, 1, 32, 0.01, rounds=2, warm_up=1,
+        ),
+        Workload(
+            "GPU", "W1 with all 100 clients a round, on a CUDA device",
+            "cnn2", {}, (3, 32, 32), 100, 500, 100, 1, 32, 0.05, rounds=6, warm_up=2,
         ),
     )
 }  # fmt: skip

@@ -53,9 +53,9 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
         for start in range(0, len(indices), CHUNK):
             chosen = indices[start : start + CHUNK]
             logits = predictor.logits(predictor.weights, images(chosen))
-            wanted = labels[torch.from_numpy(chosen)]
-            correct.append((logits.argmax(dim=-1) == wanted).numpy())
-            losses.append(F.cross_entropy(logits, wanted, reduction="none").to(torch.float64).numpy())
+            wanted = labels[torch.from_numpy(chosen).to(labels.device)]
+            losses.append(F.cross_entropy(logits, wanted, reduction="none").to(torch.float64).cpu().numpy())
+            correct.append((logits.argmax(dim=-1) == wanted).cpu().numpy())
     return Scores(np.concatenate(correct), np.concatenate(losses))
 
 

@@ -149,11 +149,16 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
         raise ValueError("they have other keys")
     own, mine, theirs = zip(*numbers, strict=True), [], []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
-        values, loose = None if _tensors(old) else next(own), not _tensors(new)
-        mine.append(old if values is None or loose else _numbered(values, new))
-        theirs.append(_numbered([new] * count, old) if values is None and loose else new)
-        if _tensors(new) and _row(mine[-1]).shape != _row(new).shape:
-            raise ValueError(f"a tensor is {tuple(_row(new).shape)}, not {tuple(_row(old).shape)}")
+        one, other = old, new
+        if not _tensors(old):
+            numbered = next(own)
+            one = _numbered(numbered, new) if _tensors(new) else old
+        elif not _tensors(new):
+            other = _numbered([new] * count, old)
+        if _tensors(one):
+            one, other = _promoted(one, other)
+        mine.append(one)
+        theirs.append(other)
     return filled(tree, mine), filled(part, theirs)
 
 
@@ -164,6 +169,21 @@ def _numbered(values: Sequence[Any], like: Stack | Tensor) -> Stack:
     row = _row(like)
     numbers = row.new_tensor(values).view(-1, *[1] * row.dim())
     return Stack(numbers.expand(-1, *row.shape).clone())
+
+
+def _promoted(one: Any, other: Any) -> tuple[Any, Any]:
+    """Two leaves with tensors, in a type that holds the numbers of both."""
+    first, second = _row(one), _row(other)
+    if first.shape != second.shape:
+        raise ValueError(f"a tensor is {tuple(second.shape)}, not {tuple(first.shape)}")
+    if first.dtype == second.dtype:
+        return one, other
+    dtype = torch.promote_types(first.dtype, second.dtype)
+
+    def promoted(leaf: Any) -> Any:
+        return Stack(leaf.value.to(dtype)) if isinstance(leaf, Stack) else leaf.to(dtype)
+
+    return promoted(one), promoted(other)
 
 
 def _tensors(leaf: Any) -> bool:

@@ -47,7 +47,7 @@ class Learner:
         self.workshop = Workshop.of(planned, device or torch.device("cpu"))
         self.states = states
         self.host_s = {"train": 0.0, "merge": 0.0, "evaluate": 0.0}
-        self._stash = Stash()
+        self._stash = Stash(lambda job: self.workshop.exchange(job).stateful)
         learning = self.workshop.learning
         seed = seeds.derive(planned.plan.scenario.seed, "init")
         with torch.no_grad(), loop.one_thread():
@@ -67,7 +67,7 @@ class Learner:
         return self._initial_states[self.workshop.models[client]]
 
     def state_for(self, job: Job) -> Tree | None:
-        """The state that a job begins with: what the client's jobs before it left, merged yet or not."""
+        """The state that a job begins with: what its client's last job before it left."""
         found = self._stash.state(job)
         return self.state(job.client) if found is None else found
 
@@ -141,11 +141,7 @@ class Learner:
 
     def _train(self, wanted: Sequence[Job], ready: Sequence[Job]) -> None:
         """Sees to it that the wanted jobs' outcomes lie in the stash."""
-        self._stash.forget_all_but([*wanted, *ready])
-        missing = [job for job in wanted if job not in self._stash]
-        if missing and self.engine.ahead:
-            missing += [job for job in ready if job not in self._stash]
-        for wave in _waves(missing):
+        for wave in _waves(self._stash.missing(wanted, ready if self.engine.ahead else ())):
             for outcome in self.engine.outcomes(wave):
                 self._stash.put(outcome)
 

@@ -1,0 +1,55 @@
+"""On a CUDA device: what is learned there is what is learned on the CPU, but for rounding."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import edgefl
+from edgefl.protocol import flatten, read_tree
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device"),
+]
+
+SCENARIO = {
+    "task": {"dataset": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 1.0}},
+    "model": {"name": "mlp", "hidden": [16]},
+    "local": {"epochs": 1, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.05}},
+    "fleet": "home-lab",
+    "server": {"rounds": 2},
+}
+
+
+def learned(run):
+    files = sorted([*(run.folder / "versions").iterdir(), *(run.folder / "states").iterdir()])
+    return {(path.name, key): leaf for path in files for key, leaf in flatten(read_tree(path)).items()}
+
+
+@pytest.mark.parametrize("engine", ["loop", "vmapped"])
+@pytest.mark.parametrize("method", ["fedavg", "spherefed", "fedclassavg"])
+def test_a_gpu_learns_what_the_cpu_does(tmp_path, method, engine):
+    """Versions and states agree; events are equal."""
+    runs = []
+    for device in ("cpu", "cuda:0"):
+        settings = {"name": engine, "device": device}
+        (run,) = edgefl.run({**SCENARIO, "method": method}, engine=settings, out=tmp_path / device[:3]).runs
+        assert run.status == "done", run.reason
+        runs.append(run)
+    expected, found = map(learned, runs)
+    assert found.keys() == expected.keys()
+    for key, leaf in expected.items():
+        torch.testing.assert_close(found[key], leaf, rtol=1e-3, atol=1e-3)
+    assert runs[0].table("events") == runs[1].table("events")
+
+
+def test_auto_takes_the_gpu(tmp_path, monkeypatch):
+    """Where there is one, and says so."""
+    monkeypatch.delenv("EDGEFL_ENGINE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (run,) = edgefl.run({**SCENARIO, "method": "fedavg"}, engine="auto", out=tmp_path / "run").runs
+    host = json.loads((run.folder / "host.json").read_text(encoding="utf-8"))
+    assert host["engine"]["device"] == "cuda"

@@ -1,0 +1,124 @@
+"""Where a tape could go wrong unseen: memory that is shared, written to, or read behind torch's back."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from edgefl.compute.tape import UnrecordableError, record
+
+ONE, OTHER = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([5.0, 7.0, -11.0])
+
+
+def assert_replayed(function, *rounds) -> None:
+    """A tape of the first round's inputs gives what the function does on all of them, twice each."""
+    tape = record(function, rounds[0])
+    for inputs in (*rounds, *rounds):
+        before = [one.clone() for one in inputs]
+        found, expected = tape(inputs), function(*inputs)
+        assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+        assert all(torch.equal(one, old) for one, old in zip(inputs, before, strict=True))
+
+
+def test_inputs_that_were_one_tensor_may_be_two():
+    """As the server's last two versions are the same before the first merge, and never again."""
+    assert_replayed(lambda x, y: [2 * x + y, y], (ONE, ONE), (ONE, OTHER))
+
+
+def test_writes_through_views_start_anew():
+    """Zeros that a view of them is added to are zeros again at the next replay."""
+
+    def function(x):
+        zeros = x.new_zeros(2, 3)
+        zeros[0] += x
+        zeros[1, :2].mul_(2).add_(x[0])
+        return [zeros, zeros.sum()]
+
+    assert_replayed(function, (ONE,), (OTHER,))
+
+
+def test_running_statistics_are_written_where_no_schema_says_so():
+    """Batch norm's own statistics, made inside, begin anew at each replay."""
+
+    def function(x):
+        mean, var = x.new_zeros(2), x.new_ones(2)
+        out, *_ = torch.native_batch_norm(x, None, None, mean, var, True, 0.5, 1e-5)
+        return [out, mean, var]
+
+    assert_replayed(function, (torch.arange(6.0).view(3, 2),), (torch.arange(6.0).view(3, 2) ** 2,))
+
+
+def test_statistics_that_are_only_read_may_be_given():
+    """Batch norm in evaluation mode writes nothing, so it is recorded."""
+    assert_replayed(lambda x, mean: [F.batch_norm(x, mean, mean.abs())], (torch.ones(2, 3), ONE))
+
+
+def test_lists_written_to_in_place():
+    """Operators on lists of tensors write to every one of them."""
+
+    def function(x):
+        sums = [x.new_zeros(3), x.clone()]
+        torch._foreach_add_(sums, [x, x])
+        return sums
+
+    assert_replayed(function, (ONE,), (OTHER,))
+
+
+def test_infinite_constants():
+    """Numbers that are no literals of Python's."""
+    assert_replayed(lambda x: [x.masked_fill(x > 0, -torch.inf), x.clamp(max=torch.inf)], (ONE,), (OTHER,))
+
+
+def test_places_by_number_are_recorded():
+    """They may be data, since the shape does not depend on them."""
+    places = torch.tensor([2, 0]), torch.tensor([1, 1])
+    assert_replayed(lambda x, at: [x[at]], (ONE, places[0]), (OTHER, places[1]))
+
+
+def _counted(x):
+    chosen = x[x > 0]
+    return [chosen.sum() / chosen.shape[0]]
+
+
+def _written_constant(x):
+    total = torch.tensor([0.0, 0.0, 0.0])
+    total += x
+    return [total]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (_counted, "index"),
+        (lambda x: [x / len(x.nonzero())], "nonzero"),
+        (lambda x: [x * x.tolist()[0]], "tolist"),
+        (lambda x: [x * float(x.numpy()[0])], "numpy"),
+        (lambda x: [x if torch.equal(x, x) else 2 * x], "equal"),
+        (_written_constant, "writes"),
+        (lambda x: [x.add_(0)], "writes"),
+    ],
+    ids=["mask", "nonzero", "tolist", "numpy", "equal", "a constant", "an input"],
+)
+def test_what_a_replay_could_not_repeat_is_refused(function, why):
+    """Numbers read in any way, and writes to what the function did not make."""
+    with pytest.raises(UnrecordableError, match=why):
+        record(function, [ONE.clone()])
+
+
+def test_a_tape_keeps_no_results():
+    """What recording came to is freed, be the tape kept or not."""
+    made = []
+
+    def function(x):
+        between = x.exp()
+        made.append(weakref.ref(between))
+        return [between.sin()]
+
+    tape = record(function, [ONE])
+    gc.collect()
+    assert made[0]() is None
+    assert torch.equal(tape([OTHER])[0], OTHER.exp().sin())

@@ -1,0 +1,231 @@
+"""Groups of clients whose batches differ: what their carries may hold, and which steps are recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from builders import build_method, build_net
+from torch import Tensor
+
+from edgefl.compute import loop
+from edgefl.compute.gradients import Gradients
+from edgefl.compute.job import Group, Outcome, Task
+from edgefl.compute.vmapped import Vmapped
+from edgefl.core.errors import RunError
+from edgefl.core.event import Job
+from edgefl.core.steps import Passes
+from edgefl.core.training import Adam, AdamW, Local, Sgd
+from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
+
+# The first batches differ already, so that the clients never begin as one.
+RAGGED = ([6, 6, 4], [3], [6, 3], [3, 6, 4], [6, 6, 4])
+SHAPE = (1, 4, 4)
+
+
+class Feed:
+    """Batches made beforehand."""
+
+    def __init__(self, batches: list[list[Batch]]) -> None:
+        self.sizes = [[len(batch.y) for batch in each] for each in batches]
+        self._batches = batches
+
+    def take(self, chosen, step) -> Batch:
+        """The next batches of the chosen."""
+        found = [self._batches[place][step[place]] for place in chosen]
+        return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
+
+
+def group(fold: Fold, payload, sizes=RAGGED) -> Group:
+    """Clients of random samples in double precision, so that what differs is no rounding."""
+    generator, batches, tasks = torch.Generator().manual_seed(0), [], []
+    for client, each in enumerate(sizes):
+        own = [
+            Batch(
+                torch.randn(size, *SHAPE, generator=generator, dtype=torch.float64),
+                torch.randint(3, (size,), generator=generator),
+            )
+            for size in each
+        ]
+        job = Job(client, client, "train", 0, 0, 0, client, len(each))
+        ctx = Ctx(client, 0, 0.1, len(each), sum(each), torch.ones(3) * client)
+        batches.append(own)
+        tasks.append(Task(job, fold, payload, None, ctx, lambda _, own=own: iter(own)))
+    return Group(tuple(tasks), lambda _: Feed(batches))
+
+
+def together(given: Group, trainer: Vmapped | None = None) -> list[Outcome]:
+    """What the clients come to as one group, in their order."""
+    bundles = (trainer or Vmapped(64, 10**9)).work(given)
+    return sorted((one for bundle in bundles for one in bundle.outcomes()), key=lambda one: one.job.id)
+
+
+def assert_as_alone(given: Group) -> None:
+    """Uploads and scalars are those of the loop."""
+    for found, task in zip(together(given), given.tasks, strict=True):
+        expected = loop.work(task)
+        assert found.job == expected.job
+        assert found.scalars == pytest.approx(expected.scalars, rel=1e-9)
+        torch.testing.assert_close(flatten(found.upload), flatten(expected.upload), rtol=1e-9, atol=1e-12)
+
+
+def toy(begin, change) -> Fold:
+    """Work without weights: ``change`` on a carry, of which everything is sent."""
+
+    def number(leaf) -> Tensor:
+        return leaf.double() if isinstance(leaf, Tensor) else torch.tensor(float(leaf), dtype=torch.float64)
+
+    def finish(carry, _):
+        return {"all": {key: number(leaf) for key, leaf in carry.items()}}, None
+
+    return Fold(
+        lambda payload, _, ctx: begin(payload, ctx), (Phase("one", change, Passes(epochs=1)),), finish
+    )
+
+
+PAYLOAD = {"w": {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}}
+FOLDS = {
+    "a number becomes a tensor": (
+        lambda *_: {"sum": 0.0},
+        lambda carry, batch: {"sum": carry["sum"] + batch.x.mean()},
+    ),
+    "beside one that goes on counting": (
+        lambda *_: {"sum": 0, "seen": 0, "rate": 0.5},
+        lambda carry, batch: {
+            "sum": carry["sum"] + batch.x.mean(),
+            "seen": carry["seen"] + len(batch.y),
+            "rate": carry["rate"],
+        },
+    ),
+    "a tensor becomes a number": (
+        lambda _, ctx: {"sum": ctx.class_counts.sum()},
+        lambda carry, batch: {"sum": 7.0 if len(batch.y) == 4 else carry["sum"] + batch.x.mean()},
+    ),
+    "whole numbers become others": (
+        lambda _, ctx: {"left": ctx.samples},
+        lambda carry, batch: {"left": carry["left"] - batch.x.mean()},
+    ),
+    "shared tensors change places": (
+        lambda payload, _: dict(payload["w"]),
+        lambda carry, _: {"a": carry["b"], "b": carry["a"]},
+    ),
+    "a constant replaces a shared tensor": (
+        lambda payload, _: {"a": payload["w"]["a"]},
+        lambda carry, batch: {"a": torch.ones(2) * len(batch.y) + 0 * carry["a"]},
+    ),
+}
+
+
+@pytest.mark.parametrize("fold", FOLDS)
+def test_carries_may_change_in_kind(fold):
+    """What a step of some clients makes of a leaf is theirs; the others keep their own."""
+    assert_as_alone(group(toy(*FOLDS[fold]), PAYLOAD))
+
+
+def test_a_carry_that_grows_for_some_is_refused():
+    """A key that only some clients' steps have put in fails the run, and says what would do."""
+    fold = toy(lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()})
+    with pytest.raises(RunError, match="unlike the others': they have other keys") as caught:
+        together(group(fold, PAYLOAD))
+    assert "--engine loop" in caught.value.hint
+
+
+OPTIMIZERS = {
+    "sgd": Sgd(lr=0.1),
+    "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-2, clip_norm=0.2),
+    "adam": Adam(name="adam", lr=0.01, weight_decay=1e-2, clip_norm=0.2),
+    "adamw": AdamW(name="adamw", lr=0.01),
+}
+
+
+def trained(optimizer, sizes=RAGGED, around=lambda step: step) -> Group:
+    """FedAvg's work on a small net; ``around`` makes another step of its gradient step."""
+    net = build_net("mlp", SHAPE, 3, hidden=(5,))
+    method = build_method("fedavg", net, Local(optimizer=optimizer))
+    fold = method.exchanges[0].work
+    (phase,) = fold.phases
+    fold = replace(fold, phases=(replace(phase, step=around(phase.step)),))
+    return group(fold, tree_map(torch.Tensor.double, net.init(0)), sizes)
+
+
+def scored(step):
+    """A step with a scalar of its own around another step."""
+
+    def own(carry, batch):
+        largest = batch.x.amax()
+        carry = step(carry, batch)
+        return {**carry, "scalars": {**carry["scalars"], "loss": carry["scalars"]["loss"] + largest}}
+
+    return own
+
+
+@pytest.mark.parametrize("around", [lambda step: step, scored], ids=["bare", "wrapped"])
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_a_gradient_step_may_be_wrapped(optimizer, around):
+    """Taken apart or called under vmap by a method's own step, it does what the loop does."""
+    assert_as_alone(trained(OPTIMIZERS[optimizer], around=around))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """For every call of ``Gradients.steps``, the clients and whether recording was asked for."""
+    calls: list[tuple[int, bool]] = []
+    steps = Gradients.steps
+
+    def watched(self, step, carry, batches, *, often):
+        calls.append((len(carry["scalars"]["loss"].value), often))
+        return steps(self, step, carry, batches, often=often)
+
+    monkeypatch.setattr(Gradients, "steps", watched)
+    return calls
+
+
+def test_what_comes_often_is_recorded(asked):
+    """Eight steps of a shape in a group are often, whoever takes them; seven are not."""
+    together(trained(Sgd(lr=0.1), ([6] * 7, [6] * 7)))
+    assert set(asked) == {(2, False)}
+    asked.clear()
+    together(trained(Sgd(lr=0.1), ([6] * 8 + [4], [6] * 8 + [3])))
+    assert set(asked) == {(2, True), (1, False)}
+
+
+@pytest.mark.parametrize("sizes", [([6] * 3,) * 2, ([6] * 9 + [4], [6] * 8), ([6] * 12,)])
+def test_history_changes_neither_choice_nor_bits(asked, sizes):
+    """A trainer that has recorded these shapes before asks for the same, and gives the same bits."""
+    old, given = Vmapped(64, 10**9), trained(Sgd(lr=0.1, momentum=0.5), sizes)
+    before = group(given.tasks[0].fold, given.tasks[0].payload, ([6] * 20,) * len(sizes))
+    together(before, old)
+    asked.clear()
+    expected = together(given)
+    fresh = list(asked)
+    asked.clear()
+    found = together(given, old)
+    assert asked == fresh
+    for one, other in zip(found, expected, strict=True):
+        assert one.scalars == other.scalars
+        assert all(torch.equal(leaf, flatten(other.upload)[key]) for key, leaf in flatten(one.upload).items())
+
+
+def test_a_tape_forgets_which_tensors_were_one():
+    """An objective on two trees that are one tree in the first round, and two in the second."""
+    net = build_net("mlp", SHAPE, 3, hidden=(5,))
+    proximal = build_method("fedprox", net, Local(optimizer=Sgd(lr=0.1)), mu=0.5).exchanges[0].work
+    (phase,) = proximal.phases
+
+    def objective(weights, batch, carry):
+        loss, buffers = phase.step.objective(weights, batch, carry)
+        return loss + (weights["head"]["bias"] - carry["last"]["head"]["bias"]).square().sum(), buffers
+
+    def start(payload, state, ctx):
+        return {**proximal.start(payload["now"], state, ctx), "last": payload["last"]}
+
+    step = replace(phase.step, objective=objective)
+    fold = replace(proximal, start=start, phases=(replace(phase, step=step),))
+    one, other = (tree_map(torch.Tensor.double, net.init(seed)) for seed in (0, 1))
+    trainer = Vmapped(64, 10**9)
+    for payload in ({"now": one, "last": one}, {"now": other, "last": one}):
+        given = group(fold, payload, ([6] * 9,) * 2)
+        for found, task in zip(together(given, trainer), given.tasks, strict=True):
+            expected = flatten(loop.work(task).upload)
+            torch.testing.assert_close(flatten(found.upload), expected, rtol=1e-9, atol=1e-12)
