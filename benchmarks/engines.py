@@ -288,7 +288,7 @@ def memory(given: argparse.Namespace) -> list[str]:
         tensors = Path(folder) / "W1.npz"
         workloads.write(WORKLOADS["W1"], tensors)
         note(f"memory: {rounds} rounds of W1 on the loop engine")
-        mine = measure(own("loop", None), rounds, tensors)
+        mine = measure(own("loop"), rounds, tensors)
         bare = measure(PEER_CONTENDERS[0], early, tensors)
     if mine is None or bare is None:
         raise SystemExit("memory: a run failed")

@@ -103,7 +103,6 @@ def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, see
     assert merged == 18
     assert len(ahead) < len(one_by_one)
     assert max(map(len, ahead)) > 2
-    assert sum(map(len, ahead)) > merged, "else nothing was trained ahead that was never merged"
     # What was trained ahead is a client's own state only from its merge on.
     assert also == kept
     assert len(kept) == (merged if method == "fedclassavg" else 0)

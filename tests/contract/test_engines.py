@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import edgefl
+from edgefl.compute.gradients import Gradients
 from edgefl.protocol import flatten, read_tree
 
 SCENARIO = {
@@ -25,15 +26,15 @@ NORMED = {"name": "spherefed_convnet", "norm": "batch"}
 SHIFTED = {**SCENARIO["task"], "augment": {"name": "shift", "pixels": 1}}
 ADAM = {"name": "adam", "lr": 0.003, "clip_norm": 1.0}
 CASES = {
-    "two views, bodies kept": {"method": "fedclassavg"},
+    "two views, bodies kept": {"method": "fedclassavg", "local": {"steps": 9, "batch_size": 16}},
     # Without a ridge the head is solved for from a matrix that is next to singular: rounding is all it shows.
     "three exchanges": {
         "method": {"name": "spherefed", "ridge": 0.1},
         "model": NORMED,
-        "local": {"steps": 3, "batch_size": 16},
+        "local": {"steps": 8, "batch_size": 8},
     },
-    "two models, heads shared": {"method": "fedclassavg", "model": TWO},
-    "two models, nothing shared": {"method": "local", "model": TWO},
+    "two models, heads shared": {"method": "fedclassavg", "model": TWO, "local": {"epochs": 1}},
+    "two models, nothing shared": {"method": "local", "model": TWO, "local": {"epochs": 1}},
     "shifted images, steps": {"method": "fedprox", "task": SHIFTED, "local": {"steps": 20, "batch_size": 24}},
     "shifted images, Adam": {
         "method": "flexchill",
@@ -49,14 +50,29 @@ def learned(run):
     return {(path.name, key): leaf for path in files for key, leaf in flatten(read_tree(path)).items()}
 
 
+@pytest.fixture
+def tapes(monkeypatch):
+    """What came of every wish to record a step; None is a refusal."""
+    found, tape = [], Gradients._tape  # noqa: SLF001
+
+    def watched(self, *given):
+        found.append(tape(self, *given))
+        return found[-1]
+
+    monkeypatch.setattr(Gradients, "_tape", watched)
+    return found
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_engines_run_the_same(tmp_path, case):
-    """Events, prices and clients are equal; versions, states and losses but for rounding."""
+def test_engines_run_the_same(tmp_path, case, tapes):
+    """Events, prices and clients are equal; weights and losses but for rounding; steps are recorded."""
     loop, vmapped = (
         edgefl.run({**SCENARIO, **CASES[case]}, engine=engine, out=tmp_path / engine).runs[0]
         for engine in ("loop", "vmapped")
     )
     assert loop.status == vmapped.status == "done"
+    assert None not in tapes
+    assert tapes or "epochs" in CASES[case]["local"]
     for table in ("events", "prices", "clients", "payloads"):
         assert vmapped.table(table) == loop.table(table)
     expected, found = learned(loop), learned(vmapped)

@@ -56,10 +56,10 @@ def test_a_clients_jobs_follow_each_other(stash):
 
 def test_what_is_lost_is_dropped_with_what_followed_it(stash):
     """A job that is no longer in flight counts for nothing: the next begins with the client's own state."""
-    assert trained(stash, [job(0)], [job(1), job(2)]) == [0, 1, 2]
+    assert trained(stash, [job(0)], [job(1), job(2), job(3)]) == [0, 1, 2, 3]
     stash.take(job(0))
-    assert trained(stash, [job(2)], []) == [2]
-    assert begins(stash, job(2)) is None
+    assert trained(stash, [job(4, 1)], [job(2), job(3)]) == [2, 3, 4]
+    assert (begins(stash, job(2)), begins(stash, job(3))) == (None, 2)
 
 
 def test_what_stays_behind_is_passed(stash):
