@@ -101,7 +101,9 @@ def test_training_ahead_changes_neither_events_nor_results(tmp_path, method, see
 
     merged = sum(map(len, one_by_one))
     assert merged == 18
-    assert len(ahead) < len(one_by_one)
+    if method == "fedavg":
+        # Where clients keep states, two jobs of one client are two calls.
+        assert len(ahead) < len(one_by_one)
     assert max(map(len, ahead)) > 2
     # What was trained ahead is a client's own state only from its merge on.
     assert also == kept
