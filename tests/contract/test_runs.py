@@ -257,7 +257,10 @@ def test_an_interrupt_says_what_is_left(tmp_path):
     path.write_text(json.dumps(small(server={"rounds": 5000})), encoding="utf-8")
     out = tmp_path / "run"
     command = [sys.executable, "-m", "edgefl", "run", str(path), "--out", str(out)]
+    # Where the suite runs in a shell's background, Ctrl-C is ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     for _ in range(600):
         if (out / "run.sqlite-wal").exists() and (out / "run.sqlite-wal").stat().st_size > 200_000:
             break
