@@ -173,8 +173,6 @@ def _cohort(learner: Learner, prices: Prices) -> list[Job]:
     """Jobs such as the run's first ones of an exchange."""
     plan = learner.planned.plan
     clients = np.flatnonzero(plan.clients.admitted).tolist()
-    if not clients:
-        raise RunError("every client was refused")
     wanted = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
     return [
         Job(

@@ -57,7 +57,17 @@ class Run:
         """Runs the world to its end.
 
         Raises:
-            RunError: training diverged, or no client was admitted.
+            RunError: training diverged.
+        """
+        converse(simulate(self.planned.plan, self._emit), self._answer)
+        self.flush()
+        self.store.commit()
+
+    def check_admitted(self) -> None:
+        """Sees to it that somebody can work, before anything is measured or trained.
+
+        Raises:
+            RunError: no client was admitted.
         """
         if not self.planned.plan.clients.admitted.any():
             first = self.planned.plan.refusals[0]
@@ -66,9 +76,6 @@ class Run:
                 f"and {first.device} has {first.has_bytes:,}",
                 hint="take a smaller model or batch, or a fleet with more memory",
             )
-        converse(simulate(self.planned.plan, self._emit), self._answer)
-        self.flush()
-        self.store.commit()
 
     def _answer(self, need: Need) -> Feedback:
         return self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
@@ -213,9 +220,7 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
     run = Run(planned, store, None, watch)
     try:
-        status, reason, host = (
-            _trained(run, wanted) if wanted.trains else (*_ended(run), {"engine": {"name": "null"}})
-        )
+        status, reason, host = _ended(run, wanted)
         wall_s = time.perf_counter() - start
         _write_host(folder, {**host, "host_wall_s": wall_s})
         store.close(status, reason=reason, host_wall_s=wall_s)
@@ -231,27 +236,32 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     return status, reason
 
 
-def _ended(run: Run) -> tuple[str, str]:
-    """Runs to the end; the status it comes to, and why."""
+def _ended(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
+    """Runs to the end; the status it comes to, why, and what ``host.json`` says about it."""
+    host: dict[str, Any] = {"engine": {"name": wanted.component.name}}
     try:
-        run.to_end()
+        run.check_admitted()
+        if wanted.trains:
+            _train(run, wanted, host)
+        else:
+            run.to_end()
     except RunError as error:
         run.flush()
-        return "failed", str(error)
-    return "done", ""
+        return "failed", str(error), host
+    return "done", "", host
 
 
-def _trained(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
-    """Runs to the end with real training; also what ``host.json`` says about it."""
+def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:
+    """Runs to the end with real training; fills in who trained, and for how long."""
     keep_freed_memory()
     states = States(run.store.folder / "states", int(wanted.params.state_memory))
     learner = run.learner = Learner(run.planned, states, wanted.device)
-    engine, facts = opened(wanted, learner)
+    host["host_s"] = learner.host_s
+    engine, host["engine"] = opened(wanted, learner)
     try:
-        status, reason = _ended(run)
+        run.to_end()
     finally:
         engine.close()
-    return status, reason, {"engine": facts, "host_s": learner.host_s}
 
 
 def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:

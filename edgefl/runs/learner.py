@@ -74,7 +74,7 @@ class Learner:
     def sent_state(self, job: Job) -> Any:
         """The state that a job begins with, as it is sent to a worker: a file where it lies in one."""
         found = self._stash.state(job)
-        return found or self.states.file(job.client) or self.state(job.client)
+        return (self.states.file(job.client) or self.state(job.client)) if found is None else found
 
     def recipe(self) -> Recipe:
         """How a worker builds its workshop."""

@@ -131,3 +131,12 @@ def test_the_environment_pins_it(tmp_path, monkeypatch):
     found = chosen(tmp_path / "1")
     assert found["name"] == "vmapped"
     assert "auto" not in found
+
+
+def test_a_run_whose_clients_are_all_refused_stops_no_other(tmp_path):
+    """It fails with the numbers, before anything is measured; the sweep goes on."""
+    sweep = {"runs": [{"model": {"name": "mlp", "hidden": [20000, 20000]}}, {"name": "small"}]}
+    found = edgefl.run({**SCENARIO, "sweep": sweep}, out=tmp_path / "runs").runs
+    assert [one.status for one in found] == ["failed", "done"]
+    assert "every client was refused" in found[0].reason
+    assert "bytes" in found[0].reason
