@@ -135,8 +135,9 @@ def test_the_environment_pins_it(tmp_path, monkeypatch):
 
 def test_a_run_whose_clients_are_all_refused_stops_no_other(tmp_path):
     """It fails with the numbers, before anything is measured; the sweep goes on."""
-    sweep = {"runs": [{"model": {"name": "mlp", "hidden": [20000, 20000]}}, {"name": "small"}]}
-    found = edgefl.run({**SCENARIO, "sweep": sweep}, out=tmp_path / "runs").runs
+    sweep = {"runs": [{"model": {"name": "mlp", "hidden": [6000, 6000]}}, {"name": "small"}]}
+    fleet = {"like": "home-lab", "members": [{"device": "raspberry-pi-zero-2w", "link": "wifi-pi4"}]}
+    found = edgefl.run({**SCENARIO, "fleet": fleet, "sweep": sweep}, out=tmp_path / "runs").runs
     assert [one.status for one in found] == ["failed", "done"]
     assert "every client was refused" in found[0].reason
     assert "bytes" in found[0].reason
