@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
-from edgefl.core.cost import FORWARD, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.protocol import (
     Batch,
     Carry,
@@ -70,8 +70,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: dict[int, _Life] = {}
         self._now = 0
         self._stage = FORWARD
-        self._weights: frozenset[int] = frozenset()
-        self._shapes: frozenset[tuple[int, ...]] = frozenset()
+        self._weights: dict[int, str] = {}
+        self._shapes: dict[tuple[int, ...], str] = {}
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
 
@@ -130,9 +130,17 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Time moves on, so that what came before and is gone does not meet what comes now.
         """
         self._now += 1
-        weights = leaves(carry.get("weights", {}))
-        self._weights = frozenset(storage_key(weight) for weight in weights)
-        self._shapes = frozenset(tuple(weight.shape) for weight in weights)
+        owned = [
+            (part, weight) for part, inner in carry.get("weights", {}).items() for weight in leaves(inner)
+        ]
+        self._weights = {
+            storage_key(tensor): FROZEN
+            for key, inner in carry.items()
+            if key not in _CARRY_PARTS
+            for tensor in _all_tensors(inner)
+        }
+        self._weights |= {storage_key(weight): part for part, weight in owned}
+        self._shapes = {tuple(weight.shape): part for part, weight in owned}
         self._stage = FORWARD
         self.kernels = []
         return self.kernels
@@ -331,17 +339,18 @@ def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[in
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
     """The kernels at ``size`` if all their numbers move in straight lines; None if that is impossible."""
-    if [kernel[:3] for kernel in first] != [kernel[:3] for kernel in last]:
+    # A kernel's first four fields are texts, the others numbers.
+    if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
         return None
     found = []
     for one, other in zip(first, last, strict=True):
         numbers = []
-        for start, end in zip(one[3:], other[3:], strict=True):
+        for start, end in zip(one[4:], other[4:], strict=True):
             step, rest = divmod((end - start) * (size - low), high - low)
             if rest:
                 return None
             numbers.append(start + step)
-        found.append(Kernel(*one[:3], *numbers))
+        found.append(Kernel(*one[:4], *numbers))
     return found
 
 

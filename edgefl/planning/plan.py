@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.device import Device
+from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Plan
@@ -82,15 +82,18 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
     member = fleet.deal(count, seeds.generator(root, "fleet"))
     devices = tuple(dict.fromkeys(one.device for one in fleet.members))
     links = tuple(fleet.links)
+    dtypes = tuple(dict.fromkeys(one.dtype for one in fleet.members))
     return Clients(
         device=np.array([devices.index(fleet.members[index].device) for index in member], dtype=np.int64),
         link=np.array([links.index(fleet.members[index].link) for index in member], dtype=np.int64),
+        dtype=np.array([dtypes.index(fleet.members[index].dtype) for index in member], dtype=np.int64),
         model=np.arange(count, dtype=np.int64) % len(learning.nets),
         samples=learning.federation.class_counts.sum(axis=1).astype(np.int64),
         slowdown=fleet.slowdown.draw(seeds.generator(root, "slowdown"), count),
         admitted=np.ones(count, dtype=bool),
         devices=devices,
         links=links,
+        dtypes=dtypes,
         models=_apart([net.name for net in learning.nets]),
     )
 
@@ -113,7 +116,7 @@ def _check_participants(draft: Draft) -> None:
         )
 
 
-def _assumed(learning: Learning, devices: Mapping[str, Device]) -> tuple[str, ...]:
+def _assumed(learning: Learning, devices: Mapping[str, Board]) -> tuple[str, ...]:
     notes = []
     if learning.federation.assumed:
         notes.append(f"{learning.federation.spec.name}: no files, so labels are assumed balanced")
@@ -132,7 +135,7 @@ def _resolved(
     scenario: Scenario,
     learning: Learning,
     fleet: Fleet,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, Board],
     policy: dict[str, Any],
 ) -> dict[str, Any]:
     """The scenario with every default written out and every named file's content in it."""

@@ -10,9 +10,10 @@ import numpy as np
 from edgefl.compute.meta import trace
 from edgefl.compute.modules import fvcore_flops, modules, traced_flops
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost
-from edgefl.core.device import Device, Link
+from edgefl.core.devices import Board
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.link import Link
 from edgefl.core.price import Pricer
 from edgefl.core.scenario import Draft
 from edgefl.planning.fleets import device, devices_of, fleet_of
@@ -73,7 +74,7 @@ def _exchange(
     model: int,
     samples: int,
     fleet: Fleet,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, Board],
 ) -> dict[str, Any]:
     method, net = learning.methods[model], learning.nets[model]
     exchange = method.exchanges[place]
@@ -113,7 +114,7 @@ def _link(fleet: Fleet, name: str) -> Link:
     return fleet.links[member.link]
 
 
-def _row(name: str, found: Device, cost: Cost, link: Link) -> dict[str, Any]:
+def _row(name: str, found: Board, cost: Cost, link: Link) -> dict[str, Any]:
     room = found.usable_memory_bytes
     row: dict[str, Any] = {
         "device": name,
@@ -135,5 +136,5 @@ def _row(name: str, found: Device, cost: Cost, link: Link) -> dict[str, Any]:
         "down_s": price.down_s,
         "compute_s": price.compute_s,
         "up_s": price.up_s,
-        "joules": price.joules,
+        "joules": price.energy.joules,
     }

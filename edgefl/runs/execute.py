@@ -70,11 +70,9 @@ class Run:
             RunError: no client was admitted.
         """
         if not self.planned.plan.clients.admitted.any():
-            first = self.planned.plan.refusals[0]
             raise RunError(
-                f"every client was refused: {first.exchange} needs {first.needs_bytes:,} bytes "
-                f"and {first.device} has {first.has_bytes:,}",
-                hint="take a smaller model or batch, or a fleet with more memory",
+                f"every client was refused: {self.planned.plan.refusals[0]}",
+                hint="take a smaller model, batch_size: fit, or a fleet with more memory",
             )
 
     def _answer(self, need: Need) -> Feedback:
