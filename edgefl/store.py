@@ -35,7 +35,8 @@ CREATE TABLE refusals (
   has_bytes INTEGER, parts TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE TABLE prices (
   exchange TEXT NOT NULL, client INTEGER NOT NULL, down_s REAL, compute_s REAL, up_s REAL,
-  receive_j REAL, compute_w REAL, transmit_j REAL, idle_w REAL, tail_w REAL, tail_s REAL, down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
+  receive_j REAL, compute_w REAL, transmit_j REAL, idle_w REAL, tail_w REAL, tail_s REAL,
+  down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
   peak_bytes INTEGER, PRIMARY KEY (exchange, client));
 CREATE TABLE payloads (
   exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,

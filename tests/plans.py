@@ -12,10 +12,11 @@ from edgefl.core.event import Event
 from edgefl.core.fleet import Fixed
 from edgefl.core.link import Link
 from edgefl.core.plan import Clients, Plan, Prices, Refusal
+from edgefl.core.price import Draw
 from edgefl.core.scenario import Scenario
 from edgefl.world.driver import Feedback, Need, converse, simulate
 
-_FLOATS = ("down_s", "compute_s", "up_s", "receive_j", "compute_j", "transmit_j")
+_FLOATS = ("down_s", "compute_s", "up_s", *Draw._fields)
 _INTS = ("down_bytes", "up_bytes", "flops", "steps", "peak_bytes")
 
 
@@ -54,12 +55,14 @@ def plan(
     clients = Clients(
         device=zeros,
         link=zeros,
+        dtype=zeros,
         model=zeros,
         samples=zeros + 1,
         slowdown=_column(slowdown, count, np.float64),
         admitted=admitted,
         devices=("board",),
         links=("cable",),
+        dtypes=("fp32",),
         models=("net",),
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)

@@ -133,7 +133,8 @@ class Refusal:
             return f"{self.exchange} is more than {self.device} can do: {self.reason}"
         held = ", ".join(f"{part} {show_bytes(size)}" for part, size in self.parts.items())
         room = show_bytes(self.has_bytes or 0)
-        return f"{self.exchange} needs {show_bytes(self.needs_bytes)} of memory and {self.device} has {room} ({held})"
+        needs = show_bytes(self.needs_bytes)
+        return f"{self.exchange} needs {needs} of memory and {self.device} has {room} ({held})"
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ Assumptions:
 
 1. Compute: the steps run one after another, each as long as the device's own model says
    (``edgefl.core.devices``).
-2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what TCP
-   reaches under its losses. An empty payload costs nothing, not even the round trip.
+2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
+   TCP reaches under its losses. An empty payload costs nothing, not even the round trip.
 3. Energy, by phase. Idle: the idle power for as long as the job lasts. Compute: what the active power has
    above the idle one, while computing. Receive and transmit: the radio's base power while a transfer lasts
    and an energy for each bit that it carries (watts per Mbit/s are joules per Mbit; a round trip carries

@@ -178,7 +178,7 @@ def refusals(
     batch_size: int,
     exchanges: Sequence[Exchange],
 ) -> tuple[Refusal, ...]:
-    """The clients whose device cannot do or hold an exchange, each with the first such exchange and its parts.
+    """The clients whose device cannot do or hold an exchange, each with the first such one and its parts.
 
     A device whose memory is unknown is not refused for its size; the plan says so among what it assumes.
     """

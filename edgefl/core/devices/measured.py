@@ -2,9 +2,9 @@
 
 A step is recognised by its matrix products: the same operators on the same weights, whatever the batch size.
 Its time lies on the straight line between the two measured batch sizes around its own; outside the measured
-range, or for work that was not measured, there is no time but a refusal. Elementwise work that a method adds to a
-measured step is taken to be part of it; work without any product (copies before the first step) is bytes
-over the bandwidth and launches.
+range, or for work that was not measured, there is no time but a refusal. Elementwise work that a method adds
+to a measured step is taken to be part of it; work without any product (copies before the first step) is
+bytes over the bandwidth and launches.
 """
 
 from __future__ import annotations

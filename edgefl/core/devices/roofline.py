@@ -3,9 +3,9 @@
 Kernels run one after another, each at the slower of its two roofs and with a fixed time to start it:
 ``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (Williams, Waterman, Patterson 2009,
 with an efficiency for each class of kernels). Nothing stays in caches between kernels, but a kernel whose
-operands fit into a cache streams at the cache's bandwidth where the file gives one. Elementwise kernels have no
-FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than fp32
-every byte counted in fp32 shrinks by the type's width, and the efficiencies are taken to be the same.
+operands fit into a cache streams at the cache's bandwidth where the file gives one. Elementwise kernels have
+no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
+fp32 every byte counted in fp32 shrinks by the type's width, and the efficiencies are taken to be the same.
 """
 
 from __future__ import annotations

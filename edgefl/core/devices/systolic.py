@@ -2,8 +2,8 @@
 
 A product (m x k) @ (k x n) is cut into folds that fill the array; their cycles are those that SCALE-Sim 3.0.0
 counts (Samajdar et al. 2020, section 3; as its code implements them). The product takes the longer of its
-cycles and of its traffic over the DRAM's bandwidth. Convolutions of all three passes are their im2col products,
-once a group.
+cycles and of its traffic over the DRAM's bandwidth. Convolutions of all three passes are their im2col
+products, once a group.
 """
 
 from __future__ import annotations
@@ -141,9 +141,9 @@ class SystolicClock(KernelClock):
 def gemms(kernel: Kernel, *, phases: bool) -> list[tuple[Gemm, int]]:
     """The products of a kernel, and how often each.
 
-    A strided convolution's input gradient has stride^2 times more multiply-adds as one product of zero-inserted
-    operands than it needs; decomposed by phases it is stride^2 products of 1 / stride^2 of the places and,
-    on average, of the depth each.
+    A strided convolution's input gradient has stride^2 times more multiply-adds as one product of
+    zero-inserted operands than it needs; decomposed by phases it is stride^2 products of 1 / stride^2 of the
+    places and, on average, of the depth each.
     """
     whole = Gemm(kernel.m, kernel.n, kernel.k)
     useless = 2 * kernel.m * kernel.n * kernel.k * kernel.groups // kernel.flops
