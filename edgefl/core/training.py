@@ -117,11 +117,14 @@ Optimizer = Annotated[Sgd | Adam | AdamW, Field(discriminator="name")]
 
 
 class Local(Strict):
-    """What a client does with its data in one round: ``epochs``, or ``steps`` instead."""
+    """What a client does with its data in one round: ``epochs``, or ``steps`` instead.
+
+    A batch size of "fit" is the largest that the fleet's devices can hold; planning puts the number there.
+    """
 
     epochs: Annotated[int, Field(gt=0)] | None = None
     steps: Annotated[int, Field(gt=0)] | None = None
-    batch_size: Annotated[int, Field(gt=0)] = 32
+    batch_size: Annotated[int, Field(gt=0)] | Literal["fit"] = 32
     optimizer: Optimizer = Sgd(lr=0.01)
 
     @field_validator("optimizer", mode="before")
@@ -134,6 +137,17 @@ class Local(Strict):
         if self.epochs is not None and self.steps is not None:
             raise ValueError("give epochs or steps, not both")
         return self
+
+    @property
+    def size(self) -> int:
+        """The batch size as a number.
+
+        Raises:
+            TypeError: planning has not put one in the place of "fit".
+        """
+        if isinstance(self.batch_size, str):
+            raise TypeError("the batch size is not planned yet")
+        return self.batch_size
 
     @property
     def passes(self) -> Passes:
