@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
 from edgefl.core.params import Strict
 from edgefl.core.steps import Passes
@@ -116,6 +116,20 @@ class AdamW(_Optimizer):
 Optimizer = Annotated[Sgd | Adam | AdamW, Field(discriminator="name")]
 
 
+def _batch_size(value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if not whole and value != "fit":
+        raise ValueError(f"a batch size is a whole number above 0, or fit; given: {value!r}")
+    return value
+
+
+BatchSize = Annotated[
+    int | Literal["fit"],
+    PlainValidator(_batch_size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"const": "fit"}]}),
+]
+
+
 class Local(Strict):
     """What a client does with its data in one round: ``epochs``, or ``steps`` instead.
 
@@ -124,7 +138,7 @@ class Local(Strict):
 
     epochs: Annotated[int, Field(gt=0)] | None = None
     steps: Annotated[int, Field(gt=0)] | None = None
-    batch_size: Annotated[int, Field(gt=0)] | Literal["fit"] = 32
+    batch_size: BatchSize = 32
     optimizer: Optimizer = Sgd(lr=0.01)
 
     @field_validator("optimizer", mode="before")

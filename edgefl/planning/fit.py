@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from edgefl.compute import meta
 from edgefl.core.devices import TRACED, WIDTHS, Board
@@ -56,7 +55,7 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
     local = draft.scenario.local.model_copy(
         update={"batch_size": _largest(learning, min(able), set(samples))}
     )
-    return replace(draft, scenario=draft.scenario.model_copy(update={"local": local}))
+    return draft.model_copy(update={"scenario": draft.scenario.model_copy(update={"local": local})})
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board]) -> dict[str, float]:
