@@ -69,6 +69,8 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
         yield f"  {part}, down / up", lambda run, part=part: _part(run, part)  # type: ignore[misc]
     yield "work of all clients", lambda run: show_flops(run["flops"])
     yield "energy of all clients", _energy
+    if any(run["joules"] for run in runs):
+        yield "  compute / radio / tail / idle", _phases
     yield "peak device memory", lambda run: show_bytes(run["peak_bytes"]) if run["peak_bytes"] else MISSING
     if any(run["refused"] for run in runs):
         yield "clients refused", lambda run: f"{run['refused']} of {run['clients']}"
@@ -114,6 +116,15 @@ def _part(run: dict[str, Any], part: str) -> str:
 
 def _energy(run: dict[str, Any]) -> str:
     return energy(run["joules"], run["energy_known"], run["energy_clients"])
+
+
+def _phases(run: dict[str, Any]) -> str:
+    if not run["joules"]:
+        return MISSING
+    phases = run["joules_by_phase"]
+    radio = phases.get("receive", 0.0) + phases.get("transmit", 0.0)
+    shares = [phases.get("compute", 0.0), radio, phases["tail"], phases["idle"]]
+    return " / ".join(f"{share / run['joules']:.0%}" for share in shares)
 
 
 def energy(joules: float | None, known: int, clients: int) -> str:
