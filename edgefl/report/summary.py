@@ -37,8 +37,8 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
         exchanges at the end (``before``; the first of those is ``after_rounds``) and, over clients, the
         spread; ``assumed``, what was taken as given; ``virtual_s``; ``down_bytes``,
         ``up_bytes`` and both by part; ``flops``; ``joules``, also by phase, and how many clients' energy is
-        known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where
-        it was not reached.
+        known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None
+        where it was not reached.
     """
     meta = reader.meta
     target = meta["target"] if target is None else target
