@@ -271,7 +271,7 @@ def _memory(before_bytes: int) -> dict[str, int]:
     """
     now = psutil.Process().memory_info().rss
     found = {"rss_bytes": now, "rss_added_bytes": now - before_bytes}
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         found["cuda_peak_bytes"] = max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
     return found
 
