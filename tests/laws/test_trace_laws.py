@@ -115,7 +115,7 @@ def test_more_samples_never_cost_less(name, net, batch, samples, more):
         assert (small.down_bytes, small.up_bytes) == (large.down_bytes, large.up_bytes)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(methods, nets, st.sets(batches, min_size=4, max_size=10))
 def test_interpolated_sizes_are_traced_sizes(name, net, wanted):
     """Asked for many batch sizes at once, the tracer gives for each what it gives for that size alone."""
