@@ -62,7 +62,8 @@ def bench(
         dtype=dtype_of(dtype),
         run=run,
     )
-    with Progress(console=stderr(), transient=True) as progress:
+    console = stderr()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task("reading", total=None)
         found = bench_model(
             model,

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.core.cost import Work
 from edgefl.core.errors import RunError, UserError
 from edgefl.export.kernels import is_quantised, kernels
 from edgefl.export.model import Graph, ModelFile, read_model
@@ -110,7 +109,7 @@ def bench(
     model = read_model(path)
     graph = Graph(model, wish.batch)
     rows = predictions(graph, wish.devices, wish.batch, wish.dtype)
-    work = Work.of(one.kernel for one in kernels(graph))
+    costed = kernels(graph)
     reference, missing = _reference(model, wish.run)
     steps = _steps(model, wish, reference)
     answers = []
@@ -124,9 +123,9 @@ def bench(
         "size_bytes": model.size_bytes,
         "batch": wish.batch,
         "quantised": is_quantised(graph),
-        "flops": work.flops,
-        "kernels": work.launches,
-        "moved_bytes": work.bytes,
+        "flops": sum(one.kernel.flops for one in costed),
+        "kernels": len(costed),
+        "moved_bytes": sum(one.moved_bytes for one in costed),
         "measured": [_measured(order, found) for order, found in answers if not order.profile],
         "pytorch": missing,
         "slowest": [row for order, found in answers if order.profile for row in found["nodes"][:SLOWEST]],
@@ -157,6 +156,7 @@ def _measured(order: Order, found: dict[str, Any]) -> dict[str, Any]:
         **{f"p{share}_s": float(np.percentile(seconds, share)) for share in (50, 90, 99)},
         "images_per_s": order.batch * len(seconds) / float(seconds.sum()),
         "peak_bytes": found["peak_bytes"],
+        "core_share": found["core_share"],
         "warmup": found["warmup"],
         "runs": len(seconds),
         "stopped_early": len(seconds) < order.runs,

@@ -40,6 +40,13 @@ MOVES = frozenset(
     Split Sqrt Sub Sum Tanh Tile TopK Transpose Where Xor""".split()  # noqa: SIM905 - names as words
 )
 
+# What runtimes have for quantised values; between DequantizeLinear and QuantizeLinear others run as they are.
+INTEGER = frozenset(
+    """Add AveragePool Clip Concat Flatten Gather GlobalAveragePool GlobalMaxPool LeakyRelu MaxPool Mul Pad
+    ReduceMean Relu Reshape Resize Sigmoid Slice Softmax Split Squeeze Sub Transpose Unsqueeze
+    Where""".split()  # noqa: SIM905 - names as words
+)
+
 # What runtimes do in the same pass as the product before it.
 ACTIVATIONS = frozenset("Clip HardSigmoid LeakyRelu Relu Sigmoid Tanh".split())  # noqa: SIM905 - names as words
 
@@ -52,11 +59,13 @@ class Costed:
         node: the operator's name.
         kernel: its cost; bytes are counted in ``TRACED``, as all kernels' are.
         dtype: the number type that it runs in.
+        moved_bytes: what it moves in truth.
     """
 
     node: str
     kernel: Kernel
     dtype: str
+    moved_bytes: int
 
 
 def kernels(graph: Graph, dtype: str | None = None) -> list[Costed]:
@@ -117,7 +126,7 @@ class _Count:
             kernel = Kernel(op, kind, FORWARD, "", m, n, k, groups, 2 * m * n * k * groups, moved)
         else:
             kernel = Kernel(op, ELEMENTWISE, FORWARD, "", 0, 0, 0, 1, 0, moved)
-        return Costed(node.name, kernel, dtype)
+        return Costed(node.name, kernel, dtype, read + written)
 
     def _bytes(self, name: str, *, narrow: bool) -> int:
         """What a tensor moves where a node reads or writes it.
@@ -148,7 +157,7 @@ class _Count:
         made = self._graph.producers.get(value.name)
         if made is not None and _is_dequantize(made):
             return self._graph.value(made.inputs[0])
-        read = self._graph.consumers.get(value.name, [])
+        read = self._readers(value.name)
         if read and all(map(_is_quantize, read)):
             return self._graph.value(read[0].outputs[0])
         return value
@@ -177,7 +186,7 @@ class _Count:
         if node.name in self._fused or all(name in self._graph.fixed for name in node.outputs):
             return True
         if _is_dequantize(node):
-            return all(map(self._is_quantised, self._graph.consumers.get(node.outputs[0], [])))
+            return all(map(self._is_quantised, self._readers(node.outputs[0])))
         if _is_quantize(node):
             made = self._graph.producers.get(node.inputs[0])
             return made is not None and (self._is_quantised(made) or made.name in self._fused)
@@ -190,8 +199,18 @@ class _Count:
         if node.op in PRODUCTS:
             return all(self._is_dequantised(name) for name in node.inputs[:2])
         data = [name for name in node.inputs if name and name not in self._graph.fixed]
-        read = [one for name in node.outputs for one in self._graph.consumers.get(name, [])]
-        return bool(data and read) and all(map(self._is_dequantised, data)) and all(map(_is_quantize, read))
+        read = [one for name in node.outputs for one in self._readers(name)]
+        return (
+            node.op in INTEGER
+            and bool(data and read)
+            and all(map(self._is_dequantised, data))
+            and all(map(_is_quantize, read))
+        )
+
+    def _readers(self, name: str) -> list[Node]:
+        """Who reads a tensor's values, not only its shape."""
+        fixed = self._graph.fixed
+        return [one for one in self._graph.consumers.get(name, []) if not fixed.issuperset(one.outputs)]
 
     def _is_dequantised(self, name: str) -> bool:
         made = self._graph.producers.get(name)

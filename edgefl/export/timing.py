@@ -33,6 +33,7 @@ LEAST_WARM, LEAST_RUNS = 3, 10
 # Of the budget, what warming up may take.
 _WARM_SHARE = 0.25
 PROFILED = 60
+_LEAST_S = 1e-9
 
 
 @dataclass(frozen=True)
@@ -133,18 +134,24 @@ def timed_torch(order: Order) -> dict[str, Any]:
 
 
 def timed(call: Call, order: Order, clock: Callable[[], float] = time.perf_counter) -> dict[str, Any]:
-    """The seconds of each call after warming up, as many as were ordered or the budget has room for."""
+    """Times as many calls as were ordered, or the budget has room for.
+
+    Returns:
+        "warmup" (calls before), "seconds" (of each call) and "core_share" (of the time, what the process had
+        a core for; more than 1 on several threads).
+    """
     start, warm = clock(), 0
     while warm < order.warmup and (warm < LEAST_WARM or clock() - start < order.budget_s * _WARM_SHARE):
         call()
         warm += 1
     seconds: list[float] = []
-    start = clock()
+    start, worked = clock(), time.process_time()
     while len(seconds) < order.runs and (len(seconds) < LEAST_RUNS or clock() - start < order.budget_s):
         before = clock()
         call()
         seconds.append(clock() - before)
-    return {"warmup": warm, "seconds": seconds}
+    share = (time.process_time() - worked) / max(clock() - start, _LEAST_S)
+    return {"warmup": warm, "seconds": seconds, "core_share": share}
 
 
 def random_inputs(running: Any, batch: int) -> dict[str, Any]:

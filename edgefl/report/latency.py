@@ -22,9 +22,8 @@ def bench(found: dict[str, Any]) -> RenderableType:
     moved = f"{found['kernels']:,} kernels, {show_bytes(found['moved_bytes'])} moved"
     kind = ", int8" if found["quantised"] else ""
     blocks: list[RenderableType] = [
-        Text(
-            f"{found['model']}: {show_bytes(found['size_bytes'])}{kind}; {batch}: {show_flops(found['flops'])}, {moved}"
-        )
+        Text(f"{found['model']}: {show_bytes(found['size_bytes'])}{kind}"),
+        Text(f"{batch}: {show_flops(found['flops'])}, {moved}"),
     ]
     if found["measured"]:
         blocks += [Text(""), measured(found["measured"]), *_notes(found)]
@@ -56,6 +55,8 @@ def cells(row: Mapping[str, Any]) -> list[str]:
 
 
 _EXACT = 1000
+# Below this share of a core, somebody else was busy.
+_ALONE = 0.9
 
 
 def _notes(found: Mapping[str, Any]) -> Iterator[Text]:
@@ -64,6 +65,12 @@ def _notes(found: Mapping[str, Any]) -> Iterator[Text]:
         f"each in a fresh process after {warm} calls or more to warm up; memory: what the process grew by",
         style="dim",
     )
+    busy = min((row["core_share"] for row in found["measured"] if row["threads"] == 1), default=1.0)
+    if busy < _ALONE:
+        yield Text(
+            f"other programs were running: one thread had {busy:.0%} of a core, so these times are too long",
+            style="yellow",
+        )
     if any(row["stopped_early"] for row in found["measured"]):
         yield Text("* fewer calls than asked for: the time for them was over (--budget)", style="dim")
     by_threads: dict[int, list[dict[str, Any]]] = {}
