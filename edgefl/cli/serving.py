@@ -43,7 +43,7 @@ def bench(
     """Measure a model here, beside PyTorch, and predict it on other devices."""
     from edgefl.export.bench import Wish, cores
     from edgefl.export.bench import bench as bench_model
-    from edgefl.export.latency import keep
+    from edgefl.export.latency import card_of, keep
     from edgefl.planning.fleets import dtype_of
     from edgefl.report import latency
 
@@ -52,6 +52,9 @@ def bench(
             "--predict-only leaves nothing for the card" if card else "--predict-only needs --device NAME",
             where="--predict-only",
         )
+    if card:
+        # Before the measurements, which take their time.
+        card_of(model)
     most = threads or cores()
     wish = Wish(
         threads=() if predict_only else sorted({1, most}),

@@ -22,6 +22,20 @@ def kept(model: Path) -> Path:
     return model.with_suffix(".bench.json")
 
 
+def card_of(model: Path) -> str:
+    """The model card beside a model's file.
+
+    Raises:
+        UserError: there is none.
+    """
+    try:
+        return model.with_suffix(".md").read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{model.name} has no model card beside it", where="--card", hint="edgefl export writes one"
+        ) from error
+
+
 def keep(found: Mapping[str, Any]) -> None:
     """Keeps what ``edgefl.export.bench`` measured, and shows it in the model's card.
 
@@ -29,15 +43,9 @@ def keep(found: Mapping[str, Any]) -> None:
         UserError: the model has no card.
     """
     model = Path(found["model"])
-    card = model.with_suffix(".md")
-    try:
-        page = card.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"{model.name} has no model card beside it", where="--card", hint="edgefl export writes one"
-        ) from error
+    page = card_of(model)
     atomically(kept(model), json.dumps({**found, "machine": _machine()}, indent=2).encode())
-    atomically(card, _replaced(page, latency(model)).encode())
+    atomically(model.with_suffix(".md"), _replaced(page, latency(model)).encode())
 
 
 def latency(model: Path) -> list[str]:
