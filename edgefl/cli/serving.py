@@ -14,30 +14,35 @@ from edgefl.core.errors import UserError
 ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
 
 
+Threads = Annotated[int | None, typer.Option(help="Measure on so many, too; all cores by default.", min=1)]
+Batch = Annotated[int, typer.Option(help="Samples a call.", min=1)]
+OfRun = Annotated[
+    Path | None, typer.Option("--run", metavar="RUN", help="The run it is of, to compare with PyTorch.")
+]
+Devices = Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")]
+DeviceType = Annotated[
+    str | None, typer.Option(help="fp32, fp16, bf16 or int8 on devices; the model's own by default.")
+]
+Calls = Annotated[int, typer.Option(help="Calls that count in each measurement.", min=1)]
+Budget = Annotated[float, typer.Option(metavar="SECONDS", help="When to end a measurement earlier.", min=0.1)]
+PredictOnly = Annotated[bool, typer.Option("--predict-only", help="Measure nothing here; with --device.")]
+IntoCard = Annotated[
+    bool, typer.Option("--card", help="Put what was measured into the model card beside the file.")
+]
+
+
 @app.command()
 def bench(
     model: ModelArgument,
-    threads: Annotated[
-        int | None, typer.Option(help="Measure on so many, too; all cores by default.", min=1)
-    ] = None,
-    batch: Annotated[int, typer.Option(help="Samples a call.", min=1)] = 1,
-    run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The run it is of, to compare with PyTorch.")
-    ] = None,
-    device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="fp32, fp16, bf16 or int8 on devices; the model's own by default.")
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Calls that count in each measurement.", min=1)] = 300,
-    budget: Annotated[
-        float, typer.Option(metavar="SECONDS", help="When to end a measurement earlier.", min=0.1)
-    ] = 30.0,
-    predict_only: Annotated[
-        bool, typer.Option("--predict-only", help="Measure nothing here; with --device.")
-    ] = False,
-    card: Annotated[
-        bool, typer.Option("--card", help="Put what was measured into the model card beside the file.")
-    ] = False,
+    threads: Threads = None,
+    batch: Batch = 1,
+    run: OfRun = None,
+    device: Devices = None,
+    dtype: DeviceType = None,
+    runs: Calls = 300,
+    budget: Budget = 30.0,
+    predict_only: PredictOnly = False,
+    card: IntoCard = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure a model here, beside PyTorch, and predict it on other devices."""
