@@ -45,6 +45,8 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5, help="fresh processes each")
     parser.add_argument("--batch", type=int, default=1)
     asked = parser.parse_args()
+    if asked.device.endswith(".yaml") and not Path(asked.device).is_file():
+        parser.error(f"there is no file {asked.device}")
     errors = []
     with tempfile.TemporaryDirectory() as folder, named(asked.device, Path(folder)) as device:
         for name in asked.model or HELD_OUT:
