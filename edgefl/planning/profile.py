@@ -11,10 +11,10 @@ from edgefl.compute.meta import trace
 from edgefl.compute.modules import fvcore_flops, modules, traced_flops
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost
 from edgefl.core.devices import Board
+from edgefl.core.devices.board import TRACED
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.link import Link
-from edgefl.core.price import Pricer
+from edgefl.core.price import Pricer, held_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.fleets import device, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -95,7 +95,7 @@ def _exchange(
         "kernels": cost.work.launches,
         "moved_bytes": cost.work.bytes,
         "peak": dict(cost.peak),
-        "devices": [_row(name, one, cost, _link(fleet, name)) for name, one in devices.items()],
+        "devices": [_row(name, one, cost, fleet) for name, one in devices.items()],
     }
 
 
@@ -108,27 +108,32 @@ def _when(exchange: Exchange) -> str:
     return words + (", all clients" if exchange.who == "all" else "")
 
 
-def _link(fleet: Fleet, name: str) -> Link:
-    """The link of the fleet's first member with that device; of the first member where none has it."""
-    member = next((one for one in fleet.members if one.device == name), fleet.members[0])
-    return fleet.links[member.link]
+def _row(name: str, found: Board, cost: Cost, fleet: Fleet) -> dict[str, Any]:
+    """One device's share, behind the link and in the number type of the fleet's first member with it.
 
-
-def _row(name: str, found: Board, cost: Cost, link: Link) -> dict[str, Any]:
-    room = found.usable_memory_bytes
+    Where no member has it: behind the first member's link, in fp32 or else the first type it has.
+    """
+    member = next((one for one in fleet.members if one.device == name), None)
+    link = fleet.links[(member or fleet.members[0]).link]
+    known = found.dtypes()
+    dtype = member.dtype if member else TRACED if TRACED in known else known[0]
+    room, peak_bytes = found.usable_memory_bytes, held_bytes(cost, dtype)
     row: dict[str, Any] = {
         "device": name,
+        "dtype": dtype,
         "link": link.title,
         "unknown": "",
         "down_s": None,
         "compute_s": None,
         "up_s": None,
         "joules": None,
-        "memory_share": cost.peak_bytes / room if room else None,
-        "fits": None if room is None else cost.peak_bytes <= room,
+        "memory_share": peak_bytes / room if room else None,
+        "fits": None if room is None else peak_bytes <= room,
     }
+    if refused := found.refusal(cost.work, dtype):
+        return {**row, "unknown": f"device {name!r} cannot do this: {refused}"}
     try:
-        price = Pricer(name, found).price(cost, link)
+        price = Pricer(name, found, dtype).price(cost, link)
     except UserError as error:
         return {**row, "unknown": error.what}
     return {

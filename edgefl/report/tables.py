@@ -184,22 +184,25 @@ def _parts(parts: dict[str, int]) -> str:
     return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
 
 
-def _devices(rows: Sequence[dict[str, Any]]) -> Table:
+def _devices(rows: Sequence[dict[str, Any]]) -> RenderableType:
+    """A table of devices, and below it why some have no times."""
     table = Table(show_edge=False, header_style="bold")
     table.add_column("device")
     for name in ("down", "compute", "up", "energy", "memory used"):
         table.add_column(name, justify="right")
     table.add_column("fits")
     for row in rows:
-        if row["unknown"]:
-            table.add_row(row["device"], Text(f"cannot be priced: {row['unknown']}", style="yellow"))
-            continue
+        name = row["device"] if row["dtype"] == "fp32" else f"{row['device']} ({row['dtype']})"
         used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
         fits = "unknown" if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
+        if row["unknown"]:
+            table.add_row(name, *[MISSING] * 4, used, fits)
+            continue
         energy = "unknown" if row["joules"] is None else show_joules(row["joules"])
         times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
-        table.add_row(row["device"], *times, energy, used, fits)
-    return table
+        table.add_row(name, *times, energy, used, fits)
+    reasons = [Text(f" {row['unknown']}", style="yellow") for row in rows if row["unknown"]]
+    return Group(table, *reasons)
 
 
 def layers(found: dict[str, Any]) -> RenderableType:
