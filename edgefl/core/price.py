@@ -130,7 +130,7 @@ class Pricer:
 
     def peak_bytes(self, cost: Cost) -> int:
         """The memory at the worst moment in this number type."""
-        return held_bytes(cost, self.dtype)
+        return round(cost.peak_bytes * WIDTHS[self.dtype] / WIDTHS[TRACED])
 
     def time(self, cost: Cost) -> Bounds:
         """All steps, one after another.
@@ -184,11 +184,6 @@ class Pricer:
             None if radio is None else radio.tail,
             0.0 if radio is None else radio.tail_time,
         )
-
-
-def held_bytes(cost: Cost, dtype: str) -> int:
-    """The memory that work holds at the worst moment in a number type."""
-    return round(cost.peak_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
 
 
 def times(rate: float | None, seconds: float) -> float | None:
