@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -16,24 +15,15 @@ from edgefl.core.plan import Clients, Prices, Refusal
 from edgefl.core.price import Price, Pricer
 from edgefl.core.scenario import Draft
 from edgefl.core.steps import step_sizes
-from edgefl.planning.components import resolve
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Exchange
 
 
-def wire_sizes(draft: Draft) -> meta.Sizes:
-    """The bytes that the scenario's codecs make of payloads."""
-    ways = {}
-    for way in ("down", "up"):
-        codec, params = resolve("codecs", getattr(draft.scenario.wire, way), draft.document, ["wire", way])
-        ways[way] = partial(codec.sizes, params)
-    return meta.Sizes(**ways)
-
-
 def traces(
-    learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]], wire: meta.Sizes
+    learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]]
 ) -> tuple[Trace, ...]:
     """The trace of the ``place``-th exchange for each model; ``steps`` lists its kinds of clients."""
+    wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
     return tuple(
         meta.trace(method, method.exchanges[place], net, kinds, wire)
         for method, net, kinds in zip(learning.methods, learning.nets, steps, strict=True)
@@ -58,7 +48,6 @@ def prices(
     Raises:
         UserError: a device lacks a number that pricing needs.
     """
-    wire = wire_sizes(draft)
     pricers = {name: Pricer(name, devices[name]) for name in clients.devices}
     batch_size = draft.scenario.local.batch_size
     table = []
@@ -72,7 +61,7 @@ def prices(
         ]
         key = _trace_key(draft, learning, place, kinds)
         if key not in known:
-            known[key] = traces(learning, place, kinds, wire)
+            known[key] = traces(learning, place, kinds)
         table.append(_priced(exchange, known[key], clients, fleet, pricers, batch_size))
     return tuple(table)
 
@@ -82,9 +71,9 @@ def _trace_key(
 ) -> str:
     """Everything that an exchange's traces depend on; not the rate, which adds no kernel."""
     optimizer = draft.scenario.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    settings = {key: learning.settings[key] for key in ("dataset", "models", "method")}
+    settings = {key: learning.settings[key] for key in ("dataset", "models", "method", "wire")}
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
-    return repr((settings, optimizer, draft.scenario.wire, place, steps))
+    return repr((settings, optimizer, place, steps))
 
 
 def _priced(

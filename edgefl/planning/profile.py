@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.compute.meta import trace
+from edgefl.compute.meta import Sizes, trace
 from edgefl.compute.modules import fvcore_flops, modules, traced_flops
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost
 from edgefl.core.device import Device, Link
@@ -17,7 +17,7 @@ from edgefl.core.price import Pricer
 from edgefl.core.scenario import Draft
 from edgefl.planning.fleets import device, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.pricing import phase_steps, wire_sizes
+from edgefl.planning.pricing import phase_steps
 from edgefl.protocol import Exchange
 
 
@@ -78,7 +78,8 @@ def _exchange(
     method, net = learning.methods[model], learning.nets[model]
     exchange = method.exchanges[place]
     steps = phase_steps(exchange, samples, draft.scenario.local.batch_size)
-    cost = trace(method, exchange, net, [steps], wire_sizes(draft)).cost(steps)
+    wire = Sizes(learning.down.sizes, learning.up.sizes)
+    cost = trace(method, exchange, net, [steps], wire).cost(steps)
     flops = dict.fromkeys((FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE), 0)
     for kernel, count in cost.work:
         flops[kernel.role] += kernel.flops * count

@@ -126,10 +126,10 @@ class Learner:
                 self.states.put(outcome.job.client, outcome.job.id, tree_map(torch.Tensor.cpu, outcome.state))
         merged = [outcomes[job.id] for job in jobs]
         trained = time.perf_counter()
-        arrivals = [self._arrival(outcome, version) for outcome in merged]
         method = self.workshop.learning.methods[0]
         merge = next(one.merge for one in method.exchanges if one.name == exchange)
         with torch.no_grad(), loop.one_thread():
+            arrivals = [self._arrival(outcome, version) for outcome in merged]
             self.versions[version] = merge(self.versions[version - 1], arrivals)
         self.host_s["train"] += trained - start
         self.host_s["merge"] += time.perf_counter() - trained
@@ -146,8 +146,12 @@ class Learner:
                 self._stash.put(outcome)
 
     def _arrival(self, outcome: Outcome, version: int) -> Arrival:
-        upload, staleness = self.workshop.learning.up(outcome.upload), version - 1 - outcome.job.version
-        return Arrival(upload, self.workshop.ctx(outcome.job), staleness)
+        """What the server has of an outcome: what the codec leaves of what was sent."""
+        job, up = outcome.job, self.workshop.learning.up
+        # The server knows what it sent, and so what the client began with.
+        sent = self.workshop.received(job, self.versions[job.version]) if up.needs_reference else None
+        upload = up.carried(outcome.upload, sent)
+        return Arrival(upload, self.workshop.ctx(job), version - 1 - job.version)
 
     def forget(self, needed: set[int]) -> None:
         """Drops the versions that nobody needs."""
