@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Literal
@@ -14,8 +15,11 @@ from edgefl.core.errors import EdgeflError, RunError, ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.planning.components import completed, resolve
-from edgefl.protocol import Payload, Tree, leaves, rebuild
+from edgefl.protocol import Payload, Tree, leaves, nbytes, rebuild, tree_map
 
+# How many payloads are coded together, at most, and of what size each.
+_TOGETHER = 64
+_SMALL_BYTES = 1 << 20
 _WORDS = {"up": "what clients send", "down": "what clients receive"}
 
 
@@ -37,6 +41,7 @@ class Codec:
     params: Any
     where: str
     _last: tuple[Payload, Payload] | None = field(default=None, repr=False)
+    _apart: bool | None = field(default=None, repr=False)
 
     def settings(self) -> dict[str, Any]:
         """Name and parameters, defaults too, as plain data."""
@@ -99,6 +104,45 @@ class Codec:
             raise self._failed("what it carries has other keys, shapes or types than what was sent")
         return found
 
+    def carried_all(self, payloads: Sequence[Payload], references: Sequence[Payload | None]) -> list[Payload]:
+        """``carried`` of each payload.
+
+        Small ones beside one reference are coded together under ``vmap``, each still on its own: one by one,
+        64 uploads of a small model would take longer than their training. Which those are follows from what
+        is merged, never from the engine.
+
+        Raises:
+            RunError: see ``carried``.
+        """
+        pairs = list(zip(payloads, references, strict=True))
+        if self._apart is None and pairs:
+            # A lossless codec gives back what it was given: there is nothing to gain.
+            self._apart = not hasattr(self.module, "carried") or self.carried(*pairs[0]) is payloads[0]
+        if self._apart or not _stackable(payloads, references):
+            return [self.carried(*pair) for pair in pairs]
+        reference = self._reference(references[0])
+        try:
+            return [
+                found
+                for start in range(0, len(payloads), _TOGETHER)
+                for found in self._together(payloads[start : start + _TOGETHER], reference)
+            ]
+        except Exception:  # noqa: BLE001 - a user's codec may do what vmap cannot, and then does it one by one
+            self._apart = True
+            return [self.carried(*pair) for pair in pairs]
+
+    def _together(self, payloads: Sequence[Payload], reference: Payload | None) -> list[Payload]:
+        first, *others = payloads
+        stacked = tree_map(lambda *same: torch.stack(same), first, *others)
+        with torch.no_grad(), warnings.catch_warnings():
+            # vmap warns where it would call an operator client after client: no better than one by one.
+            warnings.simplefilter("error")
+            found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
+        if not _alike(found, stacked):
+            raise ValueError("what is carried has other keys, shapes or types")
+        rows = [leaf.unbind() for leaf in leaves(found)]
+        return [rebuild(found, (row[place] for row in rows)) for place in range(len(payloads))]
+
     def received(self, payload: Payload) -> Payload:
         """What clients have after decoding what the server sent.
 
@@ -159,6 +203,17 @@ def codec(draft: Draft, way: Literal["down", "up"]) -> Codec:
             where=str(module.__file__),
         )
     return found
+
+
+def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]) -> bool:
+    """Whether payloads are small, of one shape, and beside one reference."""
+    first, *others = payloads or [{}]
+    return (
+        bool(others)
+        and 0 < nbytes(first) <= _SMALL_BYTES
+        and all(_alike(payload, first) for payload in others)
+        and all(_identical(reference, references[0]) for reference in references)
+    )
 
 
 def _identical(one: Tree, other: Tree) -> bool:

@@ -65,7 +65,7 @@ def _quantised(leaf: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     scale = step.clamp_min(_FINEST).float()
     lowest = (low / scale.double()).round()
     places = (values / scale.double()).round() - lowest + _LOW
-    return scale, (_LOW - lowest).to(torch.int32), places.clamp_(_LOW, _HIGH).to(torch.int8)
+    return scale, (_LOW - lowest).to(torch.int32), places.clamp(_LOW, _HIGH).to(torch.int8)
 
 
 def _dequantised(scale: Tensor, zero: Tensor, places: Tensor, dtype: torch.dtype) -> Tensor:

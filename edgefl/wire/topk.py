@@ -78,7 +78,7 @@ def _largest(params: Params, leaf: Tensor, base: Tensor) -> tuple[Tensor, Tensor
     """The (k,) values of the largest changes, and their (k,) places in the flat tensor."""
     change = (leaf - base).reshape(-1)
     places = change.abs().topk(_count(params, leaf), sorted=False).indices
-    return change[places], places
+    return change.gather(0, places), places
 
 
 def _applied(base: Tensor, values: Tensor, places: Tensor) -> Tensor:
