@@ -83,8 +83,8 @@ class Codec:
         return UserError(
             f"the codec {self.component.name!r} does not tell a payload's size from shapes and types: {why}",
             where=f"{self.where}; {self.module.__file__}",
-            hint="time is known before training, when tensors have no values: a size that depends on values, "
-            "such as an entropy coder's, cannot be planned with; let the codec fill up to a fixed size",
+            hint="time is known before training, when tensors have no values: let the codec fill up its "
+            "message to a size that does not depend on them",
         )
 
     def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
@@ -190,10 +190,10 @@ def codec(draft: Draft, way: Literal["down", "up"]) -> Codec:
     found = Codec(component, module, params, where)
     if way == "down" and found.needs_reference:
         raise ScenarioError(
-            f"{component.name!r} cannot carry {_WORDS[way]}: it codes the difference from what the receiver "
-            "has, and on the way down the server cannot know what that is",
+            f"{component.name!r} cannot carry {_WORDS[way]}: it codes the difference from a payload that "
+            "both ends have, and there is none before",
             where=where,
-            hint="take it for wire.up, where both ends have the payload that the client received",
+            hint="take it for wire.up: there both ends have the payload that the client received",
         )
     if not hasattr(module, "sizes"):
         raise UserError(f"the codec {component.name!r} has no function sizes", where=str(module.__file__))
