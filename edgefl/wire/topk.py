@@ -64,7 +64,7 @@ def decode(params: Params, data: bytes, like: Payload, reference: Payload | None
 
 
 def _count(params: Params, leaf: Tensor) -> int:
-    # As the decimal fraction that was written: 30 times 0.1 is 3, not 3.0000000000000004 with ceiling 4.
+    # As the decimal that was written: 100 times 0.07 is 7, not 7.000000000000001 with ceiling 8.
     return math.ceil(Fraction(str(params.share)) * leaf.numel())
 
 

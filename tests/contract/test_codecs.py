@@ -213,10 +213,10 @@ def test_topk_of_everything_is_raw_but_for_rounding(leaf, seed):
     torch.testing.assert_close(found, leaf, rtol=0, atol=room)
 
 
-@pytest.mark.parametrize(("share", "count"), [(0.1, 3), (0.11, 4), (1.0, 30), (1e-9, 1), (0.7, 21)])
+@pytest.mark.parametrize(("share", "count"), [(0.07, 7), (0.071, 8), (1.0, 100), (1e-9, 1), (0.29, 29)])
 def test_topk_counts_as_decimals_do(share, count):
-    """30 times 0.1 is 3, although it is more in binary floating point; at least one entry travels."""
-    payload = {"w": {"w": torch.ones(5, 6, device="meta")}}
+    """100 times 0.07 is 7, although it is more in binary floating point; at least one entry travels."""
+    payload = {"w": {"w": torch.ones(10, 10, device="meta")}}
     assert topk.sizes(topk.Params(share=share), payload, payload) == {"w": 8 * count}
 
 
