@@ -21,21 +21,22 @@ from edgefl.core.files import atomically
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import Document, dump, plain
 
-FORMAT = 1
+FORMAT = 2
 
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE clients (
-  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, model TEXT NOT NULL,
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, dtype TEXT NOT NULL,
+  model TEXT NOT NULL,
   samples INTEGER NOT NULL, test_samples INTEGER NOT NULL, slowdown REAL NOT NULL,
   admitted INTEGER NOT NULL);
 CREATE TABLE refusals (
   client INTEGER PRIMARY KEY, device TEXT NOT NULL, exchange TEXT NOT NULL, needs_bytes INTEGER NOT NULL,
-  has_bytes INTEGER NOT NULL, parts TEXT NOT NULL);
+  has_bytes INTEGER, parts TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE TABLE prices (
   exchange TEXT NOT NULL, client INTEGER NOT NULL, down_s REAL, compute_s REAL, up_s REAL,
-  receive_j REAL,
-  compute_j REAL, transmit_j REAL, down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
+  receive_j REAL, compute_w REAL, transmit_j REAL, idle_w REAL, tail_w REAL, tail_s REAL,
+  down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER,
   peak_bytes INTEGER, PRIMARY KEY (exchange, client));
 CREATE TABLE payloads (
   exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
@@ -45,7 +46,8 @@ CREATE TABLE events (
   seq INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL,
   round INTEGER NOT NULL, client INTEGER NOT NULL, job INTEGER NOT NULL, version INTEGER NOT NULL,
   seconds REAL NOT NULL,
-  down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL, joules REAL);
+  down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL, joules REAL,
+  tail_j REAL, idle_j REAL);
 CREATE TABLE rounds (
   version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
   jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, host_s REAL NOT NULL);
@@ -116,6 +118,7 @@ class Store:
             range(len(clients)),
             (clients.devices[index] for index in clients.device),
             (clients.links[index] for index in clients.link),
+            (clients.dtypes[index] for index in clients.dtype),
             (clients.models[index] for index in clients.model),
             clients.samples.tolist(),
             test_samples,
@@ -134,6 +137,7 @@ class Store:
                     one.needs_bytes,
                     one.has_bytes,
                     json.dumps(dict(one.parts)),
+                    one.reason,
                 )
                 for one in plan.refusals
             ],
@@ -141,7 +145,8 @@ class Store:
         for prices in plan.prices:
             columns = (
                 prices.down_s, prices.compute_s, prices.up_s,
-                prices.receive_j, prices.compute_j, prices.transmit_j,
+                prices.receive_j, prices.compute_w, prices.transmit_j,
+                prices.idle_w, prices.tail_w, prices.tail_s,
                 prices.down_bytes, prices.up_bytes, prices.flops, prices.steps, prices.peak_bytes,
             )  # fmt: skip
             # SQLite stores NaN as NULL: an unknown energy reads back as None.

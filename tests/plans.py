@@ -6,15 +6,17 @@ from dataclasses import fields
 
 import numpy as np
 
-from edgefl.core.cost import Cost, Kernel, Work
-from edgefl.core.device import Device, Link
+from edgefl.core.cost import Cost, Kernel
+from edgefl.core.devices import Roofline
 from edgefl.core.event import Event
 from edgefl.core.fleet import Fixed
+from edgefl.core.link import Link
 from edgefl.core.plan import Clients, Plan, Prices, Refusal
+from edgefl.core.price import Draw
 from edgefl.core.scenario import Scenario
 from edgefl.world.driver import Feedback, Need, converse, simulate
 
-_FLOATS = ("down_s", "compute_s", "up_s", "receive_j", "compute_j", "transmit_j")
+_FLOATS = ("down_s", "compute_s", "up_s", *Draw._fields)
 _INTS = ("down_bytes", "up_bytes", "flops", "steps", "peak_bytes")
 
 
@@ -53,12 +55,14 @@ def plan(
     clients = Clients(
         device=zeros,
         link=zeros,
+        dtype=zeros,
         model=zeros,
         samples=zeros + 1,
         slowdown=_column(slowdown, count, np.float64),
         admitted=admitted,
         devices=("board",),
         links=("cable",),
+        dtypes=("fp32",),
         models=("net",),
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
@@ -89,13 +93,13 @@ def sourced(value):
 
 def device(
     *, peak=10e9, dense=0.5, depthwise=0.1, elementwise=0.5, bandwidth=1e9, launch=1e-3, idle=2.0, active=4.0
-) -> Device:
+) -> Roofline:
     """A device with round numbers: 5 GFLOP/s dense, 1 depthwise, 1 GB/s (elementwise 0.5), 2 W and 4 W."""
-    return Device.model_validate(
+    return Roofline.model_validate(
         {
             "title": "a board",
             "category": "sbc",
-            "peak": sourced(f"{peak} FLOP/s"),
+            "peak": {"fp32": sourced(f"{peak} FLOP/s")},
             "efficiency": {
                 "dense": sourced(dense),
                 "depthwise": sourced(depthwise),
@@ -130,9 +134,13 @@ def link(down=8e6, up=4e6, latency=0.5, radio=None) -> Link:
 
 def kernel(kind="dense", flops=0, size=0, op="op") -> Kernel:
     """A kernel of which only class, operations and bytes matter."""
-    return Kernel(op, kind, "forward", 0, 0, 0, 1, flops, size)
+    return Kernel(op, kind, "forward", "", 0, 0, 0, 1, flops, size)
 
 
 def cost(work=None, down=0, up=0) -> Cost:
     """A cost with one part each way."""
-    return Cost(down={"w": down} if down else {}, up={"w": up} if up else {}, work=work or Work())
+    return Cost(
+        down={"w": down} if down else {},
+        up={"w": up} if up else {},
+        steps=((work, 1),) if work and work.kernels else (),
+    )

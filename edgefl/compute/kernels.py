@@ -11,7 +11,7 @@ counter is not used here: it over-counts the backward of grouped convolutions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -61,25 +61,46 @@ class UnknownOperatorError(EdgeflError):
 
 
 class Roles:
-    """What the tracer knows beyond one call: the stage, and which storages hold weights."""
+    """What the tracer knows beyond one call: the stage, and the weights.
 
-    def __init__(self, stage: str, weights: frozenset[int], shapes: frozenset[tuple[int, ...]]) -> None:
+    Attributes:
+        stage: the pass.
+        weights: the parts that storages hold weights of.
+        shapes: the parts that have weights of a shape; the last one where several do.
+        inputs: takes the storages that weights were multiplied with; the calls of one step share it.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        weights: Mapping[int, str],
+        shapes: Mapping[tuple[int, ...], str],
+        inputs: set[int] | None = None,
+    ) -> None:
         self.stage = stage
         self.weights = weights
         self.shapes = shapes
+        self.inputs = set() if inputs is None else inputs
 
-    def of_product(self, operands: Iterable[Tensor], result: Tensor) -> str:
-        """Which pass a matrix product belongs to.
+    def of_product(self, operands: Sequence[Tensor], result: Tensor) -> tuple[str, str]:
+        """Which pass a matrix product belongs to, and which part's weights it has.
 
-        In the backward pass a product with a weight gives the input's gradient; one without, of a
-        weight's shape, gives that weight's.
+        In the backward pass a product with a weight gives the input's gradient; one with the input, of a
+        weight's shape, gives that weight's. The shape alone does not tell: comparing as many samples as
+        there are classes has gradients of the classifier's shape.
         """
-        if self.stage != GRAD_INPUT:
-            return self.stage
-        if any(storage_key(operand) in self.weights for operand in operands):
-            return GRAD_INPUT
+        part, keys = self.part(operands), set(map(storage_key, operands))
+        if part:
+            self.inputs |= keys
+        if part or self.stage != GRAD_INPUT or not keys & self.inputs:
+            return self.stage, part
         shape = tuple(result.shape)
-        return GRAD_WEIGHT if shape in self.shapes or shape[::-1] in self.shapes else GRAD_INPUT
+        part = self.shapes.get(shape) or self.shapes.get(shape[::-1], "")
+        return (GRAD_WEIGHT if part else GRAD_INPUT), part
+
+    def part(self, operands: Sequence[Tensor]) -> str:
+        """The part that one of the operands is a weight of; empty where none is."""
+        return next((self.weights[key] for key in map(storage_key, operands) if key in self.weights), "")
 
 
 def storage_key(tensor: Tensor) -> int:
@@ -133,7 +154,7 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
 
 
 def _moving(name: str, stage: str, moved: int) -> Kernel:
-    return Kernel(name, ELEMENTWISE, stage, 0, 0, 0, 1, 0, moved)
+    return Kernel(name, ELEMENTWISE, stage, "", 0, 0, 0, 1, 0, moved)
 
 
 def _place_of(name: str) -> str:
@@ -156,30 +177,31 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
     ]
 
 
-def _product(role: str, m: int, n: int, k: int, moved: int, *, op: str) -> Kernel:
-    return Kernel(op, DENSE, role, m, n, k, 1, 2 * m * n * k, moved)
+def _product(
+    op: str, role: tuple[str, str], sides: tuple[int, int, int], moved: int, groups: int = 1
+) -> Kernel:
+    return Kernel(op, DENSE, *role, *sides, groups, 2 * groups * prod(sides), moved)
 
 
 def _mm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     first, second = arguments[:2]
     (m, k), n = first.shape, second.shape[1]
     moved = sum(map(size_bytes, (first, second, result)))
-    return [_product(roles.of_product((first, second), result), m, n, k, moved, op="mm")]
+    return [_product("mm", roles.of_product((first, second), result), (m, n, k), moved)]
 
 
 def _bmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     first, second = arguments[:2]
     (b, m, k), n = first.shape, second.shape[2]
     moved = sum(map(size_bytes, (first, second, result)))
-    role = roles.of_product((first, second), result)
-    return [Kernel("bmm", DENSE, role, m, n, k, b, 2 * b * m * n * k, moved)]
+    return [_product("bmm", roles.of_product((first, second), result), (m, n, k), moved, groups=b)]
 
 
 def _addmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     bias, first, second = arguments[:3]
     (m, k), n = first.shape, second.shape[1]
     moved = sum(map(size_bytes, (bias, first, second, result)))
-    return [_product(roles.of_product((first, second), result), m, n, k, moved, op="addmm")]
+    return [_product("addmm", roles.of_product((first, second), result), (m, n, k), moved)]
 
 
 def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -189,7 +211,7 @@ def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Ke
     m, n, k = (_places(x), inner, outer) if transposed else (_places(result), outer, inner)
     moved = sum(map(size_bytes, tensors([x, weight, bias, result])))
     kind, flops = _conv_kind(x, groups), 2 * m * n * k * groups
-    return [Kernel("convolution", kind, roles.stage, m, n, k, groups, flops, moved)]
+    return [Kernel("convolution", kind, roles.stage, roles.part([weight]), m, n, k, groups, flops, moved)]
 
 
 def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - all products are asked the same way
@@ -201,13 +223,14 @@ def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -
     # gradient too, by phase decomposition.
     places = _places(x) if transposed else _places(grad)
     flops = 2 * places * weight.numel()
-    moved = sum(map(size_bytes, (grad, x, weight)))
+    moved, part = sum(map(size_bytes, (grad, x, weight))), roles.part([weight])
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
-        kernels.append(Kernel("convolution", kind, GRAD_INPUT, _places(x), n, k, groups, flops, moved))
+        kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, _places(x), n, k, groups, flops, moved))
     if wants_weight:
-        kernels.append(Kernel("convolution", kind, GRAD_WEIGHT, outer, inner, places, groups, flops, moved))
+        sides = (outer, inner, places)
+        kernels.append(Kernel("convolution", kind, GRAD_WEIGHT, part, *sides, groups, flops, moved))
     if wants_bias:
         kernels.append(_moving("sum", GRAD_INPUT, size_bytes(grad) + grad.shape[1] * grad.element_size()))
     return kernels

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
-from edgefl.core.cost import FORWARD, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.protocol import (
     Batch,
     Carry,
@@ -70,8 +70,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive: dict[int, _Life] = {}
         self._now = 0
         self._stage = FORWARD
-        self._weights: frozenset[int] = frozenset()
-        self._shapes: frozenset[tuple[int, ...]] = frozenset()
+        self._weights: dict[int, str] = {}
+        self._shapes: dict[tuple[int, ...], str] = {}
+        self._inputs: set[int] = set()
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
 
@@ -93,7 +94,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
-        self.kernels += kernels_of(name, arguments, result, Roles(self._stage, self._weights, self._shapes))
+        roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
+        self.kernels += kernels_of(name, arguments, result, roles)
         for tensor in tensors(result):
             self.watch(tensor, "")
         return result
@@ -130,9 +132,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Time moves on, so that what came before and is gone does not meet what comes now.
         """
         self._now += 1
-        weights = leaves(carry.get("weights", {}))
-        self._weights = frozenset(storage_key(weight) for weight in weights)
-        self._shapes = frozenset(tuple(weight.shape) for weight in weights)
+        owned = [
+            (part, weight) for part, inner in carry.get("weights", {}).items() for weight in leaves(inner)
+        ]
+        self._weights = {
+            storage_key(tensor): FROZEN
+            for key, inner in carry.items()
+            if key not in _CARRY_PARTS
+            for tensor in _all_tensors(inner)
+        }
+        self._weights |= {storage_key(weight): part for part, weight in owned}
+        self._shapes = {tuple(weight.shape): part for part, weight in owned}
+        self._inputs = set()
         self._stage = FORWARD
         self.kernels = []
         return self.kernels
@@ -214,13 +225,7 @@ def trace(
     """
     fold = exchange.work
     with torch.device("meta"):
-        initial = net.init(0)
-        given = _Given(
-            exchange.down(method.server(initial), 0),
-            method.client(initial),
-            Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes)),
-            net.shape,
-        )
+        given = _given(method, exchange, net)
         # A model without clients still has a payload.
         kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
         wholes = {sizes: _run(fold, given, sizes) for sizes in sorted(kinds)}
@@ -245,6 +250,23 @@ class _Given(NamedTuple):
     state: Tree | None
     ctx: Ctx
     shape: tuple[int, ...]
+
+
+def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
+    initial = net.init(0)
+    return _Given(
+        exchange.down(method.server(initial), 0),
+        method.client(initial),
+        Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes)),
+        net.shape,
+    )
+
+
+def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
+    """The memory at the worst moment of one exchange with batches of one size, in bytes."""
+    with torch.device("meta"):
+        sizes = (batch_size,) * len(exchange.work.phases)
+        return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
 
 
 @dataclass(frozen=True)
@@ -335,17 +357,18 @@ def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[in
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
     """The kernels at ``size`` if all their numbers move in straight lines; None if that is impossible."""
-    if [kernel[:3] for kernel in first] != [kernel[:3] for kernel in last]:
+    # A kernel's first four fields are texts, the others numbers.
+    if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
         return None
     found = []
     for one, other in zip(first, last, strict=True):
         numbers = []
-        for start, end in zip(one[3:], other[3:], strict=True):
+        for start, end in zip(one[4:], other[4:], strict=True):
             step, rest = divmod((end - start) * (size - low), high - low)
             if rest:
                 return None
             numbers.append(start + step)
-        found.append(Kernel(*one[:3], *numbers))
+        found.append(Kernel(*one[:4], *numbers))
     return found
 
 

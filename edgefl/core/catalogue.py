@@ -32,7 +32,9 @@ _CODE = {
     "augmentations": "data/augmentations",
     "engines": "compute/engines",
 }
-_YAML = ("devices", "profiles", "scenarios")
+_YAML = ("devices", "profiles", "links", "scenarios")
+# A kind whose files lie in another's folder, where they are not of that kind.
+_INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
 
@@ -58,8 +60,9 @@ def shipped(kind: str) -> Path:
     """The folder of shipped files of a kind: in the checkout, or in the installed package."""
     if kind in _CODE:
         return _PACKAGE / _CODE[kind]
-    inside = _PACKAGE / "shipped" / kind
-    return inside if inside.is_dir() else _PACKAGE.parent / kind
+    folder = _INSIDE.get(kind, kind)
+    inside = _PACKAGE / "shipped" / folder
+    return inside if inside.is_dir() else _PACKAGE.parent / folder
 
 
 def user_folders() -> list[Path]:
@@ -88,7 +91,7 @@ def entries(kind: str) -> Mapping[str, Entry]:
     if kind not in KINDS:
         raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, KINDS))
     found: dict[str, Entry] = {}
-    for folder in (shipped(kind), *(root / kind for root in user_folders())):
+    for folder in (shipped(kind), *(root / _INSIDE.get(kind, kind) for root in user_folders())):
         for entry in _scan(kind, folder):
             if entry.name in found:
                 raise UserError(
@@ -103,6 +106,8 @@ def entries(kind: str) -> Mapping[str, Entry]:
 def _scan(kind: str, folder: Path) -> list[Entry]:
     if kind in _YAML:
         files = sorted(folder.rglob("*.yaml")) if folder.is_dir() else []
+        others = [folder.parent / path for other, path in _INSIDE.items() if other != kind]
+        files = [path for path in files if not any(path.is_relative_to(other) for other in others)]
         return [Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path) for path in files]
     files = (
         [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]

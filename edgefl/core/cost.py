@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 DENSE = "dense"
@@ -21,6 +22,8 @@ GRAD_INPUT = "grad-input"
 GRAD_WEIGHT = "grad-weight"
 UPDATE = "update"
 
+FROZEN = "frozen copies"
+
 
 class Kernel(NamedTuple):
     """One operator's work.
@@ -29,6 +32,8 @@ class Kernel(NamedTuple):
         op: the operator, such as "convolution".
         kind: its class, which devices have an efficiency for: "dense", "depthwise", "elementwise".
         role: "forward", "grad-input", "grad-weight" or "update" (everything after the gradients).
+        part: the part of the model whose weights a product has, such as "body"; FROZEN for a kept copy's;
+            empty where there is none.
         m, n, k: the matrix product (m x k) @ (k x n) it amounts to, per group; 0 where it is none.
         groups: how many such products.
         flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
@@ -39,6 +44,7 @@ class Kernel(NamedTuple):
     op: str
     kind: str
     role: str
+    part: str
     m: int
     n: int
     k: int
@@ -102,14 +108,14 @@ class Cost:
     Attributes:
         down: bytes the client receives, by part of the payload.
         up: bytes it sends, by part.
-        work: its kernels.
+        steps: its work in order: (the kernels of one step, how many such steps).
         peak: bytes of memory at the worst moment, by what holds them.
         resident: bytes it keeps between jobs.
     """
 
     down: Mapping[str, int] = field(default_factory=dict)
     up: Mapping[str, int] = field(default_factory=dict)
-    work: Work = field(default_factory=Work)
+    steps: tuple[tuple[Work, int], ...] = ()
     peak: Mapping[str, int] = field(default_factory=dict)
     resident: int = 0
 
@@ -119,10 +125,19 @@ class Cost:
         return Cost(
             down=_sum(self.down, other.down),
             up=_sum(self.up, other.up),
-            work=self.work + other.work,
+            steps=self.steps + other.steps,
             peak=larger,
             resident=max(self.resident, other.resident),
         )
+
+    @cached_property
+    def work(self) -> Work:
+        """All its kernels."""
+        total: Counter[Kernel] = Counter()
+        for work, times in self.steps:
+            for kernel, count in work:
+                total[kernel] += count * times
+        return Work(total)
 
     @property
     def down_bytes(self) -> int:
@@ -178,10 +193,13 @@ class Trace:
         Args:
             steps: for each phase, how many steps of each batch size it takes.
         """
-        work = self.start + self.finish
-        for phase, counts in zip(self.phases, steps, strict=True):
-            for size, count in counts.items():
-                work = work + phase.steps[size] * count
+        taken = [
+            (phase.steps[size], count)
+            for phase, counts in zip(self.phases, steps, strict=True)
+            for size, count in counts.items()
+        ]
+        parts = ((self.start, 1), *taken, (self.finish, 1))
+        work = tuple((one, count) for one, count in parts if one.kernels and count)
         return Cost(self.down, self.up, work, self.peaks[largest(steps)], self.resident)
 
 

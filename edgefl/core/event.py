@@ -30,6 +30,8 @@ class Charge(NamedTuple):
         up_bytes: bytes it sent.
         flops: operations it did.
         joules: energy its device used; None where unknown.
+        tail_j: the radio's tail in it.
+        idle_j: the idle power in it.
     """
 
     seconds: float = 0.0
@@ -37,6 +39,8 @@ class Charge(NamedTuple):
     up_bytes: int = 0
     flops: int = 0
     joules: float | None = 0.0
+    tail_j: float | None = 0.0
+    idle_j: float | None = 0.0
 
 
 NOTHING = Charge()

@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core import catalogue
-from edgefl.core.device import Link
+from edgefl.core.devices import DType
 from edgefl.core.errors import UserError
+from edgefl.core.link import Link
 from edgefl.core.params import Strict
 from edgefl.core.yamls import Document, plain
 
@@ -112,12 +113,14 @@ class Member(Strict):
     Attributes:
         device: a device's name.
         share: its weight among the members; clients are dealt out in these proportions.
-        link: the name of one of the fleet's links.
+        link: the name of one of the fleet's links, or of a network class (``edgefl list links``).
+        dtype: the number type that the device trains in, as far as its costs go; the learning itself is fp32.
     """
 
     device: str
     share: Positive = 1.0
     link: str
+    dtype: DType = "fp32"
 
 
 class Fleet(Strict):
@@ -126,7 +129,7 @@ class Fleet(Strict):
     Attributes:
         title: its name for people.
         members: the kinds of clients and their shares.
-        links: the connections, by name.
+        links: connections of its own, by name.
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
         notes: what a user should know.
@@ -134,19 +137,10 @@ class Fleet(Strict):
 
     title: str = ""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
-    links: dict[str, Link]
+    links: dict[str, Link] = Field({})
     slowdown: Sampler = Fixed()
     jitter: Sampler = Fixed()
     notes: str = ""
-
-    @model_validator(mode="after")
-    def _links_exist(self) -> Fleet:
-        for member in self.members:
-            if member.link not in self.links:
-                raise ValueError(
-                    f"member {member.device!r} names link {member.link!r}; known: {', '.join(self.links)}"
-                )
-        return self
 
     def deal(self, clients: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Which member each client is: shares by largest remainder, then shuffled."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from edgefl.core.cost import Trace
 from edgefl.core.fleet import Fixed, Sampler
+from edgefl.core.price import Draw
 from edgefl.core.scenario import Scenario
+from edgefl.core.units import show_bytes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,21 +28,24 @@ class Clients:
     Attributes:
         device: index into ``devices``.
         link: index into ``links``.
+        dtype: index into ``dtypes``.
         model: index into ``models``.
         samples: training samples.
         slowdown: persistent multiplier of compute time.
         admitted: whether its device can hold every exchange.
-        devices, links, models: the names.
+        devices, links, dtypes, models: the names.
     """
 
     device: Ints
     link: Ints
+    dtype: Ints
     model: Ints
     samples: Ints
     slowdown: Floats
     admitted: Bools
     devices: tuple[str, ...]
     links: tuple[str, ...]
+    dtypes: tuple[str, ...]
     models: tuple[str, ...]
 
     def __len__(self) -> int:
@@ -48,7 +54,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Prices:
-    """One exchange's prices, a row a client; energy is NaN where a number is unknown.
+    """One exchange's prices, a row a client; what is unknown is NaN, and so is the time of a refused client.
 
     Attributes:
         exchange: its name.
@@ -56,7 +62,7 @@ class Prices:
         every: in rounds, every how many.
         everyone: whether all clients take part, whatever the policy.
         down_s, compute_s, up_s: seconds by phase, before slowdown and jitter.
-        receive_j, compute_j, transmit_j: energy by phase, likewise.
+        receive_j, compute_w, transmit_j, idle_w, tail_w, tail_s: what the job draws; see ``Draw``.
         down_bytes, up_bytes: payload sizes.
         flops: operations.
         steps: optimizer steps.
@@ -72,8 +78,11 @@ class Prices:
     compute_s: Floats
     up_s: Floats
     receive_j: Floats
-    compute_j: Floats
+    compute_w: Floats
     transmit_j: Floats
+    idle_w: Floats
+    tail_w: Floats
+    tail_s: Floats
     down_bytes: Ints
     up_bytes: Ints
     flops: Ints
@@ -81,26 +90,51 @@ class Prices:
     peak_bytes: Ints
     traces: tuple[Trace, ...]
 
+    def draw(self, client: int) -> Draw:
+        """What a client's job draws."""
+        return Draw(
+            _known(self.receive_j[client]),
+            _known(self.compute_w[client]),
+            _known(self.transmit_j[client]),
+            _known(self.idle_w[client]),
+            _known(self.tail_w[client]),
+            float(self.tail_s[client]),
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
 
 @dataclass(frozen=True)
 class Refusal:
-    """A client whose device cannot hold the work, with the numbers.
+    """A client whose device cannot do the work.
 
     Attributes:
         client: its number.
         device: its device's name.
-        exchange: the exchange that does not fit.
+        exchange: the exchange that it cannot do.
         needs_bytes: the peak.
-        has_bytes: what the device can give.
+        has_bytes: what the device can give; None where that is unknown.
         parts: the peak by what holds it.
+        reason: why; empty where it is the memory.
     """
 
     client: int
     device: str
     exchange: str
     needs_bytes: int
-    has_bytes: int
+    has_bytes: int | None
     parts: Mapping[str, int]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"{self.exchange} is more than {self.device} can do: {self.reason}"
+        held = ", ".join(f"{part} {show_bytes(size)}" for part, size in self.parts.items())
+        room = show_bytes(self.has_bytes or 0)
+        needs = show_bytes(self.needs_bytes)
+        return f"{self.exchange} needs {needs} of memory and {self.device} has {room} ({held})"
 
 
 @dataclass(frozen=True)

@@ -2,28 +2,81 @@
 
 Assumptions:
 
-1. Compute: kernels run one after another, each at the slower of its two roofs,
-   ``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (the roofline model,
-   Williams 2009, with an efficiency for each class of kernels). Nothing stays in caches between
-   kernels. Elementwise kernels have no FLOPs: their cost is bytes, at the elementwise efficiency of the
-   bandwidth.
-2. Transfer: one round trip of latency, then the bytes at the link's rate. An empty payload costs
-   nothing, not even the round trip.
-3. Energy: the device draws its active power while computing and its idle power while transferring; the
-   radio adds its base power while a transfer lasts, an energy for each bit that it carries (watts per
-   Mbit/s are joules per Mbit; the round trip carries none), and its tail after each transfer, in full even
-   where the next transfer begins within it. Waiting between jobs is not charged, neither under a tail: the
-   device is then not working for us.
+1. Compute: the steps run one after another, each as long as the device's own model says
+   (``edgefl.core.devices``).
+2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
+   TCP reaches under its losses. An empty payload costs nothing, not even the round trip.
+3. Energy, by phase. Idle: the idle power for as long as the job lasts. Compute: what the active power has
+   above the idle one, while computing. Receive and transmit: the radio's base power while a transfer lasts
+   and an energy for each bit that it carries (watts per Mbit/s are joules per Mbit; a round trip carries
+   none). Tail: the radio's tail power after a transfer, until its tail time is over or the job's next
+   transfer begins; after the last one in full. Waiting between jobs is not charged: the device is then not
+   working for us.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from edgefl.core.cost import ELEMENTWISE, Cost, Kernel, Work
-from edgefl.core.device import Device, Link, Radio, Sourced
-from edgefl.core.errors import UserError
+from edgefl.core.cost import Cost, Work
+from edgefl.core.devices import Board, Bounds
+from edgefl.core.devices.board import TRACED, WIDTHS
+from edgefl.core.link import Link
+
+
+class Draw(NamedTuple):
+    """What a job draws, before its computing time is known; None where a number is unknown.
+
+    Attributes:
+        receive_j: above idle, while receiving.
+        compute_w: above idle, while computing.
+        transmit_j: above idle, while sending.
+        idle_w: as long as the job lasts.
+        tail_w: after each transfer.
+        tail_s: for how long at most.
+    """
+
+    receive_j: float | None
+    compute_w: float | None
+    transmit_j: float | None
+    idle_w: float | None
+    tail_w: float | None
+    tail_s: float
+
+    def first_tail_j(self, received: bool, compute_s: float) -> float | None:  # noqa: FBT001 - a fact, not a mode
+        """The tail after receiving, which ends when sending begins."""
+        if not received:
+            return 0.0
+        return None if self.tail_w is None else self.tail_w * min(self.tail_s, compute_s)
+
+    def last_tail_j(self, sent: bool) -> float | None:  # noqa: FBT001
+        """The tail after sending."""
+        if not sent:
+            return 0.0
+        return None if self.tail_w is None else self.tail_w * self.tail_s
+
+
+class Energy(NamedTuple):
+    """A job's joules by phase; None where a number is unknown. See the assumptions above."""
+
+    receive_j: float | None
+    compute_j: float | None
+    transmit_j: float | None
+    tail_j: float | None
+    idle_j: float | None
+
+    @property
+    def joules(self) -> float | None:
+        """All phases; None where one is unknown."""
+        return total(*self)
+
+
+def total(*joules: float | None) -> float | None:
+    """The sum; None where one is unknown."""
+    known = [one for one in joules if one is not None]
+    return sum(known) if len(known) == len(joules) else None
 
 
 @dataclass(frozen=True)
@@ -32,113 +85,109 @@ class Price:
 
     Attributes:
         down_s: receiving the payload.
-        compute_s: the work.
+        bounds: the work's time, by what bounds it.
         up_s: sending the result.
-        receive_j: energy while receiving, tail included; None where a number is unknown.
-        compute_j: energy while computing; None likewise.
-        transmit_j: energy while sending, tail included; None likewise.
+        draw: what the job draws.
+        energy: the same in joules, at the device's own speed.
     """
 
     down_s: float
-    compute_s: float
+    bounds: Bounds
     up_s: float
-    receive_j: float | None
-    compute_j: float | None
-    transmit_j: float | None
+    draw: Draw
+    energy: Energy
+
+    @property
+    def compute_s(self) -> float:
+        """The work."""
+        return self.bounds.seconds
 
     @property
     def seconds(self) -> float:
         """All phases, one after another."""
         return self.down_s + self.compute_s + self.up_s
 
-    @property
-    def joules(self) -> float | None:
-        """All phases; None where one is unknown."""
-        if self.receive_j is None or self.compute_j is None or self.transmit_j is None:
-            return None
-        return self.receive_j + self.compute_j + self.transmit_j
-
 
 class Pricer:
-    """Prices work on one device; kernels seen before are not priced again."""
+    """Prices work on one device in one number type; work seen before is not timed again.
 
-    def __init__(self, name: str, device: Device) -> None:
-        """Checks that the numbers pricing needs are known.
+    Args:
+        name: the device's name, for messages.
+        device: the device.
+        dtype: the number type that it computes in.
+
+    Raises:
+        UserError: a number that timing needs is unknown. Unknown power makes energies unknown, unknown
+            memory refuses nobody.
+    """
+
+    def __init__(self, name: str, device: Board, dtype: str = TRACED) -> None:
+        self.device = device
+        self.dtype = dtype
+        self._clock = device.clock(name, dtype)
+        # By identity; the work is held, so that no other takes its number.
+        self._known: dict[int, tuple[Work, Bounds]] = {}
+
+    def peak_bytes(self, cost: Cost) -> int:
+        """The memory at the worst moment in this number type."""
+        return round(cost.peak_bytes * WIDTHS[self.dtype] / WIDTHS[TRACED])
+
+    def time(self, cost: Cost) -> Bounds:
+        """All steps, one after another.
 
         Raises:
-            UserError: one of them is unknown.
+            UserError: a measured device was not measured on this work.
         """
-        # Unknown power makes energies unknown, unknown memory refuses nobody; everything else is needed.
-        optional = {"power.idle", "power.active", "memory", "reserved_memory"}
-        needed = [key for key in device.unknown if key not in optional]
-        if needed:
-            raise UserError(
-                f"device {name!r} cannot be priced: {', '.join(needed)} unknown",
-                where=name,
-                hint="copy the file into a devices/ folder on EDGEFL_PATH, "
-                "measure or assume the number, say its source",
-            )
-        self.device = device
-        self._peak = {
-            kind: _known(device.peak.value) * _known(share.value) for kind, share in _classes(device)
-        }
-        streaming = _known(device.memory_bandwidth.value)
-        self._bandwidth = dict.fromkeys(self._peak, streaming)
-        self._bandwidth[ELEMENTWISE] = streaming * _known(device.efficiency.elementwise.value)
-        self._launch_s = _known(device.launch_overhead.value)
-        self._seconds: dict[Kernel, float] = {}
-
-    def kernel_seconds(self, kernel: Kernel) -> float:
-        """One kernel's time."""
-        seconds = self._seconds.get(kernel)
-        if seconds is None:
-            by_compute = kernel.flops / self._peak[kernel.kind]
-            by_memory = kernel.bytes / self._bandwidth[kernel.kind]
-            seconds = self._seconds[kernel] = max(by_compute, by_memory) + self._launch_s
-        return seconds
-
-    def work_seconds(self, work: Work) -> float:
-        """All kernels, one after another."""
-        return sum(self.kernel_seconds(kernel) * count for kernel, count in work)
+        found = Bounds()
+        for work, count in cost.steps:
+            known = self._known.get(id(work))
+            if known is None:
+                known = self._known[id(work)] = work, self._clock.time(work)
+            found = found.plus(known[1], count)
+        return found
 
     def price(self, cost: Cost, link: Link) -> Price:
-        """Seconds and joules of a job, by phase."""
-        down_s = transfer_seconds(cost.down_bytes, _known(link.down.value), _known(link.latency.value))
-        up_s = transfer_seconds(cost.up_bytes, _known(link.up.value), _known(link.latency.value))
-        compute_s = self.work_seconds(cost.work)
-        active_w, radio = self.device.power.active.value, link.radio.value
-        down_j, up_j = (0.0, 0.0) if radio is None else (radio.down_w_per_mbps, radio.up_w_per_mbps)
-        return Price(
-            down_s=down_s,
-            compute_s=compute_s,
-            up_s=up_s,
-            receive_j=self._transfer_joules(cost.down_bytes, down_s, radio, down_j),
-            compute_j=None if active_w is None else active_w * compute_s,
-            transmit_j=self._transfer_joules(cost.up_bytes, up_s, radio, up_j),
+        """Seconds and joules of a job, by phase.
+
+        Raises:
+            UserError: as ``time`` does.
+        """
+        down_s, bounds, up_s = (
+            link.receiving_seconds(cost.down_bytes),
+            self.time(cost),
+            link.sending_seconds(cost.up_bytes),
+        )
+        draw = self._draw(cost, link, down_s, up_s)
+        energy = Energy(
+            draw.receive_j,
+            times(draw.compute_w, bounds.seconds),
+            draw.transmit_j,
+            total(
+                draw.first_tail_j(cost.down_bytes > 0, bounds.seconds), draw.last_tail_j(cost.up_bytes > 0)
+            ),
+            times(draw.idle_w, down_s + bounds.seconds + up_s),
+        )
+        return Price(down_s, bounds, up_s, draw, energy)
+
+    def _draw(self, cost: Cost, link: Link, down_s: float, up_s: float) -> Draw:
+        power, radio = self.device.power, link.radio.value
+        idle_w, active_w = power.idle.value, power.active.value
+        receive_j = transmit_j = None
+        if radio is not None:
+            receive_j = radio.base * down_s + radio.down_w_per_mbps * 8 * cost.down_bytes / 1e6
+            transmit_j = radio.base * up_s + radio.up_w_per_mbps * 8 * cost.up_bytes / 1e6
+        return Draw(
+            receive_j if cost.down_bytes else 0.0,
+            None if idle_w is None or active_w is None else max(0.0, active_w - idle_w),
+            transmit_j if cost.up_bytes else 0.0,
+            idle_w,
+            None if radio is None else radio.tail,
+            0.0 if radio is None else radio.tail_time,
         )
 
-    def _transfer_joules(
-        self, size_bytes: int, seconds: float, radio: Radio | None, j_per_mbit: float
-    ) -> float | None:
-        if not size_bytes:
-            return 0.0
-        idle_w = self.device.power.idle.value
-        if idle_w is None or radio is None:
-            return None
-        carrying_j = j_per_mbit * 8 * size_bytes / 1e6
-        return (idle_w + radio.base) * seconds + carrying_j + radio.tail * radio.tail_time
 
-
-def transfer_seconds(size_bytes: float, rate_bps: float, latency_s: float) -> float:
-    """The time of one transfer; nothing to send takes no time."""
-    return latency_s + 8 * size_bytes / rate_bps if size_bytes else 0.0
-
-
-def _classes(device: Device) -> list[tuple[str, Sourced[float]]]:
-    return [(name, getattr(device.efficiency, name)) for name in type(device.efficiency).model_fields]
-
-
-def _known(value: float | None) -> float:
-    if value is None:
-        raise AssertionError("an unknown number got past the checks of Pricer and Link")
-    return value
+def times(rate: float | None, seconds: float) -> float | None:
+    """The product; nothing lasts no time, whatever its rate."""
+    if not seconds:
+        return 0.0
+    return None if rate is None else rate * seconds

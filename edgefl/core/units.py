@@ -87,6 +87,7 @@ Bytes = Annotated[float, *_field("bytes")]
 BytesPerSecond = Annotated[float, *_field("byte rate")]
 BitsPerSecond = Annotated[float, *_field("bit rate")]
 FlopsPerSecond = Annotated[float, *_field("operation rate")]
+Hertz = Annotated[float, *_field("frequency")]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
@@ -105,6 +106,11 @@ def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
 def show_bytes(value: float) -> str:
     """A byte count for people, decimal units: ``"20.5 kB"``."""
     return _scaled(value, [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
+
+
+def show_bits(value: float) -> str:
+    """A bit rate for people: ``"12 Mbit/s"``."""
+    return _scaled(value, [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")])
 
 
 def show_flops(value: float) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from edgefl.core import catalogue
-from edgefl.core.device import Device, Sourced
+from edgefl.core.devices import Board
 from edgefl.core.errors import UnknownNameError, nearest
-from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.core.link import Link, Radio
+from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.units import show_bits, show_bytes, show_flops, show_seconds
 from edgefl.planning.components import Nothing
-from edgefl.planning.fleets import device
+from edgefl.planning.fleets import device, link
 
 Rows = list[tuple[str, ...]]
 
@@ -27,11 +29,9 @@ def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
         raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
     entry = catalogue.find(plural, name)
     title = f"{entry.name}  ({entry.path})"
-    if plural == "devices":
-        found = device(name)
-        text = "\n".join(
-            filter(None, [f"{found.title}; {found.category}, {found.kind}", found.notes.strip()])
-        )
+    if plural in {"devices", "links"}:
+        found: Board | Link = device(name) if plural == "devices" else link(name)
+        text = "\n".join(filter(None, [_headline(found), found.notes.strip()]))
         return title, text, _numbers(found), ("number", "value", "status", "source or reason")
     if entry.path.suffix == ".yaml":
         return title, entry.path.read_text(encoding="utf-8"), [], ()
@@ -44,25 +44,59 @@ def _singulars(kind: str) -> set[str]:
     return {kind.removesuffix("s"), f"{kind.removesuffix('ies')}y"}
 
 
-_SHOWN: dict[str, Callable[[float], str]] = {
-    "peak": lambda value: f"{show_flops(value)}/s",
-    "memory_bandwidth": lambda value: f"{show_bytes(value)}/s",
+def _headline(found: Board | Link) -> str:
+    if isinstance(found, Link):
+        return found.title
+    training = f"\ntrains {found.training.supports}: {found.training.source}" if found.training else ""
+    return f"{found.title}; {found.category}, {found.kind}{training}"  # type: ignore[attr-defined]  # every kind has it
+
+
+def _flops_s(value: float) -> str:
+    return f"{show_flops(value)}/s"
+
+
+def _bytes_s(value: float) -> str:
+    return f"{show_bytes(value)}/s"
+
+
+def _watts(value: float) -> str:
+    return f"{value:g} W"
+
+
+# By the last word of a number's name, or the one before it where that is a key of the file's own.
+_SHOWN: dict[str, Callable[[Any], str]] = {
+    "peak": _flops_s,
+    "memory_bandwidth": _bytes_s,
+    "bandwidth": _bytes_s,
+    "size": show_bytes,
     "launch_overhead": show_seconds,
     "memory": show_bytes,
     "reserved_memory": show_bytes,
-    "power.idle": lambda value: f"{value:g} W",
-    "power.active": lambda value: f"{value:g} W",
+    "on_chip_memory": show_bytes,
+    "idle": _watts,
+    "active": _watts,
+    "battery": lambda value: f"{value / 3600:.3g} Wh",
+    "clock_rate": lambda value: f"{value / 1e6:g} MHz",
+    "seconds": show_seconds,
+    "latency": show_seconds,
+    "down": show_bits,
+    "up": show_bits,
 }
 
 
-def _numbers(found: Device) -> Rows:
-    return [(name, _value(name, number), number.status, number.source) for name, number in found.numbers()]
+def _numbers(found: Board | Link) -> Rows:
+    return [(name, _value(name, number), number.status, number.source) for name, number in sourced(found)]
 
 
 def _value(name: str, number: Sourced[Any]) -> str:
     if number.value is None:
         return "unknown"
-    show = _SHOWN.get(name)
+    if isinstance(number.value, Radio):
+        return ", ".join(
+            f"{key} {value:g}" for key, value in number.value.model_dump(exclude_defaults=True).items()
+        )
+    words = name.split(".")
+    show = _SHOWN.get(words[-1]) or _SHOWN.get(words[0])
     return show(number.value) if show else f"{number.value:g}"
 
 

@@ -1,26 +1,38 @@
-"""Devices and fleets from their files."""
+"""Devices, links and fleets from their files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from edgefl.core import catalogue
-from edgefl.core.device import Device
+from edgefl.core.devices import KINDS, Board
+from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.fleet import Fleet, inherited
+from edgefl.core.link import Link
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document, plain, validate
 
 
-def device(name: str, *, where: str = "") -> Device:
+def device(name: str, *, where: str = "") -> Board:
     """A device by name.
 
     Raises:
         UserError: no file claims the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("devices", name, where=where).path)
-    return validate(Device, plain(document.data), document)
+    data = plain(document.data)
+    kind = str(data.get("kind", "roofline")) if isinstance(data, dict) else "roofline"
+    if kind not in KINDS:
+        raise UserError(
+            f"{kind!r} is no kind of device; there are {', '.join(KINDS)}",
+            where=str(document.place(["kind"])),
+            hint=nearest(kind, KINDS),
+        )
+    return validate(KINDS[kind], data, document)
 
 
 def profile(name: str, *, where: str = "") -> Fleet:
-    """A fleet by name.
+    """A fleet by name, as its file has it.
 
     Raises:
         UserError: no file claims the name, or the file is wrong.
@@ -29,12 +41,52 @@ def profile(name: str, *, where: str = "") -> Fleet:
     return validate(Fleet, inherited(plain(document.data), document.file), document)
 
 
+def link(name: str, *, where: str = "") -> Link:
+    """A network class by name.
+
+    Raises:
+        UserError: no file claims the name, or the file is wrong.
+    """
+    document = Document.read(catalogue.find("links", name, where=where).path)
+    return validate(Link, plain(document.data), document)
+
+
 def fleet_of(draft: Draft) -> Fleet:
-    """A scenario's fleet: its own, or the profile it names."""
+    """A scenario's fleet: its own, or the profile it names; with all links that its members name.
+
+    Raises:
+        UserError: a file is wrong, or a link is neither the fleet's own nor a network class.
+    """
+    where = str(draft.document.place(["fleet"]))
     fleet = draft.scenario.fleet
-    return fleet if isinstance(fleet, Fleet) else profile(fleet, where=str(draft.document.place(["fleet"])))
+    fleet = fleet if isinstance(fleet, Fleet) else profile(fleet, where=where)
+    return fleet.model_copy(update={"links": links_of(fleet, where)})
 
 
-def devices_of(fleet: Fleet, where: str) -> dict[str, Device]:
+def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
+    """The links that a fleet's members name, by name: its own first, then network classes.
+
+    Raises:
+        UnknownNameError: a name is neither.
+    """
+    found = {}
+    for member in fleet.members:
+        if member.link not in fleet.links and member.link not in catalogue.entries("links"):
+            known = (*fleet.links, *catalogue.entries("links"))
+            raise UnknownNameError(
+                f"member {member.device!r} names link {member.link!r}; known: {', '.join(known)}",
+                where=where,
+                hint=nearest(member.link, known),
+            )
+        found[member.link] = fleet.links.get(member.link) or link(member.link, where=where)
+    return found
+
+
+def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
     """The devices of a fleet's members, by name."""
-    return {member.device: device(member.device, where=where) for member in fleet.members}
+    return named((member.device for member in fleet.members), where)
+
+
+def named(names: Iterable[str], where: str) -> dict[str, Board]:
+    """Devices by name, each read once."""
+    return {name: device(name, where=where) for name in dict.fromkeys(names)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -9,25 +10,40 @@ import numpy as np
 
 from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
-from edgefl.core.device import Device
+from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Prices, Refusal
-from edgefl.core.price import Price, Pricer
+from edgefl.core.price import Draw, Price, Pricer
 from edgefl.core.scenario import Draft
 from edgefl.core.steps import step_sizes
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Exchange
 
 
-def traces(
-    learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]]
+def traced(
+    draft: Draft,
+    learning: Learning,
+    place: int,
+    kinds: Sequence[Sequence[Sequence[Counter[int]]]],
+    known: dict[str, tuple[Trace, ...]],
 ) -> tuple[Trace, ...]:
-    """The trace of the ``place``-th exchange for each model; ``steps`` lists its kinds of clients."""
-    wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
-    return tuple(
-        meta.trace(method, method.exchanges[place], net, kinds, wire)
-        for method, net, kinds in zip(learning.methods, learning.nets, steps, strict=True)
-    )
+    """The trace of the ``place``-th exchange for each model.
+
+    Args:
+        draft: the scenario.
+        learning: what it trains.
+        place: which exchange.
+        kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
+        known: holds and takes the traces that runs share.
+    """
+    key = _trace_key(draft, learning, place, kinds)
+    if key not in known:
+        wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
+        known[key] = tuple(
+            meta.trace(method, method.exchanges[place], net, steps, wire)
+            for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
+        )
+    return known[key]
 
 
 def phase_steps(exchange: Exchange, samples: int, batch_size: int) -> tuple[Counter[int], ...]:
@@ -40,16 +56,18 @@ def prices(
     learning: Learning,
     clients: Clients,
     fleet: Fleet,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
 ) -> tuple[Prices, ...]:
     """Every exchange's prices for every client; ``known`` holds and takes the traces that runs share.
 
+    Work that a device cannot do at all has no time: its clients are refused (``refusals``).
+
     Raises:
         UserError: a device lacks a number that pricing needs.
     """
-    pricers = {name: Pricer(name, devices[name]) for name in clients.devices}
-    batch_size = draft.scenario.local.batch_size
+    pricers = Pricers(devices)
+    batch_size = draft.scenario.local.size
     table = []
     for place, exchange in enumerate(learning.methods[0].exchanges):
         kinds = [
@@ -59,10 +77,8 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        key = _trace_key(draft, learning, place, kinds)
-        if key not in known:
-            known[key] = traces(learning, place, kinds)
-        table.append(_priced(exchange, known[key], clients, fleet, pricers, batch_size))
+        traces = traced(draft, learning, place, kinds, known)
+        table.append(_priced(exchange, traces, clients, fleet, pricers, batch_size))
     return tuple(table)
 
 
@@ -76,49 +92,75 @@ def _trace_key(
     return repr((settings, optimizer, place, steps))
 
 
+class Pricers:
+    """One pricer for each device and number type, made where it is first needed."""
+
+    def __init__(self, devices: Mapping[str, Board]) -> None:
+        self._devices = devices
+        self._made: dict[tuple[str, str], Pricer] = {}
+
+    def of(self, device: str, dtype: str) -> Pricer:
+        """A device's pricer.
+
+        Raises:
+            UserError: a number that it needs is unknown.
+        """
+        key = device, dtype
+        if key not in self._made:
+            self._made[key] = Pricer(device, self._devices[device], dtype)
+        return self._made[key]
+
+    def refusal(self, device: str, dtype: str, cost: Cost) -> str:
+        """Why a device cannot do work at all; empty where it can."""
+        return self._devices[device].refusal(cost.work, dtype)
+
+
+_NO_DRAW = Draw(*[float("nan")] * 6)
+
+
 def _priced(
     exchange: Exchange,
     traced: tuple[Trace, ...],
     clients: Clients,
     fleet: Fleet,
-    pricers: Mapping[str, Pricer],
+    pricers: Pricers,
     batch_size: int,
 ) -> Prices:
     costs: dict[tuple[int, int], Cost] = {}
-    known: dict[tuple[int, int, int, int], Price] = {}
-    rows: list[tuple[Cost, Price, int]] = []
-    for device, link, model, samples in zip(
-        clients.device.tolist(),
-        clients.link.tolist(),
-        clients.model.tolist(),
-        clients.samples.tolist(),
-        strict=True,
-    ):
+    known: dict[tuple[int, ...], tuple[Price | None, int]] = {}
+    rows: list[tuple[Cost, Price | None, int, int]] = []
+    columns = (clients.device, clients.link, clients.dtype, clients.model, clients.samples)
+    for device, link, dtype, model, samples in zip(*(one.tolist() for one in columns), strict=True):
         steps = phase_steps(exchange, samples, batch_size)
         cost = costs.get((model, samples))
         if cost is None:
             cost = costs[model, samples] = traced[model].cost(steps)
-        price = known.get((device, link, model, samples))
-        if price is None:
-            price = pricers[clients.devices[device]].price(cost, fleet.links[clients.links[link]])
-            known[device, link, model, samples] = price
-        rows.append((cost, price, sum(count for counts in steps for count in counts.values())))
+        key = (device, link, dtype, model, samples)
+        if key not in known:
+            names = clients.devices[device], clients.dtypes[dtype]
+            if pricers.refusal(*names, cost):
+                known[key] = None, cost.peak_bytes
+            else:
+                pricer = pricers.of(*names)
+                known[key] = pricer.price(cost, fleet.links[clients.links[link]]), pricer.peak_bytes(cost)
+        rows.append((cost, *known[key], sum(count for counts in steps for count in counts.values())))
+    timed = [price and (price.down_s, price.compute_s, price.up_s) for _, price, _, _ in rows]
+    down_s, compute_s, up_s = zip(*(one or (None, None, None) for one in timed), strict=True)
+    draws = zip(*(price.draw if price else _NO_DRAW for _, price, _, _ in rows), strict=True)
     return Prices(
         exchange=exchange.name,
         at=exchange.when.at,
         every=exchange.when.every,
         everyone=exchange.who == "all",
-        down_s=_floats([price.down_s for _, price, _ in rows]),
-        compute_s=_floats([price.compute_s for _, price, _ in rows]),
-        up_s=_floats([price.up_s for _, price, _ in rows]),
-        receive_j=_floats([price.receive_j for _, price, _ in rows]),
-        compute_j=_floats([price.compute_j for _, price, _ in rows]),
-        transmit_j=_floats([price.transmit_j for _, price, _ in rows]),
-        down_bytes=_ints([cost.down_bytes for cost, _, _ in rows]),
-        up_bytes=_ints([cost.up_bytes for cost, _, _ in rows]),
-        flops=_ints([cost.work.flops for cost, _, _ in rows]),
-        steps=_ints([steps for _, _, steps in rows]),
-        peak_bytes=_ints([cost.peak_bytes for cost, _, _ in rows]),
+        down_s=_floats(down_s),
+        compute_s=_floats(compute_s),
+        up_s=_floats(up_s),
+        **{name: _floats(column) for name, column in zip(Draw._fields, draws, strict=True)},
+        down_bytes=_ints([cost.down_bytes for cost, _, _, _ in rows]),
+        up_bytes=_ints([cost.up_bytes for cost, _, _, _ in rows]),
+        flops=_ints([cost.work.flops for cost, _, _, _ in rows]),
+        steps=_ints([steps for _, _, _, steps in rows]),
+        peak_bytes=_ints([peak for _, _, peak, _ in rows]),
         traces=traced,
     )
 
@@ -134,23 +176,35 @@ def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def refusals(
     table: Sequence[Prices],
     clients: Clients,
-    devices: Mapping[str, Device],
+    devices: Mapping[str, Board],
     batch_size: int,
     exchanges: Sequence[Exchange],
 ) -> tuple[Refusal, ...]:
-    """The clients whose device cannot hold an exchange, each with the first such exchange and its parts.
+    """The clients whose device cannot do or hold an exchange, each with the first such one and its parts.
 
-    A device whose memory is unknown is not refused; the plan says so among what it assumes.
+    A device whose memory is unknown is not refused for its size; the plan says so among what it assumes.
     """
     refused = []
     for client in range(len(clients)):
-        name = clients.devices[clients.device[client]]
-        room = devices[name].usable_memory_bytes
         for priced, exchange in zip(table, exchanges, strict=True):
-            if room is not None and priced.peak_bytes[client] > room:
-                steps = phase_steps(exchange, int(clients.samples[client]), batch_size)
-                parts = priced.traces[int(clients.model[client])].cost(steps).peak
-                needs = int(priced.peak_bytes[client])
-                refused.append(Refusal(client, name, priced.exchange, needs, int(room), parts))
-                break
+            name = clients.devices[clients.device[client]]
+            room = devices[name].usable_memory_bytes
+            impossible = math.isnan(priced.compute_s[client])
+            if not impossible and (room is None or priced.peak_bytes[client] <= room):
+                continue
+            steps = phase_steps(exchange, int(clients.samples[client]), batch_size)
+            cost = priced.traces[int(clients.model[client])].cost(steps)
+            dtype = clients.dtypes[clients.dtype[client]]
+            refused.append(
+                Refusal(
+                    client,
+                    name,
+                    priced.exchange,
+                    needs_bytes=int(priced.peak_bytes[client]),
+                    has_bytes=None if room is None else int(room),
+                    parts=cost.peak,
+                    reason=devices[name].refusal(cost.work, dtype) if impossible else "",
+                )
+            )
+            break
     return tuple(refused)

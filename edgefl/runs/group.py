@@ -13,7 +13,6 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.plan import Refusal
 from edgefl.core.scenario import Draft, load, slug
-from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
@@ -154,19 +153,15 @@ def run(
 
 
 def refusal_notes(planned: Planned) -> list[str]:
-    """One line for each kind of device that cannot hold an exchange, with the numbers."""
-    kinds: dict[tuple[str, str, int], list[Refusal]] = {}
+    """One line for each kind of device that cannot do an exchange, with the numbers of its largest client."""
+    kinds: dict[tuple[str, str], list[Refusal]] = {}
     for one in planned.plan.refusals:
-        kinds.setdefault((one.device, one.exchange, one.has_bytes), []).append(one)
+        kinds.setdefault((one.device, one.exchange), []).append(one)
     name, clients = planned.plan.scenario.name, len(planned.plan.clients)
-    notes = []
-    for (device, exchange, room), group in kinds.items():
-        most = show_bytes(max(one.needs_bytes for one in group))
-        has = f"{device} has {show_bytes(room)}"
-        notes.append(
-            f"{name}: {len(group)} of {clients} clients refused: {exchange} needs up to {most} and {has}"
-        )
-    return notes
+    return [
+        f"{name}: {len(group)} of {clients} clients refused: {max(group, key=lambda one: one.needs_bytes)}"
+        for group in kinds.values()
+    ]
 
 
 def _fresh_name(parent: Path, name: str) -> Path:

@@ -21,6 +21,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, Kind
 from edgefl.core.fleet import Fixed
 from edgefl.core.plan import Plan
+from edgefl.core.price import Draw, times, total
 
 
 @dataclass(frozen=True)
@@ -112,23 +113,23 @@ class World:
     def work(self, job: Job) -> simpy.events.ProcessGenerator:
         """A SimPy process: one client's job from dispatch to arrival."""
         prices, client = self.plan.price(job.exchange), job.client
+        draw = prices.draw(client)
         slow = float(self.plan.clients.slowdown[client]) * self._jitter(job)
         self.record_job(Kind.DISPATCHED, job)
         self._open[job.id] = job
-        down_s = float(prices.down_s[client])
+        down_s, down = float(prices.down_s[client]), int(prices.down_bytes[client])
         yield self.env.timeout(down_s)
-        received = Charge(down_s, int(prices.down_bytes[client]), 0, 0, _joules(prices.receive_j[client]))
+        received = _charge(down_s, draw, draw.receive_j, down=down)
         self.record_job(Kind.RECEIVED, job, received)
+        # A slower clock draws the same power for longer.
         compute_s = float(prices.compute_s[client]) * slow
         yield self.env.timeout(compute_s)
-        # A slower clock draws the same power for longer.
-        worked = Charge(
-            compute_s, 0, 0, int(prices.flops[client]), _joules(float(prices.compute_j[client]) * slow)
-        )
+        compute_j, tail_j = times(draw.compute_w, compute_s), draw.first_tail_j(down > 0, compute_s)
+        worked = _charge(compute_s, draw, compute_j, flops=int(prices.flops[client]), tail_j=tail_j)
         self.record_job(Kind.WORKED, job, worked)
-        up_s = float(prices.up_s[client])
+        up_s, up = float(prices.up_s[client]), int(prices.up_bytes[client])
         yield self.env.timeout(up_s)
-        arrived = Charge(up_s, 0, int(prices.up_bytes[client]), 0, _joules(prices.transmit_j[client]))
+        arrived = _charge(up_s, draw, draw.transmit_j, up=up, tail_j=draw.last_tail_j(up > 0))
         self.record_job(Kind.ARRIVED, job, arrived)
 
     def _jitter(self, job: Job) -> float:
@@ -161,8 +162,18 @@ class World:
         yield answered
 
 
-def _joules(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+def _charge(
+    seconds: float,
+    draw: Draw,
+    active_j: float | None,
+    *,
+    down: int = 0,
+    up: int = 0,
+    flops: int = 0,
+    tail_j: float | None = 0.0,
+) -> Charge:
+    idle_j = times(draw.idle_w, seconds)
+    return Charge(seconds, down, up, flops, total(active_j, tail_j, idle_j), tail_j, idle_j)
 
 
 def simulate(plan: Plan, emit: Callable[[Event], None]) -> Generator[Need, Feedback, None]:

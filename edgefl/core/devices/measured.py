@@ -1,0 +1,162 @@
+"""A device known by its step times: what calibration measured, interpolated over the batch size.
+
+A step is recognised by its matrix products: the same operators on the same weights, whatever the batch size.
+Its time lies on the straight line between the two measured batch sizes around its own; outside the measured
+range, or for work that was not measured, there is no time but a refusal. Elementwise work that a method adds
+to a measured step is taken to be part of it; work without any product (copies before the first step) is
+bytes over the bandwidth and launches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from edgefl.core import units
+from edgefl.core.cost import ELEMENTWISE, GRAD_WEIGHT, Work
+from edgefl.core.devices.board import Board, Bounds, DType, known
+from edgefl.core.errors import UserError
+from edgefl.core.params import Strict
+from edgefl.core.sourced import Sourced, sourced
+
+Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+
+
+class Point(Strict):
+    """One batch size.
+
+    Attributes:
+        batch: samples a step.
+        flops: operations a step; they tell the batch size of work.
+        seconds: the step's time.
+    """
+
+    batch: Annotated[int, Field(ge=1)]
+    flops: Annotated[int, Field(ge=1)]
+    seconds: Sourced[units.Seconds]
+
+
+class Curve(Strict):
+    """One network's steps.
+
+    Attributes:
+        network: which network and method, for people.
+        points: two batch sizes at least, rising.
+    """
+
+    network: str
+    points: Annotated[tuple[Point, ...], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _rising(self) -> Curve:
+        if any(one.batch >= two.batch or one.flops >= two.flops for one, two in pairwise(self.points)):
+            raise ValueError("points stand in rising order of batch and flops")
+        return self
+
+    def seconds(self, flops: int) -> float:
+        """A step's time.
+
+        Args:
+            flops: the step's operations.
+
+        Raises:
+            UserError: the step is smaller or larger than what was measured.
+        """
+        for low, high in pairwise(self.points):
+            if low.flops <= flops <= high.flops:
+                share = (flops - low.flops) / (high.flops - low.flops)
+                return known(low.seconds) * (1 - share) + known(high.seconds) * share
+        low, high = self.points[0], self.points[-1]
+        size = low.batch + (flops - low.flops) * (high.batch - low.batch) / (high.flops - low.flops)
+        raise UserError(
+            f"{self.network} was measured at batch sizes {low.batch} to {high.batch}, not at {size:.4g}",
+            hint="take a batch size in this range, or calibrate at this one",
+        )
+
+
+class Measured(Board):
+    """A device known by its step times.
+
+    Attributes:
+        runtime: what ran, with version and threads.
+        dtype: the number type it ran in.
+        networks: step times by fingerprint; see ``fingerprint``.
+        memory_bandwidth: bytes a second, for work without products.
+        launch_overhead: seconds a kernel, likewise.
+    """
+
+    kind: Literal["measured"]
+    runtime: str
+    dtype: DType = "fp32"
+    networks: Annotated[dict[str, Curve], Field(min_length=1)]
+    memory_bandwidth: Sourced[Bandwidth]
+    launch_overhead: Sourced[units.Seconds]
+
+    def dtypes(self) -> tuple[str, ...]:
+        """The type it was measured in."""
+        return (self.dtype,)
+
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> MeasuredClock:
+        """See ``Board.clock``; steps of training only.
+
+        Raises:
+            UserError: also where inference is asked for.
+        """
+        if inference:
+            raise UserError(f"device {name!r} has measured training steps only", where=name)
+
+        def read() -> Iterator[tuple[str, Sourced[Any]]]:
+            for key in self.networks:
+                yield from sourced(self.networks[key], f"networks.{key}")
+            yield "memory_bandwidth", self.memory_bandwidth
+            yield "launch_overhead", self.launch_overhead
+
+        self.needs(name, dtype, read())
+        return MeasuredClock(name, self)
+
+
+class MeasuredClock:
+    """Times steps."""
+
+    def __init__(self, name: str, device: Measured) -> None:
+        self._name = name
+        self._device = device
+        self._bandwidth = known(device.memory_bandwidth)
+        self._launch_s = known(device.launch_overhead)
+
+    def time(self, work: Work) -> Bounds:
+        """One step, or work without products.
+
+        Raises:
+            UserError: the step was not measured, or not at this batch size.
+        """
+        if not any(kernel.kind != ELEMENTWISE for kernel, _ in work):
+            return Bounds(memory_s=work.bytes / self._bandwidth, launch_s=work.launches * self._launch_s)
+        key = fingerprint(work)
+        curve = self._device.networks.get(key)
+        if curve is None:
+            raise UserError(
+                f"device {self._name!r} was not measured on this work",
+                where=self._name,
+                hint=f"it knows {', '.join(one.network for one in self._device.networks.values())}",
+            )
+        return Bounds(compute_s=curve.seconds(work.flops))
+
+
+def fingerprint(work: Work) -> str:
+    """What a step's products are, whatever the batch size: 16 hexadecimal digits.
+
+    The sides of a product that do not count samples: (n, k) of a forward pass or an input's gradient,
+    (m, n) of a weight's gradient.
+    """
+    sides: dict[str, int] = {}
+    for kernel, count in work:
+        if kernel.kind != ELEMENTWISE:
+            inner = (kernel.m, kernel.n) if kernel.role == GRAD_WEIGHT else (kernel.n, kernel.k)
+            key = repr((kernel.kind, kernel.role, kernel.groups, inner))
+            sides[key] = sides.get(key, 0) + count
+    return hashlib.sha256(repr(sorted(sides.items())).encode()).hexdigest()[:16]

@@ -1,0 +1,142 @@
+"""A roofline device: a peak, how much of it each class of kernels reaches, and a memory.
+
+Kernels run one after another, each at the slower of its two roofs and with a fixed time to start it:
+``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (Williams, Waterman, Patterson 2009,
+with an efficiency for each class of kernels). Nothing stays in caches between kernels, but a kernel whose
+operands fit into a cache streams at the cache's bandwidth where the file gives one. Elementwise kernels have
+no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
+fp32 every byte counted in fp32 shrinks by the type's width, and the efficiencies are taken to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from edgefl.core import units
+from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Kernel
+from edgefl.core.devices.board import TRACED, WIDTHS, Board, DType, KernelClock, known
+from edgefl.core.params import Strict
+from edgefl.core.sourced import Sourced, sourced
+
+Efficiency = Annotated[float, Field(gt=0, le=1)]
+OperationRate = Annotated[units.FlopsPerSecond, Field(gt=0)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+
+
+class EfficiencyByClass(Strict):
+    """The share of the peak that kernels of each class reach; of the bandwidth, for elementwise ones."""
+
+    dense: Sourced[Efficiency]
+    depthwise: Sourced[Efficiency]
+    elementwise: Sourced[Efficiency]
+
+
+class Cache(Strict):
+    """A cache that streaming kernels feel.
+
+    Attributes:
+        size: bytes a kernel's operands may take to stay in it.
+        bandwidth: bytes a second from it.
+    """
+
+    size: Sourced[units.Bytes]
+    bandwidth: Sourced[Bandwidth]
+
+
+class Runtime(Strict):
+    """How well one runtime uses the device.
+
+    Attributes:
+        runtime: its name and version.
+        efficiency: the share of the peak reached, by class of kernels.
+        launch_overhead: seconds added to every kernel.
+    """
+
+    runtime: str
+    efficiency: EfficiencyByClass
+    launch_overhead: Sourced[units.Seconds]
+
+
+class Roofline(Board):
+    """A roofline device.
+
+    Attributes:
+        peak: operations a second by number type, a multiply-add being two.
+        efficiency: the share of the peak that training reaches, by class of kernels.
+        memory_bandwidth: bytes a second that streaming kernels reach.
+        cache: a cache's size and bandwidth; left out where none was measured.
+        launch_overhead: seconds added to every kernel in training.
+        inference: the same for a runtime for inference; training's figures where left out.
+    """
+
+    kind: Literal["roofline"] = "roofline"
+    peak: Annotated[dict[DType, Sourced[OperationRate]], Field(min_length=1)]
+    efficiency: EfficiencyByClass
+    memory_bandwidth: Sourced[Bandwidth]
+    cache: Cache | None = None
+    launch_overhead: Sourced[units.Seconds]
+    inference: Runtime | None = None
+
+    def dtypes(self) -> tuple[str, ...]:
+        """The number types it has a peak for."""
+        return tuple(self.peak)
+
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
+        """See ``Board.clock``."""
+        runtime = self.inference if inference and self.inference else None
+        efficiency = (runtime or self).efficiency
+        launch = (runtime or self).launch_overhead
+
+        def read() -> Iterator[tuple[str, Sourced[Any]]]:
+            yield f"peak.{dtype}", self.peak[dtype]  # type: ignore[index]  # dtypes() has it
+            yield from sourced(efficiency, "efficiency")
+            yield "memory_bandwidth", self.memory_bandwidth
+            yield "launch_overhead", launch
+            if self.cache is not None:
+                yield from sourced(self.cache, "cache")
+
+        self.needs(name, dtype, read())
+        peak = known(self.peak[dtype])  # type: ignore[index]
+        shares = {kind: known(getattr(efficiency, kind)) for kind in OP_CLASSES}
+        cache = (known(self.cache.size), known(self.cache.bandwidth)) if self.cache else (0.0, 1.0)
+        return RooflineClock(
+            rates={kind: peak * share for kind, share in shares.items()},
+            streaming=known(self.memory_bandwidth),
+            cache=cache,
+            elementwise=shares[ELEMENTWISE],
+            launch_s=known(launch),
+            width=WIDTHS[dtype] / WIDTHS[TRACED],
+        )
+
+
+class RooflineClock(KernelClock):
+    """Times kernels by the roofs of one number type."""
+
+    def __init__(
+        self,
+        *,
+        rates: dict[str, float],
+        streaming: float,
+        cache: tuple[float, float],
+        elementwise: float,
+        launch_s: float,
+        width: float,
+    ) -> None:
+        super().__init__(launch_s)
+        self._rates = rates
+        self._streaming = streaming
+        self._cache = cache
+        self._elementwise = elementwise
+        self._width = width
+
+    def roofs(self, kernel: Kernel) -> tuple[float, float]:
+        """One kernel's seconds by each roof, without its start."""
+        moved = kernel.bytes * self._width
+        size, rate = self._cache
+        bandwidth = rate if moved <= size else self._streaming
+        if kernel.kind == ELEMENTWISE:
+            bandwidth *= self._elementwise
+        return kernel.flops / self._rates[kernel.kind], moved / bandwidth

@@ -1,0 +1,97 @@
+"""A client's network connection: rates, latency, losses, and what its radio draws."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from edgefl.core import units
+from edgefl.core.params import Strict
+from edgefl.core.sourced import Sourced
+
+# Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
+SEGMENT_BYTES = 1460
+_MATHIS = 1.22
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+RoundTrips = Annotated[int, Field(ge=0)]
+
+
+class Radio(Strict):
+    """Power a radio draws above the idle device (the form of Huang et al. 2012, MobiSys, section 4).
+
+    While sending: base + up_w_per_mbps * (throughput in Mbit/s); receiving likewise; afterwards tail for
+    tail_time, or until the next transfer begins.
+    """
+
+    up_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
+    down_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
+    base: units.Watts
+    tail: units.Watts = 0.0
+    tail_time: units.Seconds = 0.0
+
+
+class Link(Strict):
+    """A client's network connection.
+
+    Attributes:
+        title: its name for people.
+        down: bits a second towards the client.
+        up: bits a second from the client.
+        latency: round-trip time.
+        handshakes: round trips before the first byte of a transfer flows.
+        loss: share of packets lost; caps what TCP reaches (Mathis et al. 1997, equation 3).
+        radio: what the transceiver draws; unknown makes a client's energy unknown.
+        notes: what a user should know.
+    """
+
+    title: str
+    down: Sourced[units.BitsPerSecond]
+    up: Sourced[units.BitsPerSecond]
+    latency: Sourced[units.Seconds]
+    handshakes: Sourced[RoundTrips] = Sourced[RoundTrips](
+        value=1, status="assumed", source="one round trip a transfer, over a connection that stays open"
+    )
+    loss: Sourced[Share] = Sourced[Share](value=0.0, status="assumed", source="no loss")
+    radio: Sourced[Radio]
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> Link:
+        for name in ("down", "up"):
+            if not getattr(self, name).value:
+                raise ValueError(f"a link needs a {name} rate above 0")
+        if self.latency.value is None:
+            raise ValueError("a link needs a latency; 0 s where there is none")
+        for name in ("handshakes", "loss"):
+            if getattr(self, name).value is None:
+                raise ValueError(f"leave {name} out where it is not known: 1 handshake and no loss are taken")
+        return self
+
+    def receiving_seconds(self, size_bytes: float) -> float:
+        """The time of a transfer to the client; nothing to send takes no time."""
+        return self._seconds(size_bytes, self.down.value or 0.0)
+
+    def sending_seconds(self, size_bytes: float) -> float:
+        """The time of a transfer from the client; nothing to send takes no time."""
+        return self._seconds(size_bytes, self.up.value or 0.0)
+
+    def _seconds(self, size_bytes: float, rate_bps: float) -> float:
+        if not size_bytes:
+            return 0.0
+        latency_s = self.latency.value or 0.0
+        rate_bps = min(rate_bps, mathis_bps(latency_s, self.loss.value or 0.0))
+        return latency_s * (self.handshakes.value or 0) + 8 * size_bytes / rate_bps
+
+
+def mathis_bps(latency_s: float, loss: float) -> float:
+    """Bits a second that one TCP connection reaches: 1.22 * MSS / (RTT * sqrt(loss)).
+
+    Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
+    algorithm", equation 3 with the constant for delayed acknowledgements left out.
+    """
+    if not loss or not latency_s:
+        return math.inf
+    return _MATHIS * 8 * SEGMENT_BYTES / (latency_s * math.sqrt(loss))
