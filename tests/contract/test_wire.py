@@ -81,6 +81,7 @@ def own(tmp_path, monkeypatch):
     folder = tmp_path / "own" / "codecs"
     folder.mkdir(parents=True)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
+    monkeypatch.chdir(tmp_path)
     return lambda name, text: (folder / f"{name}.py").write_text(text, encoding="utf-8")
 
 
