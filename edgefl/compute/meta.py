@@ -190,11 +190,15 @@ def _all_tensors(value: Any) -> list[Tensor]:
     return tensors(value)
 
 
-class Sizes(NamedTuple):
-    """How payloads travel: payload -> bytes by part, each way."""
+def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the values alone
+    return bytes_by_part(payload)
 
-    down: Callable[[Payload], dict[str, int]] = bytes_by_part
-    up: Callable[[Payload], dict[str, int]] = bytes_by_part
+
+class Sizes(NamedTuple):
+    """How payloads travel: (payload, what both ends have before) -> bytes by part, each way."""
+
+    down: Callable[[Payload, Payload | None], dict[str, int]] = _values
+    up: Callable[[Payload, Payload | None], dict[str, int]] = _values
 
 
 _PLAIN = Sizes()
@@ -229,8 +233,8 @@ def trace(
     some = next(iter(wholes.values()))
     return Trace(
         exchange=exchange.name,
-        down=wire.down(given.payload),
-        up=wire.up(some.upload),
+        down=wire.down(given.payload, None),
+        up=wire.up(some.upload, given.payload),
         start=Work.of(some.start),
         phases=phases,
         finish=Work.of(some.finish),
