@@ -101,7 +101,18 @@ def _joules(joules: float | None) -> str:
 
 def _cannot(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
     """The devices without a price, each with the reason."""
-    return [Text(f" {row['device']}: {row['unknown']}", style="yellow") for row in rows if row["unknown"]]
+    return [
+        Text(f" {row['device']}: {row['unknown']}{_holds(row)}", style="yellow")
+        for row in rows
+        if row["unknown"]
+    ]
+
+
+def _holds(row: dict[str, Any]) -> str:
+    """What is known all the same: whether the memory would do."""
+    if row["memory_share"] is None:
+        return ""
+    return f"; memory used {row['memory_share']:.1%}, {'fits' if row['fits'] else 'does not fit'}"
 
 
 def _table(*heads: str) -> Table:
