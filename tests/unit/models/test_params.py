@@ -24,6 +24,15 @@ def test_cnn2_refuses_small_images():
     assert net.logits(net.init(0), torch.zeros(2, 1, 16, 16)).shape == (2, 10)
 
 
+def test_a_padded_cnn2_takes_images_of_four_pixels():
+    """Padding leaves the poolings alone to shrink the image: 4x4 -> 2x2 -> 1x1."""
+    padded = cnn2.Params(padding="same")
+    with pytest.raises(UserError, match="at least 4x4 pixels, not 3x4"):
+        cnn2.build(padded, (1, 3, 4), 10)
+    net = cnn2.build(padded, (1, 4, 4), 10)
+    assert net.logits(net.init(0), torch.zeros(2, 1, 4, 4)).shape == (2, 10)
+
+
 @pytest.mark.parametrize(
     ("model", "groups", "hint"), [(resnet18, 24, "64"), (mobilenet_v2, 16, "8"), (spherefed_convnet, 5, "32")]
 )
