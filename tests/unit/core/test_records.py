@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from edgefl.core.device import Device, Sourced
 from plans import device, link, sourced
 
-from edgefl.core.device import Device, Sourced
 from edgefl.core.errors import (
     DataError,
     EdgeflError,
