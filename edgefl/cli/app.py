@@ -145,21 +145,28 @@ def _check_method(name: str) -> None:
 def profile(
     scenario: ScenarioName,
     device: Annotated[
-        list[str] | None, typer.Option(help="A device to price on; the fleet's own by default.")
+        list[str] | None, typer.Option(help="A device to price on, or all; the fleet's own by default.")
     ] = None,
-    layers: Annotated[bool, typer.Option("--layers", help="Add fvcore's counts by module.")] = False,
+    link: Annotated[str | None, typer.Option(help="A network class; `edgefl list links` has them.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own by default.")
+    ] = None,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Add each layer's counts, fvcore's beside ours.")
+    ] = False,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.planning.learning import DataAccess
+    from edgefl.planning.profile import Ask, dtype_of
     from edgefl.planning.profile import profile as profile_run
-    from edgefl.report import tables
+    from edgefl.report import costs
     from edgefl.runs import drafts
 
-    found = [
-        profile_run(draft, device or (), layers=layers)
-        for draft in drafts(scenario, _overrides(settings, None))
-    ]
+    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers)
+    access = DataAccess(need="nothing")
+    found = [profile_run(draft, ask, access) for draft in drafts(scenario, _overrides(settings, None))]
     if as_json:
         _print_json({"profiles": found})
         return
@@ -168,9 +175,9 @@ def profile(
         stdout.rule(f"{one['scenario']}: {one['method']}", align="left")
         for note in one["assumed"]:
             stdout.print(f"assumed: {note}", style="dim")
-        stdout.print(tables.profile(one))
+        stdout.print(costs.profile(one))
         if layers:
-            stdout.print(tables.layers(one))
+            stdout.print(costs.layers(one))
 
 
 @app.command()

@@ -218,13 +218,7 @@ def trace(
     """
     fold = exchange.work
     with torch.device("meta"):
-        initial = net.init(0)
-        given = _Given(
-            exchange.down(method.server(initial), 0),
-            method.client(initial),
-            Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes)),
-            net.shape,
-        )
+        given = _given(method, exchange, net)
         # A model without clients still has a payload.
         kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
         wholes = {sizes: _run(fold, given, sizes) for sizes in sorted(kinds)}
@@ -249,6 +243,23 @@ class _Given(NamedTuple):
     state: Tree | None
     ctx: Ctx
     shape: tuple[int, ...]
+
+
+def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
+    initial = net.init(0)
+    return _Given(
+        exchange.down(method.server(initial), 0),
+        method.client(initial),
+        Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes)),
+        net.shape,
+    )
+
+
+def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
+    """The memory at the worst moment of one exchange with batches of one size, in bytes."""
+    with torch.device("meta"):
+        sizes = (batch_size,) * len(exchange.work.phases)
+        return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
 
 
 @dataclass(frozen=True)

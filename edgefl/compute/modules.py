@@ -1,16 +1,18 @@
-"""fvcore's view of a net: forward counts by module, independent of our own tracer."""
+"""A net layer by layer: fvcore's forward counts, and our own tracer's beside them."""
 
 from __future__ import annotations
 
 import logging
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 
-from edgefl.compute.meta import forward_kernels
-from edgefl.core.cost import ELEMENTWISE
+from edgefl.compute.meta import Tracer, forward_kernels
+from edgefl.core.cost import ELEMENTWISE, Kernel
 from edgefl.protocol import Net
 
 # fvcore's names for convolutions and matrix products; the rest (norms, pooling) is bytes to us.
@@ -18,33 +20,82 @@ _PRODUCTS = frozenset({"conv", "linear", "addmm", "matmul", "bmm", "einsum"})
 
 
 @dataclass(frozen=True)
-class Module:
+class Layer:
     """One module's forward pass on one sample.
 
     Attributes:
         module: its dotted name.
         kind: its class's name.
         parameters: how many values it holds.
-        flops: of its convolutions and matrix products, two a multiply-add.
+        fvcore_flops: of its convolutions and matrix products by fvcore, two a multiply-add.
+        flops: the same by our own tracer.
+        kernels: how many operators it starts.
+        bytes: what they move.
     """
 
     module: str
     kind: str
     parameters: int
+    fvcore_flops: int
     flops: int
+    kernels: int
+    bytes: int
 
 
-def modules(net: Net) -> list[Module]:
-    """The modules of a net that do matrix work, by fvcore."""
+def layers(net: Net) -> dict[str, Any]:
+    """The modules of a net that do any work, and both counts of the whole.
+
+    Returns:
+        "model", "modules" (a dict for each ``Layer``), "fvcore_flops" and "traced_flops".
+    """
     module = net.module(net.init(0))
     counted = _counts(net, module)
-    return [
-        Module(
-            name, type(inner).__name__, sum(value.numel() for value in inner.parameters()), 2 * counted[name]
-        )
-        for name, inner in module.named_modules()
-        if name and not list(inner.children()) and counted.get(name)
-    ]
+    return {
+        "model": net.name,
+        "modules": [
+            vars(
+                Layer(
+                    module=name,
+                    kind=type(inner).__name__,
+                    parameters=sum(value.numel() for value in inner.parameters()),
+                    fvcore_flops=2 * counted.get(name, 0),
+                    flops=_flops(kernels),
+                    kernels=len(kernels),
+                    bytes=sum(kernel.bytes for kernel in kernels),
+                )
+            )
+            for name, inner, kernels in _traced(net)
+        ],
+        "fvcore_flops": 2 * counted.get("", 0),
+        "traced_flops": traced_flops(net),
+    }
+
+
+def _traced(net: Net) -> list[tuple[str, nn.Module, list[Kernel]]]:
+    """The innermost modules that start any operator, with their kernels on one sample."""
+    found: dict[str, list[Kernel]] = {}
+    begun: dict[str, int] = {}
+    with torch.device("meta"), torch.no_grad():
+        module, x = net.module(net.init(0)), torch.empty(1, *net.shape)
+        tracer = Tracer()
+
+        def begin(name: str, *_: Any) -> None:
+            begun[name] = len(tracer.kernels)
+
+        def end(name: str, *_: Any) -> None:
+            found.setdefault(name, []).extend(tracer.kernels[begun[name] :])
+
+        leaves = {name: one for name, one in module.named_modules() if not list(one.children())}
+        for name, one in leaves.items():
+            one.register_forward_pre_hook(partial(begin, name))
+            one.register_forward_hook(partial(end, name))
+        with tracer:
+            module(x)
+    return [(name, leaves[name], kernels) for name, kernels in found.items() if kernels]
+
+
+def _flops(kernels: list[Kernel]) -> int:
+    return sum(kernel.flops for kernel in kernels if kernel.kind != ELEMENTWISE)
 
 
 def fvcore_flops(net: Net) -> int:
@@ -54,7 +105,7 @@ def fvcore_flops(net: Net) -> int:
 
 def traced_flops(net: Net) -> int:
     """The same by our own tracer."""
-    return sum(kernel.flops for kernel in forward_kernels(net, 1) if kernel.kind != ELEMENTWISE)
+    return _flops(forward_kernels(net, 1))
 
 
 def _counts(net: Net, module: torch.nn.Module) -> dict[str, int]:

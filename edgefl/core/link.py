@@ -51,10 +51,10 @@ class Link(Strict):
     down: Sourced[units.BitsPerSecond]
     up: Sourced[units.BitsPerSecond]
     latency: Sourced[units.Seconds]
-    handshakes: Sourced[RoundTrips] = Sourced(
+    handshakes: Sourced[RoundTrips] = Sourced[RoundTrips](
         value=1, status="assumed", source="one round trip a transfer, over a connection that stays open"
     )
-    loss: Sourced[Share] = Sourced(value=0.0, status="assumed", source="no loss")
+    loss: Sourced[Share] = Sourced[Share](value=0.0, status="assumed", source="no loss")
     radio: Sourced[Radio]
     notes: str = ""
 

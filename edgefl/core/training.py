@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
 from edgefl.core.params import Strict
 from edgefl.core.steps import Passes
@@ -116,12 +116,29 @@ class AdamW(_Optimizer):
 Optimizer = Annotated[Sgd | Adam | AdamW, Field(discriminator="name")]
 
 
+def _batch_size(value: Any) -> Any:
+    whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    if not whole and value != "fit":
+        raise ValueError(f"a batch size is a whole number above 0, or fit; given: {value!r}")
+    return value
+
+
+BatchSize = Annotated[
+    int | Literal["fit"],
+    PlainValidator(_batch_size),
+    WithJsonSchema({"anyOf": [{"type": "integer", "exclusiveMinimum": 0}, {"const": "fit"}]}),
+]
+
+
 class Local(Strict):
-    """What a client does with its data in one round: ``epochs``, or ``steps`` instead."""
+    """What a client does with its data in one round: ``epochs``, or ``steps`` instead.
+
+    A batch size of "fit" is the largest that the fleet's devices can hold; planning puts the number there.
+    """
 
     epochs: Annotated[int, Field(gt=0)] | None = None
     steps: Annotated[int, Field(gt=0)] | None = None
-    batch_size: Annotated[int, Field(gt=0)] = 32
+    batch_size: BatchSize = 32
     optimizer: Optimizer = Sgd(lr=0.01)
 
     @field_validator("optimizer", mode="before")
@@ -134,6 +151,17 @@ class Local(Strict):
         if self.epochs is not None and self.steps is not None:
             raise ValueError("give epochs or steps, not both")
         return self
+
+    @property
+    def size(self) -> int:
+        """The batch size as a number.
+
+        Raises:
+            TypeError: planning has not put one in the place of "fit".
+        """
+        if isinstance(self.batch_size, str):
+            raise TypeError("the batch size is not planned yet")
+        return self.batch_size
 
     @property
     def passes(self) -> Passes:

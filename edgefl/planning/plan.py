@@ -14,9 +14,10 @@ from edgefl.core import seeds
 from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Clients, Plan
+from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.components import completed, resolve
+from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import prices, refusals
@@ -49,15 +50,17 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     Raises:
         UserError: something in the scenario, or in a file that it names, is wrong.
     """
-    scenario = draft.scenario
     _check_participants(draft)
     fleet = fleet_of(draft)
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     learning = learn_from(draft, data_of(draft, access))
+    samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
+    draft = fitted(draft, learning, fleet, samples.tolist())
+    scenario = draft.scenario
     _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
-    clients = deal(scenario, fleet, learning)
+    clients = deal(scenario, fleet, learning, samples)
     table = prices(draft, learning, clients, fleet, devices, access.traces)
-    refused = refusals(table, clients, devices, scenario.local.batch_size, learning.methods[0].exchanges)
+    refused = refusals(table, clients, devices, scenario.local.size, learning.methods[0].exchanges)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     planned = Plan(
@@ -76,7 +79,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     )
 
 
-def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
+def deal(scenario: Scenario, fleet: Fleet, learning: Learning, samples: Ints) -> Clients:
     """Which device, link, model and slowdown each client has."""
     count, root = scenario.task.clients, scenario.seed
     member = fleet.deal(count, seeds.generator(root, "fleet"))
@@ -88,7 +91,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         link=np.array([links.index(fleet.members[index].link) for index in member], dtype=np.int64),
         dtype=np.array([dtypes.index(fleet.members[index].dtype) for index in member], dtype=np.int64),
         model=np.arange(count, dtype=np.int64) % len(learning.nets),
-        samples=learning.federation.class_counts.sum(axis=1).astype(np.int64),
+        samples=samples,
         slowdown=fleet.slowdown.draw(seeds.generator(root, "slowdown"), count),
         admitted=np.ones(count, dtype=bool),
         devices=devices,

@@ -31,14 +31,30 @@ def wire_sizes(draft: Draft) -> meta.Sizes:
     return meta.Sizes(**ways)
 
 
-def traces(
-    learning: Learning, place: int, steps: Sequence[Sequence[Sequence[Counter[int]]]], wire: meta.Sizes
+def traced(
+    draft: Draft,
+    learning: Learning,
+    place: int,
+    kinds: Sequence[Sequence[Sequence[Counter[int]]]],
+    known: dict[str, tuple[Trace, ...]],
 ) -> tuple[Trace, ...]:
-    """The trace of the ``place``-th exchange for each model; ``steps`` lists its kinds of clients."""
-    return tuple(
-        meta.trace(method, method.exchanges[place], net, kinds, wire)
-        for method, net, kinds in zip(learning.methods, learning.nets, steps, strict=True)
-    )
+    """The trace of the ``place``-th exchange for each model.
+
+    Args:
+        draft: the scenario.
+        learning: what it trains.
+        place: which exchange.
+        kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
+        known: holds and takes the traces that runs share.
+    """
+    key = _trace_key(draft, learning, place, kinds)
+    if key not in known:
+        wire = wire_sizes(draft)
+        known[key] = tuple(
+            meta.trace(method, method.exchanges[place], net, steps, wire)
+            for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
+        )
+    return known[key]
 
 
 def phase_steps(exchange: Exchange, samples: int, batch_size: int) -> tuple[Counter[int], ...]:
@@ -61,9 +77,8 @@ def prices(
     Raises:
         UserError: a device lacks a number that pricing needs.
     """
-    wire = wire_sizes(draft)
     pricers = Pricers(devices)
-    batch_size = draft.scenario.local.batch_size
+    batch_size = draft.scenario.local.size
     table = []
     for place, exchange in enumerate(learning.methods[0].exchanges):
         kinds = [
@@ -73,10 +88,8 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        key = _trace_key(draft, learning, place, kinds)
-        if key not in known:
-            known[key] = traces(learning, place, kinds, wire)
-        table.append(_priced(exchange, known[key], clients, fleet, pricers, batch_size))
+        traces = traced(draft, learning, place, kinds, known)
+        table.append(_priced(exchange, traces, clients, fleet, pricers, batch_size))
     return tuple(table)
 
 

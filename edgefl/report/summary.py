@@ -36,9 +36,9 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
         name, method, status, reason and run_dir; ``accuracy`` by model with its value, the one before the
         exchanges at the end (``before``; the first of those is ``after_rounds``) and, over clients, the
         spread; ``assumed``, what was taken as given; ``virtual_s``; ``down_bytes``,
-        ``up_bytes`` and both by part; ``flops``; ``joules`` and how many clients' energy is known;
-        ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None where
-        it was not reached.
+        ``up_bytes`` and both by part; ``flops``; ``joules``, also by phase, and how many clients' energy is
+        known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None
+        where it was not reached.
     """
     meta = reader.meta
     target = meta["target"] if target is None else target
@@ -112,16 +112,28 @@ def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
     return {part: both for part, both in parts.items() if any(both.values())}
 
 
+_PHASES = {"received": "receive", "worked": "compute", "arrived": "transmit"}
+
+
 def _energy(reader: Reader) -> dict[str, Any]:
-    """The energy of the clients whose energy is known in full, and how many those are."""
+    """The energy of the clients whose energy is known in full, by phase, and how many those are."""
     found = reader.query(
         "SELECT COUNT(*) AS clients, TOTAL(unknown = 0) AS known, "
         "SUM(CASE unknown WHEN 0 THEN joules END) AS joules FROM ("
         "SELECT SUM(joules IS NULL) AS unknown, SUM(joules) AS joules FROM events "
         "WHERE client >= 0 AND kind != 'refused' GROUP BY client)"
     )[0]
+    rows = reader.query(
+        "SELECT kind, TOTAL(joules - tail_j - idle_j) AS active, TOTAL(tail_j) AS tail, "
+        "TOTAL(idle_j) AS idle FROM events WHERE client IN (SELECT client FROM events GROUP BY client HAVING "
+        "SUM(joules IS NULL) = 0) GROUP BY kind"
+    )
+    phases = {_PHASES[row["kind"]]: row["active"] for row in rows if row["kind"] in _PHASES}
+    for waste in ("tail", "idle"):
+        phases[waste] = sum(row[waste] for row in rows)
     return {
         "joules": found["joules"],
+        "joules_by_phase": phases,
         "energy_known": int(found["known"]),
         "energy_clients": found["clients"],
     }

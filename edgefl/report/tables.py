@@ -69,6 +69,8 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
         yield f"  {part}, down / up", lambda run, part=part: _part(run, part)  # type: ignore[misc]
     yield "work of all clients", lambda run: show_flops(run["flops"])
     yield "energy of all clients", _energy
+    if any(run["joules"] for run in runs):
+        yield "  compute / radio / tail / idle", _phases
     yield "peak device memory", lambda run: show_bytes(run["peak_bytes"]) if run["peak_bytes"] else MISSING
     if any(run["refused"] for run in runs):
         yield "clients refused", lambda run: f"{run['refused']} of {run['clients']}"
@@ -116,6 +118,15 @@ def _energy(run: dict[str, Any]) -> str:
     return energy(run["joules"], run["energy_known"], run["energy_clients"])
 
 
+def _phases(run: dict[str, Any]) -> str:
+    if not run["joules"]:
+        return MISSING
+    phases = run["joules_by_phase"]
+    radio = phases.get("receive", 0.0) + phases.get("transmit", 0.0)
+    shares = [phases.get("compute", 0.0), radio, phases["tail"], phases["idle"]]
+    return " / ".join(f"{share / run['joules']:.0%}" for share in shares)
+
+
 def energy(joules: float | None, known: int, clients: int) -> str:
     """An energy that says whose it is, where it is not everybody's."""
     if joules is None:
@@ -138,88 +149,6 @@ def _waited(run: dict[str, Any]) -> str:
         return MISSING
     first = run["waited_for"][0]
     return f"client {first['client']}, {first['rounds']}x\n{first['device']}"
-
-
-def profile(found: dict[str, Any]) -> RenderableType:
-    """One round's cost per exchange, model and device; see ``edgefl.planning.profile``."""
-    blocks: list[RenderableType] = []
-    for work in found["exchanges"]:
-        size = f"{work['samples']} samples, {work['steps']} steps"
-        title = f"{work['exchange']} ({work['when']}), {work['model']}, {size}"
-        flops = (
-            " + ".join(f"{role} {show_flops(value)}" for role, value in work["flops"].items() if value)
-            or "no FLOPs"
-        )
-        lines = {
-            "work": flops,
-            "": f"{work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved",
-            "down": _parts(work["down"]),
-            "up": _parts(work["up"]),
-            "peak": _parts(work["peak"]),
-        }
-        blocks += [
-            Text(title, style="bold"),
-            _indented(lines),
-            _devices(work["devices"]),
-            Text(""),
-        ]
-    return Group(*blocks)
-
-
-def _indented(lines: dict[str, str]) -> Table:
-    """Labels and texts; a long text goes on below itself."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for label, text in lines.items():
-        grid.add_row(f"  {label}", text)
-    return grid
-
-
-def _parts(parts: dict[str, int]) -> str:
-    held = {part: size for part, size in parts.items() if size}
-    if not held:
-        return "nothing"
-    shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in held.items())
-    return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
-
-
-def _devices(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table(show_edge=False, header_style="bold")
-    table.add_column("device")
-    for name in ("down", "compute", "up", "energy", "memory used"):
-        table.add_column(name, justify="right")
-    table.add_column("fits")
-    for row in rows:
-        if row["unknown"]:
-            table.add_row(row["device"], Text(f"cannot be priced: {row['unknown']}", style="yellow"))
-            continue
-        used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
-        fits = "unknown" if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
-        energy = "unknown" if row["joules"] is None else show_joules(row["joules"])
-        times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
-        table.add_row(row["device"], *times, energy, used, fits)
-    return table
-
-
-def layers(found: dict[str, Any]) -> RenderableType:
-    """Each model's modules with fvcore's forward counts; see ``edgefl.planning.profile``."""
-    blocks: list[RenderableType] = []
-    for model in found["layers"]:
-        table = Table(show_edge=False, header_style="bold")
-        for name, justify in (
-            ("module", "left"),
-            ("kind", "left"),
-            ("parameters", "right"),
-            ("forward, one sample", "right"),
-        ):
-            table.add_column(name, justify=justify)  # type: ignore[arg-type]
-        for row in model["modules"]:
-            table.add_row(row["module"], row["kind"], f"{row['parameters']:,}", show_flops(row["flops"]))
-        theirs, ours = show_flops(model["fvcore_flops"]), show_flops(model["traced_flops"])
-        total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
-        blocks += [Text(f"{model['model']} (fvcore)", style="bold"), table, Text(total), Text("")]
-    return Group(*blocks)
 
 
 def named(title: str, rows: Sequence[tuple[str, ...]], heads: Sequence[str]) -> Table:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import torch
 
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
@@ -199,7 +200,7 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     Returns:
         "done" or "failed", and why it failed.
     """
-    start = time.perf_counter()
+    start, rss_bytes = time.perf_counter(), psutil.Process().memory_info().rss
     plan = planned.plan
     store = Store(folder, write_tree)
     facts = {
@@ -220,7 +221,7 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     try:
         status, reason, host = _ended(run, wanted)
         wall_s = time.perf_counter() - start
-        _write_host(folder, {**host, "host_wall_s": wall_s})
+        _write_host(folder, {**host, "host_wall_s": wall_s, "memory": _memory(rss_bytes)})
         store.close(status, reason=reason, host_wall_s=wall_s)
     except sqlite3.OperationalError as error:
         # A full disk, say: what was committed stays, and the next run may lie on a better one.
@@ -262,12 +263,24 @@ def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:
         engine.close()
 
 
+def _memory(before_bytes: int) -> dict[str, int]:
+    """This process's memory in bytes: resident, what the run added to it, and what a GPU held at most.
+
+    Freed memory is kept for the next round, so the difference bounds what training needs from above; see
+    ``edgefl profile --measure-memory`` for one job in a process of its own.
+    """
+    now = psutil.Process().memory_info().rss
+    found = {"rss_bytes": now, "rss_added_bytes": now - before_bytes}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        found["cuda_peak_bytes"] = max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
+    return found
+
+
 def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
     """What the result must not depend on: the machine, its libraries and its times."""
     facts = {
         **facts,
         "threads": 1,
-        "rss_bytes": psutil.Process().memory_info().rss,
         "cores": psutil.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "platform": platform.platform(),

@@ -86,7 +86,7 @@ class Workshop:
         """A job from a server version and its client's state."""
         exchange, federation = self.exchange(job), self.learning.federation
         payload = self.learning.down(exchange.down(server, job.client))
-        batch_size = self.scenario.local.batch_size
+        batch_size = self.scenario.local.size
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
             augment = self.learning.augment(phase)
@@ -110,7 +110,7 @@ class Workshop:
                 self.learning.federation,
                 [job.client for job in jobs],
                 phase,
-                self.scenario.local.batch_size,
+                self.scenario.local.size,
                 [job.seed for job in jobs],
                 augment=self.learning.augment(phase),
             )

@@ -171,6 +171,8 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     joules = [row["joules"] for row in run.table("events") if row["client"] in known]
     assert (found["energy_known"], found["energy_clients"]) == (3, 6)
     assert math.isclose(found["joules"], math.fsum(joules), rel_tol=1e-12)
+    assert set(found["joules_by_phase"]) == {"receive", "compute", "transmit", "tail", "idle"}
+    assert math.isclose(found["joules"], math.fsum(found["joules_by_phase"].values()), rel_tol=1e-12)
     assert found["target"]["personal"]["energy_known"] == 3
 
 

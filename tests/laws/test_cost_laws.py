@@ -21,7 +21,8 @@ kernels = st.builds(
 )
 works = st.builds(Work.of, st.lists(kernels, max_size=6))
 parts = st.dictionaries(st.sampled_from(["body", "head", "gram"]), st.integers(0, 5), max_size=3)
-costs = st.builds(Cost, down=parts, up=parts, work=works, peak=parts, resident=st.integers(0, 5))
+steps = st.lists(st.tuples(works, st.integers(1, 3)), max_size=3).map(tuple)
+costs = st.builds(Cost, down=parts, up=parts, steps=steps, peak=parts, resident=st.integers(0, 5))
 
 
 @given(costs)

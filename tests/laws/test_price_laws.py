@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plans import cost, device, kernel, link
 
 from edgefl.core.cost import OP_CLASSES, Work
-from edgefl.core.price import Pricer, transfer_seconds
+from edgefl.core.price import Energy, Pricer
 
 SIZES = st.integers(0, 10**9)
 WATTS = st.floats(0, 5)
@@ -26,8 +26,11 @@ SLACK = 1 + 1e-9
 
 def _no_dearer(less, more):
     """Whether no phase of the first price exceeds the second's, but for rounding."""
-    names = ("down_s", "compute_s", "up_s", "receive_j", "compute_j", "transmit_j")
-    return all(getattr(less, name) <= getattr(more, name) * SLACK for name in names)
+    return all(one <= other * SLACK for one, other in zip(_phases(less), _phases(more), strict=True))
+
+
+def _phases(price):
+    return price.down_s, price.compute_s, price.up_s, *price.energy
 
 
 @given(works, SIZES, SIZES, works, SIZES, SIZES, radios)
@@ -44,7 +47,7 @@ def test_a_larger_kernel_never_takes_less(one, flops, size):
     """More operations or bytes in a kernel never make it faster."""
     pricer = Pricer("board", device())
     larger = one._replace(flops=one.flops + flops, bytes=one.bytes + size)
-    assert pricer.kernel_seconds(larger) >= pricer.kernel_seconds(one)
+    assert pricer.time(cost(Work.of([larger]))).seconds >= pricer.time(cost(Work.of([one]))).seconds
 
 
 @given(works, factors, factors, factors, st.floats(0, 1))
@@ -78,17 +81,17 @@ def test_compute_adds_up_over_steps(one, two, steps):
     assert math.isclose(
         both.compute_s, steps * first.compute_s + second.compute_s, rel_tol=1e-9, abs_tol=1e-12
     )
-    assert math.isclose(
-        both.compute_j, steps * first.compute_j + second.compute_j, rel_tol=1e-9, abs_tol=1e-12
-    )
+    joules = steps * first.energy.compute_j + second.energy.compute_j
+    assert math.isclose(both.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-12)
 
 
 @given(works, SIZES, SIZES)
 def test_a_price_is_the_sum_of_its_phases(work, down, up):
-    """Seconds and joules are those of the three phases together."""
+    """Seconds and joules are those of the phases together."""
     price = Pricer("board", device()).price(cost(work, down, up), link())
     assert price.seconds == price.down_s + price.compute_s + price.up_s
-    assert price.joules == price.receive_j + price.compute_j + price.transmit_j
+    assert price.energy.joules == sum(price.energy)
+    assert price.energy.idle_j == 2.0 * price.seconds
 
 
 @given(works, st.integers(1, 10**9), st.integers(1, 10**9))
@@ -99,16 +102,17 @@ def test_unknown_energy_stays_unknown(work, down, up):
     no_idle = Pricer("board", device(idle=None)).price(job, link())
     no_active = Pricer("board", device(active=None)).price(job, link())
     no_radio = Pricer("board", device()).price(job, link(radio="unknown"))
-    assert (no_idle.receive_j, no_idle.compute_j, no_idle.transmit_j) == (None, known.compute_j, None)
-    assert (no_active.receive_j, no_active.compute_j, no_active.transmit_j) == (
-        known.receive_j,
-        None,
-        known.transmit_j,
-    )
-    assert (no_radio.receive_j, no_radio.compute_j, no_radio.transmit_j) == (None, known.compute_j, None)
+    computes = known.compute_s > 0
+    assert _unknown(no_idle) == {"idle_j", *(["compute_j"] if computes else [])}
+    assert _unknown(no_active) == {*(["compute_j"] if computes else [])}
+    assert _unknown(no_radio) == {"receive_j", "transmit_j", "tail_j"}
     for price in (no_idle, no_active, no_radio):
-        assert price.joules is None
+        assert (price.energy.joules is None) == bool(_unknown(price))
         assert price.seconds == known.seconds
+
+
+def _unknown(price):
+    return {name for name in Energy._fields if getattr(price.energy, name) is None}
 
 
 @given(rates, st.floats(0, 9))
@@ -117,5 +121,18 @@ def test_an_empty_payload_takes_nothing(rate, latency):
     price = Pricer("board", device(idle=None)).price(
         cost(), link(down=rate, latency=latency, radio="unknown")
     )
-    assert (price.down_s, price.up_s, price.receive_j, price.transmit_j) == (0, 0, 0, 0)
-    assert transfer_seconds(0, rate, latency) == 0
+    assert price.seconds == 0
+    assert price.energy == (0, 0, 0, 0, 0)
+
+
+radios_with_tail = st.fixed_dictionaries(
+    {"base": st.just("1 W"), "tail": st.just("2 W"), "tail_time": st.just("5 s")}
+)
+
+
+@given(radios_with_tail, st.floats(0, 20))
+def test_a_tail_ends_when_the_next_transfer_begins(radio, launch):
+    """The first tail lasts as long as computing does and 5 s at most, the last one 5 s."""
+    work = Work.of([kernel()])
+    price = Pricer("board", device(launch=launch)).price(cost(work, 1, 1), link(radio=radio))
+    assert math.isclose(price.energy.tail_j, 2 * (min(5, price.compute_s) + 5))

@@ -46,7 +46,10 @@ def plans(draw, jitters=JITTERS):
             compute_s=column(SECONDS),
             up_s=column(SECONDS),
             receive_j=column(st.one_of(st.just(math.nan), SECONDS)),
-            compute_j=column(SECONDS),
+            compute_w=column(SECONDS),
+            idle_w=column(SECONDS),
+            tail_w=column(SECONDS),
+            tail_s=column(SECONDS),
             down_bytes=column(st.integers(0, 10**9)),
             up_bytes=column(st.integers(0, 10**9)),
             flops=column(st.integers(0, 10**12)),
@@ -107,8 +110,13 @@ def test_a_job_is_charged_its_prices(one):
         assert (received.seconds, received.down_bytes) == (table.down_s[client], table.down_bytes[client])
         assert (arrived.seconds, arrived.up_bytes) == (table.up_s[client], table.up_bytes[client])
         assert worked.flops == table.flops[client]
-        assert received.joules == (None if math.isnan(table.receive_j[client]) else table.receive_j[client])
-        assert math.isclose(worked.seconds * table.compute_j[client], worked.joules * table.compute_s[client])
+        draw = table.draw(client)
+        idle_j = draw.idle_w * received.seconds
+        assert received.joules == (None if draw.receive_j is None else draw.receive_j + idle_j)
+        tail_s = min(draw.tail_s, worked.seconds) if received.down_bytes else 0
+        expected = (draw.compute_w + draw.idle_w) * worked.seconds + draw.tail_w * tail_s
+        assert math.isclose(worked.joules, expected)
+        assert (worked.idle_j, worked.tail_j) == (draw.idle_w * worked.seconds, draw.tail_w * tail_s)
 
 
 @given(plans())

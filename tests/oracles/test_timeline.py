@@ -148,16 +148,15 @@ def test_time_of_a_transfer():
 def test_energy_by_phase_with_radio_and_tail():
     """Idle 2 W, radio 1 W + 0.1 W per Mbit/s down and 0.5 up, tail 3 W x 4 s, computing at 4 W.
 
-    down: (2 + 1) W x 1.5 s + 0.1 J/Mbit x 8 Mbit + 12 J = 17.3 J. up: 3 W x 2.5 s + 0.5 x 8 + 12 = 23.5 J.
-    Computing 5 GFLOP at 5 GFLOP/s and one launch of 1 ms: 1.001 s x 4 W = 4.004 J.
+    down: 1 W x 1.5 s + 0.1 J/Mbit x 8 Mbit = 2.3 J. up: 1 W x 2.5 s + 0.5 x 8 = 6.5 J.
+    Computing 5 GFLOP at 5 GFLOP/s and one launch of 1 ms: 1.001 s x (4 - 2) W = 2.002 J.
+    The first tail ends with computing: 3 W x 1.001 s; the second one lasts: 3 W x 4 s. Idle: 2 W x 5.001 s.
     """
     radio = {"base": "1 W", "down_w_per_mbps": 0.1, "up_w_per_mbps": 0.5, "tail": "3 W", "tail_time": "4 s"}
     job = cost(Work.of([kernel(flops=5 * 10**9)]), down=10**6, up=10**6)
     price = Pricer("board", device()).price(job, link(radio=radio))
-    assert price.receive_j == pytest.approx(17.3)
-    assert price.compute_j == pytest.approx(4.004)
-    assert price.transmit_j == pytest.approx(23.5)
-    assert price.joules == pytest.approx(44.804)
+    assert price.energy == pytest.approx((2.3, 2.002, 6.5, 15.003, 10.002))
+    assert price.energy.joules == pytest.approx(35.807)
 
 
 def test_three_kernels_by_hand():
@@ -171,9 +170,10 @@ def test_three_kernels_by_hand():
     depthwise = kernel("depthwise", 10**8, 2 * 10**8)
     elementwise = kernel("elementwise", 0, 5 * 10**7)
     pricer = Pricer("board", device())
-    assert pricer.kernel_seconds(dense) == pytest.approx(1.001)
-    assert pricer.kernel_seconds(depthwise) == pytest.approx(0.201)
-    assert pricer.kernel_seconds(elementwise) == pytest.approx(0.101)
+    assert pricer.time(cost(Work.of([dense]))) == pytest.approx((1, 0, 0.001))
+    assert pricer.time(cost(Work.of([depthwise]))) == pytest.approx((0, 0.2, 0.001))
+    assert pricer.time(cost(Work.of([elementwise]))) == pytest.approx((0, 0.1, 0.001))
     price = pricer.price(cost(Work.of([dense, dense, depthwise, *[elementwise] * 3])), link())
     assert price.compute_s == pytest.approx(2.506)
-    assert price.compute_j == pytest.approx(10.024)
+    assert price.bounds == pytest.approx((2.0, 0.5, 0.006))
+    assert price.energy.compute_j == pytest.approx(2 * 2.506)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgefl.core.devices.board import Board, Bounds, Clock, DType
+from edgefl.core.devices.board import TRACED, WIDTHS, Board, Bounds, Clock, DType
 from edgefl.core.devices.measured import Measured
 from edgefl.core.devices.roofline import Roofline
 from edgefl.core.devices.systolic import Systolic
@@ -10,4 +10,15 @@ from edgefl.core.devices.systolic import Systolic
 KINDS: dict[str, type[Board]] = {"roofline": Roofline, "systolic": Systolic, "measured": Measured}
 """The cost models by the name that a device's file gives under ``kind``."""
 
-__all__ = ["KINDS", "Board", "Bounds", "Clock", "DType", "Measured", "Roofline", "Systolic"]
+__all__ = [
+    "KINDS",
+    "TRACED",
+    "WIDTHS",
+    "Board",
+    "Bounds",
+    "Clock",
+    "DType",
+    "Measured",
+    "Roofline",
+    "Systolic",
+]

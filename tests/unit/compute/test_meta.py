@@ -13,7 +13,7 @@ from edgefl.core.training import Local, Sgd
 
 
 def kernel(m: int, flops: int, op: str = "mm") -> Kernel:
-    return Kernel(op, "dense", "forward", m, 8, 8, 1, flops, 4 * m)
+    return Kernel(op, "dense", "forward", "", m, 8, 8, 1, flops, 4 * m)
 
 
 def test_straight_lines_are_read_off_between():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plans import link
 
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.core.fleet import (
     Fixed,
     Fleet,
@@ -22,6 +22,7 @@ from edgefl.core.fleet import (
     Uniform,
     inherited,
 )
+from edgefl.planning.fleets import links_of
 
 DRAWS = 400_000
 
@@ -103,9 +104,9 @@ def test_a_deal_is_shuffled_by_its_generator_alone():
 
 
 def test_a_member_needs_its_link():
-    """A member whose link does not exist is refused, with the links that do."""
-    with pytest.raises(ValueError, match="names link 'air'; known: wire"):
-        Fleet(members=(Member(device="d", link="air"),), links={"wire": link()})
+    """A member's link is the fleet's own or a network class; another name is refused, with all of them."""
+    with pytest.raises(UnknownNameError, match="names link 'air'; known: wire"):
+        links_of(Fleet(members=(Member(device="d", link="air"),), links={"wire": link()}), "here")
 
 
 def test_uniform_bounds_are_ordered():

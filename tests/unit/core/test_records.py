@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from edgefl.core.device import Device, Sourced
 from plans import device, link, sourced
 
+from edgefl.core.devices import Roofline
 from edgefl.core.errors import (
     DataError,
     EdgeflError,
@@ -20,6 +20,7 @@ from edgefl.core.event import NOTHING, Charge, Event, Kind
 from edgefl.core.ledger import Ledger, total
 from edgefl.core.params import Component, Strict
 from edgefl.core.price import Pricer
+from edgefl.core.sourced import Sourced
 
 
 class Sample(Strict):
@@ -89,14 +90,14 @@ def test_a_device_that_would_divide_by_zero_is_refused(number):
     data = device().model_dump()
     unit = "FLOP/s" if number == "peak" else "B/s"
     plain = _as_text(data)
-    plain[number]["value"] = f"0 {unit}"
+    (plain["peak"]["fp32"] if number == "peak" else plain[number])["value"] = f"0 {unit}"
     with pytest.raises(ValueError, match="greater than 0"):
-        Device.model_validate(plain)
+        Roofline.model_validate(plain)
 
 
 def _as_text(data):
+    data["peak"]["fp32"]["value"] = f"{data['peak']['fp32']['value']} FLOP/s"
     units = {
-        "peak": "FLOP/s",
         "memory_bandwidth": "B/s",
         "launch_overhead": "s",
         "memory": "B",
@@ -118,9 +119,9 @@ def test_a_link_without_a_rate_is_refused(broken):
 
 def test_a_device_with_an_unknown_peak_cannot_be_priced():
     """Pricing refuses what it would have to invent, and says which number."""
-    board = device().model_copy(update={"peak": Sourced[float].model_validate(sourced(None))})
-    assert board.unknown == ["peak"]
-    with pytest.raises(UserError, match="device 'board' cannot be priced: peak unknown"):
+    board = device().model_copy(update={"peak": {"fp32": Sourced[float].model_validate(sourced(None))}})
+    assert board.unknown == ["peak.fp32"]
+    with pytest.raises(UserError, match=r"device 'board' cannot be priced: peak\.fp32 unknown"):
         Pricer("board", board)
 
 

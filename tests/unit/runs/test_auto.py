@@ -140,4 +140,4 @@ def test_a_run_whose_clients_are_all_refused_stops_no_other(tmp_path):
     found = edgefl.run({**SCENARIO, "fleet": fleet, "sweep": sweep}, out=tmp_path / "runs").runs
     assert [one.status for one in found] == ["failed", "done"]
     assert "every client was refused" in found[0].reason
-    assert "bytes" in found[0].reason
+    assert "parameters 146 MB" in found[0].reason

@@ -333,7 +333,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "has format 99; this edgefl reads 1",
+            "has format 99; this edgefl reads 2",
         ),
         (lambda path: _sqlite(path, META), "has format None"),
     ],

@@ -1,0 +1,137 @@
+"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.profile``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+
+MISSING = "-"
+_UNKNOWN = "unknown"
+
+
+def profile(found: dict[str, Any]) -> RenderableType:
+    """One round's cost per exchange, model and device."""
+    blocks: list[RenderableType] = []
+    for work in found["exchanges"]:
+        size = f"{work['samples']:,} samples, {work['steps']:,} steps"
+        title = f"{work['exchange']} ({work['when']}), {work['model']}, {size}"
+        lines = {
+            "work": _flops(work["flops"]),
+            "of": _flops(work["flops_by_part"]),
+            "": f"{work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved",
+            "down": _parts(work["down"]),
+            "up": _parts(work["up"]),
+            "peak": _parts(work["peak"]),
+        }
+        if not work["flops_by_part"]:
+            del lines["of"]
+        blocks += [
+            Text(title, style="bold"),
+            _indented(lines),
+            _times(work["devices"]),
+            Text(""),
+            _energies(work["devices"]),
+            *_cannot(work["devices"]),
+            Text(""),
+        ]
+    return Group(*blocks)
+
+
+def _flops(flops: Mapping[str, int]) -> str:
+    return " + ".join(f"{name} {show_flops(value)}" for name, value in flops.items() if value) or "no FLOPs"
+
+
+def _indented(lines: dict[str, str]) -> Table:
+    """Labels and texts; a long text goes on below itself."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for label, text in lines.items():
+        grid.add_row(f"  {label}", text)
+    return grid
+
+
+def _parts(parts: dict[str, int]) -> str:
+    held = {part: size for part, size in parts.items() if size}
+    if not held:
+        return "nothing"
+    shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in held.items())
+    return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
+
+
+def _times(rows: Sequence[dict[str, Any]]) -> Table:
+    """Times by phase, what bounds the computing, and memory."""
+    table = _table("device", "down", "compute", "up", "bound by", "memory used", "fits")
+    for row in (one for one in rows if not one["unknown"]):
+        used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
+        fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
+        times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
+        name = row["device"] if row["dtype"] == "fp32" else f"{row['device']}, {row['dtype']}"
+        table.add_row(name, *times, _bounds(row["bounds"]), used, fits)
+    return table
+
+
+def _bounds(bounds: Mapping[str, float]) -> str:
+    """The shares of computing, memory and launches, the largest first; what rounds to nothing is left out."""
+    whole = sum(bounds.values())
+    shares = sorted(((seconds / whole, name) for name, seconds in bounds.items() if seconds), reverse=True)
+    return (
+        ", ".join(f"{name.removesuffix('_s')} {share:.0%}" for share, name in shares if share >= _SHOWN)
+        or MISSING
+    )
+
+
+_SHOWN = 0.005
+
+
+def _energies(rows: Sequence[dict[str, Any]]) -> Table:
+    """Energy by phase, and the battery's share."""
+    table = _table("device", "energy", "receive", "compute", "transmit", "tail", "idle", "of battery")
+    for row in (one for one in rows if not one["unknown"]):
+        share = row["battery_share"]
+        parts = [_joules(joules) for joules in row["energy"].values()]
+        table.add_row(
+            row["device"], _joules(row["joules"]), *parts, MISSING if share is None else f"{share:.2%}"
+        )
+    return table
+
+
+def _joules(joules: float | None) -> str:
+    return _UNKNOWN if joules is None else show_joules(joules)
+
+
+def _cannot(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """The devices without a price, each with the reason."""
+    return [Text(f" {row['device']}: {row['unknown']}", style="yellow") for row in rows if row["unknown"]]
+
+
+def _table(*heads: str) -> Table:
+    table = Table(show_edge=False, header_style="bold")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if place and head not in {"fits", "bound by"} else "left")
+    return table
+
+
+def layers(found: dict[str, Any]) -> RenderableType:
+    """Each model's modules with fvcore's forward counts beside our own."""
+    blocks: list[RenderableType] = []
+    for model in found["layers"]:
+        table = Table(show_edge=False, header_style="bold")
+        for name in ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved"):
+            table.add_column(name, justify="left" if name in {"module", "kind"} else "right", overflow="fold")
+        for row in model["modules"]:
+            counts = [show_flops(row[key]) if row[key] else MISSING for key in ("fvcore_flops", "flops")]
+            parameters = f"{row['parameters']:,}" if row["parameters"] else MISSING
+            moved = show_bytes(row["bytes"])
+            table.add_row(row["module"], row["kind"], parameters, *counts, str(row["kernels"]), moved)
+        theirs, ours = show_flops(model["fvcore_flops"]), show_flops(model["traced_flops"])
+        total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
+        title = f"{model['model']}, forward, one sample"
+        blocks += [Text(title, style="bold"), table, Text(total), Text("")]
+    return Group(*blocks)

@@ -1,0 +1,128 @@
+"""``batch_size: fit``: the largest batch that the fleet holds, and the refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.core.errors import ScenarioError
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs import drafts
+
+BOARD = """
+title: a board with {memory} of memory
+category: sbc
+peak:
+  fp32: {{value: 1 GFLOP/s, status: assumed, source: a test}}
+  fp16: {{value: 2 GFLOP/s, status: assumed, source: a test}}
+efficiency:
+  dense: {{value: 1.0, status: assumed, source: a test}}
+  depthwise: {{value: 1.0, status: assumed, source: a test}}
+  elementwise: {{value: 1.0, status: assumed, source: a test}}
+memory_bandwidth: {{value: 1 GB/s, status: assumed, source: a test}}
+launch_overhead: {{value: 0 s, status: assumed, source: a test}}
+memory: {memory_field}
+reserved_memory: {{value: 0 B, status: assumed, source: a test}}
+power:
+  idle: {{status: unknown, source: a test}}
+  active: {{status: unknown, source: a test}}
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path, monkeypatch):
+    """A function that makes a fleet of boards with these memories; None is an unknown one."""
+    (tmp_path / "devices").mkdir()
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+
+    def make(*memories, dtype="fp32"):
+        members = []
+        for place, memory in enumerate(memories):
+            known = f"{{value: {memory}, status: assumed, source: a test}}"
+            text = known if memory else "{status: unknown, source: a test}"
+            path = tmp_path / "devices" / f"board-{place}.yaml"
+            path.write_text(BOARD.format(memory=memory, memory_field=text), encoding="utf-8")
+            members.append({"device": f"board-{place}", "link": "wifi-pi4", "dtype": dtype})
+        return {"like": "home-lab", "members": members}
+
+    return make
+
+
+def planned(fleet, clients=4, batch_size="fit", **changes):
+    """The plan of a small perceptron on digits (1,437 samples, assumed balanced)."""
+    scenario = {
+        "task": {"dataset": "digits", "clients": clients, "partition": "iid"},
+        "model": {"name": "mlp", "hidden": [8]},
+        "method": "fedavg",
+        "local": {"epochs": 1, "batch_size": batch_size},
+        "fleet": fleet,
+        **changes,
+    }
+    (draft,) = drafts(scenario)
+    return plan(draft, DataAccess(need="nothing"))
+
+
+def peak(batch_size, fleet):
+    """The hungriest client's memory with a batch size."""
+    return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
+
+
+def test_one_more_sample_would_not_fit(fleet):
+    """The number found is admitted everywhere, and the next one needs more than the smallest board has."""
+    boards = fleet("50 kB", "1 MB")
+    found = planned(boards)
+    size = found.plan.scenario.local.size
+    assert 1 < size < 359
+    assert found.plan.clients.admitted.all()
+    assert peak(size, boards) <= 50_000 < peak(size + 1, boards)
+
+
+def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
+    """The batch grows with the smallest board, and ends at the largest client's samples."""
+    sizes = [planned(fleet(memory)).plan.scenario.local.size for memory in ("30 kB", "60 kB", "1 GB")]
+    assert sizes[0] < sizes[1] < sizes[2] == 360
+
+
+def test_half_the_width_takes_twice_the_batch(fleet):
+    """In fp16 everything takes half of the memory."""
+    wide = planned(fleet("60 kB")).plan.scenario.local.size
+    assert planned(fleet("30 kB", dtype="fp16")).plan.scenario.local.size == wide
+
+
+def test_a_rest_of_one_must_fit_as_well(fleet):
+    """A last batch of one sample joins the one before: no batch of any client is larger than what fits."""
+    for memory in range(20, 60):
+        boards = fleet(f"{memory} kB")
+        assert planned(boards).plan.clients.admitted.all(), memory
+
+
+def test_a_board_that_holds_no_sample_does_not_count(fleet):
+    """Its clients are refused whatever the batch size; the others get the batch they can hold."""
+    found = planned(fleet("1 kB", "50 kB")).plan
+    assert found.scenario.local.size == planned(fleet("50 kB")).plan.scenario.local.size
+    assert {found.clients.devices[found.clients.device[one.client]] for one in found.refusals} == {"board-0"}
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [("1 kB", "not even one sample fits"), (None, "no device of the fleet has a known")],
+)
+def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
+    """One message with the numbers, at the batch size's place."""
+    with pytest.raises(ScenarioError, match=message):
+        planned(fleet(memory))
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, 1.5, "fitting", True])
+def test_a_batch_size_is_a_number_or_fit(fleet, batch_size):
+    """Anything else is refused in words."""
+    with pytest.raises(ScenarioError, match="a whole number above 0, or fit"):
+        planned(fleet("1 MB"), batch_size=batch_size)
+
+
+def test_the_number_is_part_of_the_run(fleet):
+    """Two fleets that fit different batches have different run ids, as two batch sizes have."""
+    fitted = planned(fleet("50 kB"))
+    assert fitted.resolved["scenario"]["local"]["batch_size"] == fitted.plan.scenario.local.size
+    same = planned(fleet("50 kB"), batch_size=fitted.plan.scenario.local.size)
+    assert fitted.run_id == same.run_id

@@ -1,0 +1,78 @@
+"""Profiles: what is shown of an exchange on every device."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.planning.profile import Ask, dtype_of, profile
+from edgefl.runs import drafts
+
+SCENARIO = {
+    "task": {"dataset": "cifar100", "clients": 100},
+    "model": "cnn2",
+    "method": "fedavg",
+    "local": {"batch_size": 32},
+    "fleet": "home-lab",
+}
+
+
+def train(ask=Ask(), **changes):  # noqa: B008 - frozen
+    """The profile of the exchange that trains."""
+    (draft,) = drafts({**SCENARIO, **changes})
+    found = profile(draft, ask)
+    return next(one for one in found["exchanges"] if one["exchange"] == "train")
+
+
+def test_parts_and_passes_hold_the_same_work():
+    """Operations by pass and by part of the model have one sum, as have times by phase and by bound."""
+    found = train()
+    assert sum(found["flops"].values()) == sum(found["flops_by_part"].values())
+    assert set(found["flops_by_part"]) == {"body", "head"}
+    for row in found["devices"]:
+        assert math.isclose(sum(row["bounds"].values()), row["compute_s"])
+        if row["joules"] is not None:
+            assert math.isclose(sum(row["energy"].values()), row["joules"])
+
+
+def test_the_head_is_its_closed_form():
+    """500 samples: forward, input's and weight's gradient of 256 x 100 each, two a multiply-add."""
+    assert train()["flops_by_part"]["head"] == 3 * 2 * 500 * 256 * 100
+
+
+def test_every_device_is_priced_or_says_why_not():
+    """``all`` lists every device; each has a time or the reason that it has none."""
+    rows = train(Ask(devices=("all",)))["devices"]
+    assert [row["device"] for row in rows] == list(catalogue.entries("devices"))
+    assert all((row["compute_s"] is None) == bool(row["unknown"]) for row in rows)
+    assert sum(row["compute_s"] is not None for row in rows) >= 5
+
+
+def test_a_link_is_a_choice():
+    """The same bytes take the time of the class asked for, on each device."""
+    rows = train(Ask(devices=("all",), link="3g"))["devices"]
+    assert len({row["up_s"] for row in rows if row["up_s"] is not None}) == 1
+    assert {row["link"] for row in rows} != {row["link"] for row in train()["devices"]}
+
+
+def test_a_number_type_that_a_device_lacks_is_said():
+    """A Raspberry Pi's file has no fp16 figure."""
+    (row,) = train(Ask(devices=("raspberry-pi-4b",), dtype="fp16"))["devices"]
+    assert "has no figure for fp16" in row["unknown"]
+
+
+def test_layers_agree_with_fvcore():
+    """Each layer's products are counted alike, and together they are the model's."""
+    (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})
+    (found,) = profile(draft, Ask(layers=True))["layers"]
+    assert all(row["flops"] == row["fvcore_flops"] for row in found["modules"])
+    assert sum(row["flops"] for row in found["modules"]) == found["traced_flops"] == found["fvcore_flops"]
+
+
+def test_an_unknown_number_type_is_refused():
+    """With the nearest one."""
+    with pytest.raises(UserError, match="did you mean 'fp16'"):
+        dtype_of("fp17")
