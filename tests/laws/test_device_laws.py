@@ -9,14 +9,12 @@ import math
 from itertools import pairwise
 
 import pytest
-from arrays import array
+from hardware import array, measured, product, step
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
 
 from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Cost, Kernel, Work
-from edgefl.core.devices import Measured
-from edgefl.core.devices.measured import fingerprint
 from edgefl.core.devices.roofline import Cache
 from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
 from edgefl.core.price import Pricer
@@ -30,12 +28,6 @@ STEPS = st.integers(0, 500)
 SLACK = 1 + 1e-9
 
 
-def product(m, n, k, groups=1, kind=DENSE) -> Kernel:
-    """A forward product with operands of its size."""
-    words = groups * (m * k + k * n + m * n)
-    return Kernel("mm", kind, "forward", "body", m, n, k, groups, 2 * groups * m * n * k, 4 * words)
-
-
 products = st.builds(
     product, SIDES, SIDES, SIDES, st.integers(1, 8), kind=st.sampled_from([DENSE, DEPTHWISE])
 )
@@ -43,33 +35,6 @@ moves = st.builds(
     lambda size: Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4 * size), st.integers(0, 10**6)
 )
 works = st.builds(Work.of, st.lists(st.one_of(products, moves), min_size=1, max_size=5))
-
-
-def step(batch) -> Work:
-    """One step of a two-layer net, by batch size."""
-    return Work.of([product(batch, 30, 20), product(batch, 5, 30)])
-
-
-def measured(seconds, *, bandwidth="1 GB/s", launch="1 ms") -> Measured:
-    """A device that was measured on ``step`` at batches of 4, 8, 16 ..., one for each of ``seconds``."""
-    points = [
-        {"batch": 4 * 2**place, "flops": step(4 * 2**place).flops, "seconds": sourced(f"{one} s")}
-        for place, one in enumerate(seconds)
-    ]
-    return Measured.model_validate(
-        {
-            "title": "a desk",
-            "category": "laptop",
-            "kind": "measured",
-            "runtime": "test",
-            "networks": {fingerprint(step(4)): {"network": "two layers", "points": points}},
-            "memory_bandwidth": sourced(bandwidth),
-            "launch_overhead": sourced(launch),
-            "memory": sourced("1 GB"),
-            "reserved_memory": sourced("0 B"),
-            "power": {"idle": sourced("2 W"), "active": sourced("4 W")},
-        }
-    )
 
 
 curves = st.lists(st.floats(0.001, 10), min_size=2, max_size=5).map(sorted)

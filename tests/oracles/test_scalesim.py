@@ -123,7 +123,7 @@ def test_the_memory_roof(kwords, words_per_cycle, total):
 
 
 def test_formulas_of_dram_traffic_on_paper():
-    """What streams past comes again for every fold across it, sums go out and come back for every fold along k.
+    """What streams past comes again for every fold across it; sums go out and back for every fold along k.
 
     64 x 100 x 512 on 32 x 64. os: 32,768*2 + 51,200*2 + 6,400 = 174,336. ws: 32,768*2 + 51,200 + 6,400*31
     (16 writes and 15 reads of every sum) = 315,136. is: 32,768 + 51,200*1 + 6,400*31 = 282,368.

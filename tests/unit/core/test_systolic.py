@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from arrays import array
+from hardware import array
 from plans import sourced
 from torch.nn import functional as F
 
