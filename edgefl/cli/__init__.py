@@ -1,5 +1,6 @@
 """The command line."""
 
+from edgefl.cli import exporting as _exporting  # noqa: F401 - registers its commands
 from edgefl.cli.app import main
 
 __all__ = ["main"]

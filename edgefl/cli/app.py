@@ -56,7 +56,7 @@ def run(
     from edgefl.report.tables import comparison
     from edgefl.runs import run as run_scenario
 
-    with Display(_stderr()) as display:
+    with Display(stderr()) as display:
         try:
             result = run_scenario(
                 scenario,
@@ -75,13 +75,13 @@ def run(
             raise typer.Exit(130) from None
     found = summaries([one.folder for one in result.runs])
     if as_json:
-        _print_json({"group_dir": str(result.folder), "runs": found})
+        print_json({"group_dir": str(result.folder), "runs": found})
     else:
-        stdout = _stdout()
-        stdout.print(comparison(found))
-        stdout.print()
-        stdout.print(f"saved in {result.folder}", soft_wrap=True)
-        stdout.print(f"next: edgefl compare {result.folder} --target {_next_target(found)}", soft_wrap=True)
+        console = stdout()
+        console.print(comparison(found))
+        console.print()
+        console.print(f"saved in {result.folder}", soft_wrap=True)
+        console.print(f"next: edgefl compare {result.folder} --target {_next_target(found)}", soft_wrap=True)
     if result.failed:
         raise typer.Exit(1)
 
@@ -115,9 +115,9 @@ def check(
             continue
         found += runs
         for note in dict.fromkeys(note for one in runs for note in one.notes):
-            _stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+            stderr().print(f"note: {note}", style="dim", soft_wrap=True)
     if found:
-        _stdout().print(checked(found))
+        stdout().print(checked(found))
     if broken:
         raise typer.Exit(2)
     if any(one.refused == one.clients for one in found):
@@ -136,7 +136,7 @@ def _check_method(name: str) -> None:
     found = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "not made"}
     rows = [(one.promise, words[one.kept], one.detail) for one in found]
-    _stdout().print(named("", rows, (f"what {name} promises", "", "detail")))
+    stdout().print(named("", rows, (f"what {name} promises", "", "detail")))
     if any(one.kept is False for one in found):
         raise typer.Exit(1)
 
@@ -172,18 +172,18 @@ def profile(
     found = [profile_run(draft, ask, access) for draft in runs]
     claims = comparisons(runs, found)
     if as_json:
-        _print_json({"profiles": found, "published": claims})
+        print_json({"profiles": found, "published": claims})
         return
-    stdout = _stdout()
+    console = stdout()
     for one in found:
-        stdout.rule(f"{one['scenario']}: {one['method']}", align="left")
+        console.rule(f"{one['scenario']}: {one['method']}", align="left")
         for note in one["assumed"]:
-            stdout.print(f"assumed: {note}", style="dim")
-        stdout.print(costs.profile(one))
+            console.print(f"assumed: {note}", style="dim")
+        console.print(costs.profile(one))
         if layers:
-            stdout.print(costs.layers(one))
+            console.print(costs.layers(one))
     if claims:
-        stdout.print(published(claims))
+        console.print(published(claims))
 
 
 @app.command()
@@ -198,9 +198,9 @@ def compare(
 
     found = summaries(runs, target)
     if as_json:
-        _print_json({"runs": found})
+        print_json({"runs": found})
     else:
-        _stdout().print(comparison(found))
+        stdout().print(comparison(found))
 
 
 @app.command(name="list")
@@ -215,7 +215,7 @@ def list_(
 
     for one in [kind] if kind else KINDS:
         rows = [(name, summary(entry)) for name, entry in entries(one).items()]
-        _stdout().print(named(one, rows, ("name", "what it is")))
+        stdout().print(named(one, rows, ("name", "what it is")))
 
 
 @app.command()
@@ -229,12 +229,12 @@ def show(
     title, text, rows, heads = describe(kind, name)
     from edgefl.report.tables import named
 
-    stdout = _stdout()
-    stdout.print(title, style="bold", soft_wrap=True)
+    console = stdout()
+    console.print(title, style="bold", soft_wrap=True)
     if text:
-        stdout.print(text, soft_wrap=True, markup=False)
+        console.print(text, soft_wrap=True, markup=False)
     if rows:
-        stdout.print(named("", rows, heads))
+        console.print(named("", rows, heads))
 
 
 @app.command()
@@ -242,7 +242,7 @@ def schema() -> None:
     """Print the JSON Schema of a scenario file, for editors."""
     from edgefl.planning.schema import schema as scenario_schema
 
-    _print_json(scenario_schema())
+    print_json(scenario_schema())
 
 
 def _next_target(runs: list[dict[str, Any]]) -> float:
@@ -255,21 +255,24 @@ def _overrides(settings: list[str] | None, seed: int | None) -> list[str]:
     return [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
 
 
-def _stdout() -> Console:
+def stdout() -> Console:
+    """Where results go; 100 columns wide where it is no terminal."""
     return Console(width=None if sys.stdout.isatty() else 100, highlight=False)
 
 
-def _stderr() -> Console:
+def stderr() -> Console:
+    """Where progress, notes and errors go."""
     return Console(stderr=True, highlight=False)
 
 
-def _print_json(value: Any) -> None:
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
     json.dump(value, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
 def _print_error(error: EdgeflError) -> None:
-    _stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
+    stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
 
 
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:

@@ -11,7 +11,7 @@ counter is not used here: it over-counts the backward of grouped convolutions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -67,29 +67,38 @@ class Roles:
         stage: the pass.
         weights: the parts that storages hold weights of.
         shapes: the parts that have weights of a shape; the last one where several do.
+        inputs: takes the storages that weights were multiplied with; the calls of one step share it.
     """
 
-    def __init__(self, stage: str, weights: Mapping[int, str], shapes: Mapping[tuple[int, ...], str]) -> None:
+    def __init__(
+        self,
+        stage: str,
+        weights: Mapping[int, str],
+        shapes: Mapping[tuple[int, ...], str],
+        inputs: set[int] | None = None,
+    ) -> None:
         self.stage = stage
         self.weights = weights
         self.shapes = shapes
+        self.inputs = set() if inputs is None else inputs
 
-    def of_product(self, operands: Iterable[Tensor], result: Tensor) -> tuple[str, str]:
+    def of_product(self, operands: Sequence[Tensor], result: Tensor) -> tuple[str, str]:
         """Which pass a matrix product belongs to, and which part's weights it has.
 
-        In the backward pass a product with a weight gives the input's gradient; one without, of a
-        weight's shape, gives that weight's.
+        In the backward pass a product with a weight gives the input's gradient; one with the input, of a
+        weight's shape, gives that weight's. The shape alone does not tell: comparing as many samples as
+        there are classes has gradients of the classifier's shape.
         """
-        part = self.part(operands)
-        if self.stage != GRAD_INPUT:
-            return self.stage, part
+        part, keys = self.part(operands), set(map(storage_key, operands))
         if part:
-            return GRAD_INPUT, part
+            self.inputs |= keys
+        if part or self.stage != GRAD_INPUT or not keys & self.inputs:
+            return self.stage, part
         shape = tuple(result.shape)
         part = self.shapes.get(shape) or self.shapes.get(shape[::-1], "")
         return (GRAD_WEIGHT if part else GRAD_INPUT), part
 
-    def part(self, operands: Iterable[Tensor]) -> str:
+    def part(self, operands: Sequence[Tensor]) -> str:
         """The part that one of the operands is a weight of; empty where none is."""
         return next((self.weights[key] for key in map(storage_key, operands) if key in self.weights), "")
 

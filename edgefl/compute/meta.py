@@ -72,6 +72,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._stage = FORWARD
         self._weights: dict[int, str] = {}
         self._shapes: dict[tuple[int, ...], str] = {}
+        self._inputs: set[int] = set()
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
 
@@ -93,7 +94,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
-        self.kernels += kernels_of(name, arguments, result, Roles(self._stage, self._weights, self._shapes))
+        roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
+        self.kernels += kernels_of(name, arguments, result, roles)
         for tensor in tensors(result):
             self.watch(tensor, "")
         return result
@@ -141,6 +143,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         }
         self._weights |= {storage_key(weight): part for part, weight in owned}
         self._shapes = {tuple(weight.shape): part for part, weight in owned}
+        self._inputs = set()
         self._stage = FORWARD
         self.kernels = []
         return self.kernels

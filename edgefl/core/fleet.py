@@ -137,7 +137,7 @@ class Fleet(Strict):
 
     title: str = ""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
-    links: dict[str, Link] = Field(default_factory=dict)
+    links: dict[str, Link] = Field({})
     slowdown: Sampler = Fixed()
     jitter: Sampler = Fixed()
     notes: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edgefl.core import catalogue
-from edgefl.core.devices import Board
+from edgefl.core.devices import Board, Systolic
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.link import Link, Radio
 from edgefl.core.sourced import Sourced, sourced
@@ -48,7 +48,14 @@ def _headline(found: Board | Link) -> str:
     if isinstance(found, Link):
         return found.title
     training = f"\ntrains {found.training.supports}: {found.training.source}" if found.training else ""
-    return f"{found.title}; {found.category}, {found.kind}{training}"  # type: ignore[attr-defined]  # every kind has it
+    array = ""
+    if isinstance(found, Systolic):
+        array = (
+            f"\ndataflow {found.dataflow}; strided input gradients by {found.stride_handling}; "
+            f"depthwise convolutions on the {found.depthwise.replace('_', ' ')}"
+        )
+    kind = found.kind  # type: ignore[attr-defined]  # every kind has it
+    return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
 
 
 def _flops_s(value: float) -> str:

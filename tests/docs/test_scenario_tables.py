@@ -48,6 +48,8 @@ def written(value: Any) -> str:
         return "see below"
     if isinstance(value, BaseModel):
         return str(value.model_dump()["name"])
+    if value == {}:
+        return "none"
     return {None: "null", "": "empty"}.get(value, str(value))
 
 

@@ -25,7 +25,8 @@ SIZES = [
     ("cnn2", {}, CIFAR, 136_606, 0),
     # (1*25*10 + 10) + 5,020; 28 -> 12 -> 4, so 20*4*4 = 320: (320*256 + 256) + 2,570
     ("cnn2", {}, (1, 28, 28), 90_026, 0),
-    # McMahan et al.: (25*32 + 32) + (32*25*64 + 64); 28 -> 14 -> 7, so 64*7*7 = 3,136: (3,136*512 + 512) + 5,130
+    # McMahan et al.: (25*32 + 32) + (32*25*64 + 64); 28 -> 14 -> 7, so a flat width of 64*7*7 = 3,136, then
+    # 3,136*512 + 512 and a head of 512*10 + 10
     ("cnn2", {"channels": (32, 64), "hidden": 512, "padding": "same"}, (1, 28, 28), 1_663_370, 0),
     # He et al.'s 11,689,512 less the classifier's 513,000, plus 512*512 + 512 and 512*10 + 10 (FedClassAvg);
     # norms of 64 + 4*64 + 5*(128 + 256 + 512) = 4,800 channels, a mean and a variance each

@@ -1,0 +1,53 @@
+"""Commands about models that leave a run: export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
+from edgefl.core.errors import UserError
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
+DataDir = Annotated[Path | None, typer.Option(help="Where datasets' files lie.")]
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    client: Annotated[int | None, typer.Option(help="A client's own model, by number.")] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Every client's own model.")] = False,
+    version: Annotated[str, typer.Option(help="last, best, or a saved version's number.")] = "last",
+    raw_input: Annotated[
+        bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
+    ] = False,
+    softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's model as verified ONNX, with a model card beside it."""
+    from edgefl.export import Form, Wanted
+    from edgefl.export import export as export_run
+    from edgefl.planning.learning import DataAccess
+    from edgefl.report.exports import exports
+
+    if everybody and client is not None:
+        raise UserError("--client and --all exclude each other", where="--client")
+    wanted = Wanted(client, everybody, version, Form(raw_input=raw_input, softmax=softmax))
+    access = DataAccess(data_dir, download=not offline)
+    with Progress(console=stderr(), transient=True) as progress:
+        bar = progress.add_task("exporting", total=None)
+        found = export_run(
+            run, wanted, access, out, lambda done, of: progress.update(bar, completed=done, total=of)
+        )
+    if as_json:
+        print_json({"exports": [one.plain() for one in found]})
+    else:
+        stdout().print(exports([one.plain() for one in found]))

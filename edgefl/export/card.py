@@ -1,0 +1,108 @@
+"""A model card beside each export: what it is, what it cost, how good it is, how it was proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.export.graph import Form
+from edgefl.export.trained import Trained
+from edgefl.report.summary import summary
+from edgefl.store import read
+
+
+def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
+    """The card as Markdown.
+
+    Args:
+        found: the trained version.
+        export: one export as plain data.
+        form: what goes in and comes out.
+    """
+    with read(found.folder) as reader:
+        run = summary(reader)
+        settings = reader.plan()["scenario"]
+    spec = found.federation.spec
+    whose = "the global model" if export["client"] is None else f"the model of client {export['client']}"
+    trained = f"trained with {found.meta['method']} on {spec.name} by {run['clients']} simulated clients"
+    return "\n".join(
+        [
+            f"# {found.meta['name']}: {whose}",
+            "",
+            f"{found.meta['model']} for {spec.classes} classes, {trained}; version {found.version}.",
+            "",
+            "## Use",
+            "",
+            *_use(form, spec.shape),
+            "",
+            "## Training",
+            "",
+            *_table(
+                ("run", found.meta["run_id"]),
+                ("seed", str(found.meta["seed"])),
+                ("partition", _component(settings["task"]["partition"])),
+                (
+                    "fleet",
+                    settings["fleet"] if isinstance(settings["fleet"], str) else "of the scenario's own",
+                ),
+                ("method", _component(settings["method"])),
+                ("rounds", str(settings["server"]["rounds"])),
+                ("virtual time", show_seconds(run["virtual_s"])),
+                ("bytes down, up", f"{show_bytes(run['down_bytes'])}, {show_bytes(run['up_bytes'])}"),
+                ("work of all clients", show_flops(run["flops"])),
+                ("energy of all clients", "unknown" if run["joules"] is None else show_joules(run["joules"])),
+            ),
+            "",
+            "Times, bytes and energy are modelled; see the run's `plan.yaml` for every number's source.",
+            "",
+            "## Accuracy",
+            "",
+            *_table(
+                *(
+                    (f"{name}, as the run reported", _percent(one["value"]))
+                    for name, one in run["accuracy"].items()
+                ),
+                ("this model, as the run reported", _percent(export["reported"])),
+                ("this file, in ONNX Runtime", _percent(export["parity"]["accuracy"])),
+            ),
+            "",
+            "## Parity",
+            "",
+            *_parity(export["parity"]),
+            "",
+        ]
+    )
+
+
+def _use(form: Form, shape: tuple[int, ...]) -> list[str]:
+    size = " x ".join(map(str, ("batch", *shape)))
+    layout = "float32, scaled and normalised by the caller" if form.raw_input else "uint8 pixels, 0 to 255"
+    outputs = (
+        "`logits` and `probabilities` (batch x classes)" if form.softmax else "`logits` (batch x classes)"
+    )
+    return [f"Input `{form.input}`: {size}, {layout}.", f"Output: {outputs}."]
+
+
+def _parity(parity: Mapping[str, Any]) -> list[str]:
+    return _table(
+        ("samples", f"{parity['samples']:,}"),
+        ("largest error of a logit", f"{parity['max_error']:.2g}"),
+        ("same class as PyTorch", _percent(parity["agreement"])),
+        ("PyTorch's accuracy", _percent(parity["torch_accuracy"])),
+    )
+
+
+def _table(*rows: tuple[str, str]) -> list[str]:
+    return ["| | |", "|---|---|", *(f"| {label} | {value} |" for label, value in rows)]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:.2%}"
+
+
+def _component(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    rest = ", ".join(f"{key} {inner}" for key, inner in value.items() if key != "name" and inner is not None)
+    return f"{value['name']} ({rest})" if rest else str(value["name"])

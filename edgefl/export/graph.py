@@ -1,0 +1,161 @@
+"""From a predictor to an ONNX model that takes pixels."""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from edgefl.core.errors import EdgeflError
+from edgefl.data.spec import Spec
+from edgefl.protocol import Predictor, Tree
+
+OPSET = 20
+IMAGE, PIXELS = "image", "pixels"
+LOGITS, PROBABILITIES = "logits", "probabilities"
+_MOST_BYTES = 2**31 - 1
+
+
+class ExportError(EdgeflError):
+    """The model could not be exported, or the export failed a check; nothing was written."""
+
+    exit_status = 1
+
+
+@dataclass(frozen=True)
+class Form:
+    """What goes in and what comes out.
+
+    Attributes:
+        raw_input: whether the caller scales and normalises the images, not the graph.
+        softmax: whether probabilities come out too, at temperature 1.
+    """
+
+    raw_input: bool = False
+    softmax: bool = False
+
+    @property
+    def input(self) -> str:
+        """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
+        return PIXELS if self.raw_input else IMAGE
+
+
+class Served(nn.Module):
+    """A predictor as a module that holds its weights, preprocessing in front of it.
+
+    Args:
+        predictor: what was scored.
+        spec: the dataset; gives mean and deviation of the pixels.
+        form: what goes in and comes out.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, predictor: Predictor, spec: Spec, form: Form) -> None:
+        super().__init__()
+        self._logits, self._form = predictor.logits, form
+        self._count = 0
+        self._names = self._held(predictor.weights)
+        channels = (1, len(spec.mean), 1, 1)
+        self.register_buffer("mean", torch.tensor(spec.mean).view(channels))
+        self.register_buffer("std", torch.tensor(spec.std).view(channels))
+
+    def _held(self, tree: Tree) -> Any:
+        """The tree with a buffer's name in the place of every tensor."""
+        if not isinstance(tree, Tensor):
+            return {key: self._held(inner) for key, inner in tree.items()}
+        name = f"weight{self._count}"
+        self._count += 1
+        self.register_buffer(name, tree.detach().clone())
+        return name
+
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+        """(B, C, H, W) uint8, or normalised float32 -> logits (B, classes), and probabilities if wanted."""
+        if not self._form.raw_input:
+            x = (x.to(torch.float32) / 255 - self.mean) / self.std
+        logits = self._logits(self._weights(self._names), x)
+        return (logits, logits.softmax(dim=-1)) if self._form.softmax else logits
+
+    def _weights(self, names: Any) -> Tree:
+        if isinstance(names, str):
+            return getattr(self, names)
+        return {key: self._weights(inner) for key, inner in names.items()}
+
+
+def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[str, Any]) -> bytes:
+    """The module as an ONNX model in bytes; the batch is a dynamic axis called "batch".
+
+    Args:
+        served: the module.
+        shape: one sample's (channels, height, width).
+        form: what goes in and comes out.
+        facts: go into the model's metadata: texts as they are, everything else as JSON.
+
+    Raises:
+        ExportError: the exporter or a check failed.
+    """
+    # Two samples: a batch of one would be taken for a constant.
+    example = torch.zeros(2, *shape) if form.raw_input else torch.zeros(2, *shape, dtype=torch.uint8)
+    outputs = [LOGITS, PROBABILITIES] if form.softmax else [LOGITS]
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            # torch's exporter warns of its own internals, which a user can do nothing about.
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                served.eval(),
+                (example,),
+                dynamo=True,
+                verbose=False,
+                opset_version=OPSET,
+                input_names=[form.input],
+                output_names=outputs,
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+            )
+    except Exception as error:
+        raise ExportError(f"torch cannot export the model: {error}") from error
+    model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
+    for key, value in facts.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = f"edgefl.{key}", value if isinstance(value, str) else json.dumps(value)
+    check(model, form, outputs)
+    found: bytes = model.SerializeToString()
+    if len(found) > _MOST_BYTES:
+        raise ExportError(
+            f"the model has {len(found):,} bytes; ONNX keeps at most {_MOST_BYTES:,} in one file"
+        )
+    return found
+
+
+def check(model: Any, form: Form, outputs: list[str]) -> None:
+    """Sees to it that the model is what runtimes expect.
+
+    Raises:
+        ExportError: an invalid model, another opset than asked for, wrong names, or data outside the file.
+    """
+    import onnx
+
+    try:
+        onnx.checker.check_model(model, full_check=True)
+        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise ExportError(f"the exported model is not valid ONNX: {error}") from error
+    opset = next(one.version for one in model.opset_import if one.domain in {"", "ai.onnx"})
+    if opset != OPSET:
+        raise ExportError(f"the exporter wrote opset {opset} where {OPSET} was asked for")
+    names = [one.name for one in model.graph.input], [one.name for one in model.graph.output]
+    if names != ([form.input], outputs):
+        raise ExportError(f"the exporter named inputs and outputs {names}")
+    batch = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    if batch != "batch":
+        raise ExportError(f"the batch axis is {batch!r}, not dynamic")
+    outside = [one.name for one in model.graph.initializer if one.data_location == onnx.TensorProto.EXTERNAL]
+    if outside:
+        raise ExportError(f"the exporter put {len(outside)} tensors outside the file")

@@ -1,0 +1,167 @@
+"""What a run trained, read back from its directory: predictors, and the data to prove them on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from edgefl.core import seeds
+from edgefl.core.errors import UserError
+from edgefl.core.scenario import load
+from edgefl.core.yamls import Document, dump
+from edgefl.data import Federation
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.protocol import Method, Predictor, Tree, read_tree
+from edgefl.store import Reader, is_run, read, runs_in
+
+LAST, BEST = "last", "best"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One saved version of a run.
+
+    Attributes:
+        folder: the run's directory.
+        meta: its facts, as the store keeps them.
+        version: the version's number.
+        round: the round that made it, from 0; -1 before the first.
+        learning: data, nets and methods.
+        server: the server's state.
+        states: the clients' states, by client.
+        summary: accuracies that the run reported at this version, by model; those of clients by number.
+    """
+
+    folder: Path
+    meta: dict[str, Any]
+    version: int
+    round: int
+    learning: Learning
+    server: Tree
+    states: dict[int, Tree]
+    summary: dict[str, Any]
+
+    @property
+    def federation(self) -> Federation:
+        """The run's data."""
+        return self.learning.federation
+
+    def global_model(self) -> Predictor:
+        """The global model that was scored.
+
+        Raises:
+            UserError: the method has none.
+        """
+        found = self.learning.methods[0].global_model
+        if found is None:
+            raise UserError(
+                f"{self.meta['method']} has no global model",
+                where=str(self.folder),
+                hint="export a client's own with --client ID, or all with --all",
+            )
+        return found(self.server)
+
+    def personal_model(self, client: int) -> Predictor:
+        """A client's own model as it was scored, or would have been.
+
+        Raises:
+            UserError: there is no such client.
+        """
+        if not 0 <= client < self.federation.clients:
+            raise UserError(
+                f"there is no client {client}",
+                where="--client",
+                hint=f"the run has clients 0 to {self.federation.clients - 1}",
+            )
+        place = client % len(self.learning.nets)
+        method = self.learning.methods[place]
+        state = self.states.get(client)
+        return method.personal_model(self.server, self._initial(method, place) if state is None else state)
+
+    def _initial(self, method: Method, place: int) -> Tree | None:
+        seed = seeds.derive(self.meta["seed"], "init")
+        return method.client(self.learning.nets[place].init(seed))
+
+
+def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
+    """Reads a version of a run.
+
+    Args:
+        folder: the run's directory.
+        access: how to get at its dataset.
+        which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
+
+    Raises:
+        UserError: the folder is no run, the run failed, or it has no such version or data.
+    """
+    if not is_run(folder):
+        found = [str(run) for run in runs_in(folder)]
+        raise UserError(
+            f"{folder} holds {len(found)} runs; name one", where=str(folder), hint=", ".join(found)
+        )
+    with read(folder) as reader:
+        _check_done(reader)
+        version, file = _version(reader, which)
+        rows = reader.query("SELECT client, file FROM states")
+        settings = reader.plan()["scenario"]
+        meta = {**reader.meta, "model": reader.rows("clients")[0]["model"]}
+        made = reader.query("SELECT round FROM rounds WHERE version = ?", version)
+        summary = _summary(reader, version)
+        last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
+    (draft,) = load(Document.parse(dump({**settings, "fleet": "none"}), f"{folder.name}/plan.yaml"))
+    learning = learn_from(draft, data_of(draft, access))
+    # Clients' states are kept as they were last; an older server version does not belong to them.
+    states = {row["client"]: read_tree(folder / row["file"]) for row in rows} if last else {}
+    if rows and not last:
+        raise UserError(
+            f"version {version} is not the last one, and clients' states are kept of the last one alone",
+            where=str(folder),
+            hint="take --version last",
+        )
+    with torch.no_grad():
+        server = read_tree(file)
+    return Trained(folder, meta, version, made[0]["round"] if made else -1, learning, server, states, summary)
+
+
+def _check_done(reader: Reader) -> None:
+    status = reader.meta["status"]
+    if status == "failed":
+        raise UserError(
+            f"{reader.folder.name} failed, so it has no model to trust: {reader.meta.get('reason', '')}",
+            where=str(reader.folder),
+        )
+    if reader.meta["engine"] == "null":
+        raise UserError(
+            f"{reader.folder.name} ran on the null engine and trained nothing", where=str(reader.folder)
+        )
+
+
+def _version(reader: Reader, which: str) -> tuple[int, Path]:
+    saved = {row["version"]: row for row in reader.rows("versions")}
+    if which in {LAST, BEST}:
+        found = next((row for row in saved.values() if row[which]), None)
+    else:
+        found = saved.get(int(which)) if which.isdecimal() else None
+    if found is None:
+        known = ", ".join(f"{version}" for version in saved) or "none"
+        raise UserError(
+            f"no version {which!r} was saved",
+            where=str(reader.folder),
+            hint=f"best, last, or one of: {known}",
+        )
+    return found["version"], reader.folder / found["file"]
+
+
+def _summary(reader: Reader, version: int) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        row["model"]: row["accuracy"]
+        for row in reader.query("SELECT model, accuracy FROM evaluations WHERE version = ?", version)
+    }
+    found["clients"] = {
+        row["client"]: row["accuracy"]
+        for row in reader.query("SELECT client, accuracy FROM client_evaluations WHERE version = ?", version)
+    }
+    return found

@@ -1,0 +1,149 @@
+"""PyTorch against ONNX Runtime on real samples: the gate that every export passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edgefl.compute.loop import one_thread
+from edgefl.export.graph import LOGITS, Form, Served
+
+BATCHES = (1, 2, 7, 64)
+_CHUNK = 256
+# A shallow net's sums are short; a deep one's roundings add up layer by layer.
+_SHALLOW, _DEEP = (1e-4, 1e-5), (1e-3, 1e-4)
+_DEEP_FROM = 10
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How an exported model compares with the one it was made of.
+
+    Attributes:
+        samples: test samples compared.
+        max_error: of logits, over all samples and the batch sizes 1, 2, 7 and 64.
+        within: whether all errors are within the tolerances.
+        rtol, atol: the tolerances.
+        agreement: the share of samples with the same largest logit.
+        accuracy: the exported model's.
+        torch_accuracy: PyTorch's.
+    """
+
+    samples: int
+    max_error: float
+    within: bool
+    rtol: float
+    atol: float
+    agreement: float
+    accuracy: float
+    torch_accuracy: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the exported model is the same model."""
+        return self.within and self.agreement == 1.0
+
+    def __str__(self) -> str:
+        return (
+            f"max error {self.max_error:.2g}, "
+            f"top-1 agreement {self.agreement:.2%} on {self.samples:,} samples, "
+            f"accuracy {self.accuracy:.2%} against PyTorch's {self.torch_accuracy:.2%}"
+        )
+
+
+def session(model: bytes, threads: int = 1) -> Any:
+    """An ONNX Runtime session on the CPU.
+
+    Args:
+        model: the model.
+        threads: within an operator.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # On shared cores, a thread that spins takes time from the one that works.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def runner(model: bytes, form: Form) -> Callable[[Tensor], Floats]:
+    """Images -> logits (B, classes), by ONNX Runtime."""
+    running = session(model)
+
+    def run(images: Tensor) -> Floats:
+        found: Floats = running.run([LOGITS], {form.input: images.numpy()})[0]
+        return found
+
+    return run
+
+
+def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Tensor, *, depth: int) -> Parity:
+    """Compares an exported model with the module.
+
+    Args:
+        model: the export.
+        served: what it was made of.
+        form: what goes in.
+        images: test samples as the input takes them, at least one.
+        labels: theirs.
+        depth: how many convolutions and matrix products the model has.
+    """
+    rtol, atol = _DEEP if depth > _DEEP_FROM else _SHALLOW
+    theirs, ours = runner(model, form), _module(served)
+    # The odd batches show what a fixed batch axis would break, the large ones cover every sample.
+    chunks = [images[:size] for size in BATCHES if size <= len(images)]
+    errors = [_Error.between(ours(chunk), theirs(chunk), rtol, atol) for chunk in chunks]
+    logits = [(ours(chunk), theirs(chunk)) for chunk in torch.split(images, _CHUNK)]
+    errors += [_Error.between(one, other, rtol, atol) for one, other in logits]
+    expected, found = (np.concatenate(side).argmax(axis=1) for side in zip(*logits, strict=True))
+    wanted = labels.numpy()
+    return Parity(
+        samples=len(images),
+        max_error=max(one.most for one in errors),
+        within=all(one.within for one in errors),
+        rtol=rtol,
+        atol=atol,
+        agreement=float((expected == found).mean()),
+        accuracy=float((found == wanted).mean()),
+        torch_accuracy=float((expected == wanted).mean()),
+    )
+
+
+@dataclass(frozen=True)
+class _Error:
+    most: float
+    within: bool
+
+    @classmethod
+    def between(cls, expected: Floats, found: Floats, rtol: float, atol: float) -> _Error:
+        gap = np.abs(expected - found)
+        most = float(gap.max()) if np.isfinite(gap).all() else float("inf")
+        return cls(most, bool((gap <= atol + rtol * np.abs(expected)).all()))
+
+
+def _module(served: Served) -> Callable[[Tensor], Floats]:
+    def run(images: Tensor) -> Floats:
+        with torch.inference_mode(), one_thread():
+            found = served(images)
+        logits: Tensor = found[0] if isinstance(found, tuple) else found
+        return logits.numpy()
+
+    return run
+
+
+def accuracy(model: bytes, form: Form, images: Tensor, labels: Tensor) -> float:
+    """The share of samples whose largest logit, by ONNX Runtime, is the label's."""
+    run = runner(model, form)
+    found = np.concatenate([run(chunk).argmax(axis=1) for chunk in torch.split(images, _CHUNK)])
+    return float((found == labels.numpy()).mean())

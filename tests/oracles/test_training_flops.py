@@ -1,0 +1,256 @@
+"""Training's operations on every shipped model under every shipped method, by closed form and by the tracer.
+
+f is a layer's multiply-adds on a batch: a convolution's B*Ho*Wo*Cout*(Cin/g)*Kh*Kw, a linear layer's B*I*O.
+They are collected by hooks on the model's own modules; neither the tracer's tables nor torch's counter has a
+part in them. A forward pass takes f, a trained weight's gradient f, an input's gradient f. The input's
+gradient goes down to the lowest trained layer, which needs none itself. A multiply-add is two operations.
+
+What a method does beyond that stands in ``METHODS``, by exchange. A method without an entry there fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from builders import build_method, build_net
+from torch import nn
+
+from edgefl.compute import meta
+from edgefl.core import catalogue
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Trace, Work
+from edgefl.protocol import Net
+
+BATCH = 4
+CLASSES = 10
+CIFAR = (3, 32, 32)
+
+# Every model in the catalogue with its defaults, and these settings besides.
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "mlp": [{"hidden": (32, 16, 24)}],
+    "cnn2": [{"channels": (32, 64), "hidden": 512, "padding": "same"}],
+    "spherefed-convnet": [{"norm": "batch"}],
+    "resnet18": [{"norm": "group", "stem": "imagenet", "wrap": 64}],
+    "mobilenet-v2": [{"norm": "group", "stem": "imagenet", "wrap": 24}],
+}
+
+
+class Split(NamedTuple):
+    """Multiply-adds by pass."""
+
+    forward: int = 0
+    grad_input: int = 0
+    grad_weight: int = 0
+    update: int = 0
+
+
+@dataclass(frozen=True)
+class Layers:
+    """A model's f on batches of any size, the head's apart."""
+
+    net: Net
+    cache: dict[int, list[int]]
+
+    def body(self, batch: int) -> list[int]:
+        """F of the body's layers in the order of their calls."""
+        return self._all(batch)[:-1]
+
+    def head(self, batch: int) -> int:
+        """F of the classifier."""
+        return self._all(batch)[-1]
+
+    def _all(self, batch: int) -> list[int]:
+        if batch not in self.cache:
+            self.cache[batch] = multiply_adds(self.net, batch)
+        return self.cache[batch]
+
+
+def multiply_adds(net: Net, batch: int) -> list[int]:
+    """F of each convolution and linear layer in the order in which they are called; the head is last."""
+    found: list[int] = []
+
+    def conv(layer: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:  # noqa: ARG001
+        (outer, inner), (high, wide) = (layer.out_channels, layer.in_channels), output.shape[2:]
+        found.append(len(output) * high * wide * outer * (inner // layer.groups) * prod(layer.kernel_size))
+
+    def linear(layer: nn.Module, inputs: tuple[torch.Tensor], output: torch.Tensor) -> None:  # noqa: ARG001
+        found.append(len(output) * layer.in_features * layer.out_features)
+
+    module = net.module(net.on_meta())
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Conv2d):
+            layer.register_forward_hook(conv)
+        elif isinstance(layer, nn.Linear):
+            layer.register_forward_hook(linear)
+        else:
+            own = [key for key, value in vars(layer)["_parameters"].items() if value is not None]
+            free = isinstance(layer, nn.BatchNorm2d | nn.GroupNorm)
+            assert free or not own, f"{net.name}: no closed form yet for {type(layer).__name__} {name!r}"
+    module(torch.empty(batch, *net.shape, device="meta"))
+    return found
+
+
+def train(layers: Layers, *, head: bool = True, views: int = 1) -> Split:
+    """A step of training the body, and the head unless it is fixed; several views pass the body alone.
+
+    They are compared in SupCon: one product of (V*B) x l x (V*B), and two for its gradient.
+    """
+    body, top = layers.body(views * BATCH), layers.head(BATCH)
+    pairs = (views * BATCH) ** 2 * layers.net.feature_width if views > 1 else 0
+    return Split(
+        forward=sum(body) + top + pairs,
+        grad_input=sum(body[1:]) + top + 2 * pairs,
+        grad_weight=sum(body) + (top if head else 0),
+    )
+
+
+def calibrate(layers: Layers) -> Split:
+    """A forward pass of the body, U = F^T Y of l x B x C and V = F^T F of l x B x l; no gradient."""
+    width = layers.net.feature_width
+    return Split(forward=sum(layers.body(BATCH)) + BATCH * width * (width + CLASSES))
+
+
+NOTHING = Split()
+Exchanges = dict[str, Split]
+
+
+def averaged(layers: Layers) -> Exchanges:
+    """Plain training in every round. A proximal term and a temperature have no products."""
+    return {"train": train(layers)}
+
+
+def contrasted(layers: Layers) -> Exchanges:
+    """FedClassAvg: two views."""
+    return {"train": train(layers, views=2)}
+
+
+def sphere(layers: Layers, *, views: int = 1) -> Exchanges:
+    """SphereFed: the head's weight gradient is saved; handing heads over takes no operations."""
+    fixed = train(layers, head=False, views=views)
+    return {"announce": NOTHING, "train": fixed, "calibrate": calibrate(layers), "deliver": NOTHING}
+
+
+def uncalibrated(layers: Layers) -> Exchanges:
+    """SphereFed without FFC."""
+    return {"announce": NOTHING, "train": train(layers, head=False)}
+
+
+SHARED = {"name": "fedclassavg", "share_body": True}
+# method -> (its settings, what its exchanges take)
+METHODS: dict[str, list[tuple[dict[str, Any], Callable[[Layers], Exchanges]]]] = {
+    "fedavg": [({}, averaged)],
+    "fedprox": [({}, averaged), ({"mu": 0.0}, averaged)],
+    "local": [({}, averaged)],
+    "fedclassavg": [
+        ({}, contrasted),
+        ({"share_body": True, "rho": 0.0}, contrasted),
+        ({"contrastive": 0.0}, averaged),
+    ],
+    "flexchill": [
+        ({}, averaged),
+        ({"base": {"name": "fedprox"}}, averaged),
+        ({"base": {"name": "local"}}, averaged),
+        ({"base": {"name": "fedclassavg"}}, contrasted),
+        ({"base": {"name": "spherefed"}}, sphere),
+    ],
+    "spherefed": [
+        ({}, sphere),
+        ({"calibrate": False}, uncalibrated),
+        ({"ridge": 0.1, "base": {"name": "fedprox"}}, sphere),
+        ({"base": {"name": "flexchill"}}, sphere),
+        ({"base": SHARED}, lambda layers: sphere(layers, views=2)),
+    ],
+}
+
+
+def named(name: str, settings: dict[str, Any]) -> str:
+    """A readable name for a test."""
+    return " ".join([name, *(f"{key}={value}" for key, value in settings.items())])
+
+
+# Every model as it comes under every variant of every method, and its other settings under every method.
+CASES = [
+    pytest.param(
+        (model, shape), name, settings, expected, id=f"{named(model, shape)}-{named(name, settings)}"
+    )
+    for model in catalogue.entries("models")
+    for shape in ({}, *SETTINGS.get(model, []))
+    for name, listed in METHODS.items()
+    for settings, expected in (listed[:1] if shape else listed)
+]
+
+
+@pytest.fixture(scope="module")
+def layers(request) -> Layers:
+    """The model that a test names."""
+    name, settings = request.param
+    return Layers(build_net(name, CIFAR, CLASSES, **settings), {})
+
+
+def split(work: Work) -> Split:
+    """The traced operations by pass, in multiply-adds."""
+    flops = dict.fromkeys((FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE), 0)
+    for kernel, count in work:
+        flops[kernel.role] += kernel.flops * count
+    assert not any(total % 2 for total in flops.values())
+    return Split(*(total // 2 for total in flops.values()))
+
+
+def of_one_step(trace: Trace) -> Split:
+    """An exchange's multiply-adds with one step a phase; what frames the steps has none."""
+    assert split(trace.start) == split(trace.finish) == NOTHING
+    return split(sum((phase.steps[BATCH] for phase in trace.phases), start=Work()))
+
+
+def test_every_method_has_its_closed_form():
+    """A new method is counted by hand before it is believed; so is a model's settings' name kept right."""
+    shipped = {name for name, entry in catalogue.entries("methods").items() if entry.module}
+    assert shipped == set(METHODS), "list each shipped method's exchanges by hand in METHODS, and no others"
+    models = set(catalogue.entries("models"))
+    assert models >= set(SETTINGS), "SETTINGS lists a model that is not shipped"
+
+
+@pytest.mark.parametrize(("layers", "name", "settings", "expected"), CASES, indirect=["layers"])
+def test_the_tracer_finds_the_closed_form(name, settings, expected, layers: Layers):
+    """Forward, grad-input and grad-weight of every exchange are the formula's, to the last operation."""
+    method = build_method(name, layers.net, **settings)
+    found = {
+        exchange.name: of_one_step(
+            meta.trace(method, exchange, layers.net, [[{BATCH: 1}] * len(exchange.work.phases)])
+        )
+        for exchange in method.exchanges
+    }
+    assert found == expected(layers)
+
+
+@pytest.mark.parametrize(
+    "layers", [(name, {}) for name in catalogue.entries("models")], indirect=True, ids=lambda one: one[0]
+)
+def test_frozen_parts_are_not_charged(layers: Layers):
+    """With the head alone trained, a step is one forward pass and the head's weight gradient."""
+    frozen = replace(layers.net, trained=("head",))
+    method = build_method("fedclassavg", frozen, contrastive=0.0)
+    (exchange,) = method.exchanges
+    top = layers.head(BATCH)
+    expected = Split(forward=sum(layers.body(BATCH)) + top, grad_weight=top)
+    assert of_one_step(meta.trace(method, exchange, frozen, [[{BATCH: 1}]])) == expected
+
+
+def test_without_a_body_the_head_is_the_first_layer():
+    """Softmax regression on 64 pixels: B*64*10 = 2,560 forward and as much for the weights' gradient."""
+    net = build_net("mlp", (1, 8, 8), CLASSES, hidden=())
+    method = build_method("fedavg", net)
+    traced = meta.trace(method, method.exchanges[0], net, [[{BATCH: 1}]])
+    assert of_one_step(traced) == Split(forward=2_560, grad_weight=2_560)
+
+
+def test_a_comparison_of_as_many_samples_as_classes_trains_no_weight():
+    """SupCon's gradients are inputs' gradients, also where 2B = C gives them the head's shape."""
+    net = build_net("mlp", (1, 8, 8), 2 * BATCH)
+    method = build_method("fedclassavg", net)
+    traced = meta.trace(method, method.exchanges[0], net, [[{BATCH: 1}]])
+    assert of_one_step(traced) == train(Layers(net, {}), views=2)
