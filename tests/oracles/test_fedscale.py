@@ -1,7 +1,7 @@
 """FedScale's completion time, for a device and a link that are described as FedScale describes them.
 
-FedScale takes 3 * batch * steps * (milliseconds to infer one sample) / 1000 seconds to train - three passes as
-long as the forward one - and (upload + download) / bandwidth to communicate. Its default speeds are
+FedScale takes 3 * batch * steps * (milliseconds to infer one sample) / 1000 seconds to train, three passes as
+long as the forward one, and (upload + download) / bandwidth to communicate. Its default speeds are
 lognormal(1, 0.6) times 5 ms.
 """
 

@@ -1,8 +1,23 @@
-"""SphereFed's accelerator as a negative control: no faithful count comes near the paper's savings.
+"""SphereFed's accelerator as a negative control: no faithful count of cycles comes near the paper's savings.
 
 The paper measures up to 13.6% less latency and 10.5% less memory from skipping the classifier's gradient, on
-a 32 x 64 array at 100 MHz (section 5.4, Figure 5). The tables below are what a survey counted at batch 64 on
-CIFAR-100. A change that brings ours near the paper's figures is a bug.
+a 32 x 64 array at 100 MHz (section 5.4, Figure 5). A change that brings ours near that is a bug. Operations
+and memory are in ``test_fixed_classifier.py``; here are cycles, and times with everything.
+
+Batch 64, CIFAR-100, SGD with momentum, a classifier with bias. Percent of cycles saved, outputs stationary,
+without and with the update's traffic, by another count of the same networks, and ours:
+
+network                          theirs             ours     with its layers         by phases
+MobileNetV2, CIFAR stem      0.003  0.009   0.0035  0.0089    0.0034  0.0089    0.0035  0.0090
+MobileNetV2, ImageNet's      0.041  0.104   0.0412  0.1052    0.0408  0.1042    0.0419  0.1069
+ResNet-18, CIFAR stem        0.008  0.020   0.0081  0.0204    0.0081  0.0204    0.0090  0.0226
+two 5x5, 512 hidden          0.198  0.452   0.1984  0.4520    0.1984  0.4520    0.1984  0.4520
+SphereFed's ConvNet              -      -   0.2853  0.7143         -       -    0.4561  1.1214
+
+The other count's MobileNetV2 has 1x1 convolutions that torchvision's lacks (``EXTRA``), and its input
+gradients of strided convolutions are single products with inserted zeros; with both, ours are its figures. As
+a product for each phase of the stride, as the shipped accelerator has them, there is less work beside the
+classifier's.
 """
 
 from __future__ import annotations
@@ -16,10 +31,11 @@ from plans import device, link
 
 from edgefl.compute import meta
 from edgefl.core.cost import ELEMENTWISE, Cost, Work
-from edgefl.core.devices.systolic import cycles, gemms
+from edgefl.core.devices.systolic import Gemm, cycles, gemms
 from edgefl.core.price import Pricer
 
 BATCH = 64
+SHAPE, CLASSES = (3, 32, 32), 100
 NETS = {
     "mobilenet cifar": ("mobilenet_v2", {}),
     "mobilenet imagenet": ("mobilenet_v2", {"stem": "imagenet"}),
@@ -32,18 +48,24 @@ BLOCK_RAM = f"{37_080 * 1024 / 8} B"
 # SGD with momentum moves five words a parameter: gradient, momentum and weight in, momentum and weight out.
 # At 12.8 GB/s and 100 MHz that is 20 / 128 cycles.
 UPDATE_CYCLES = 5 * 4 * 100e6 / 12.8e9
+# (channels in, channels out, side of the image) of the 1x1 convolutions that only the other count's network
+# has: an expansion in the first block, and one on the shortcut of each block that changes the channels alone.
+EXTRA = {
+    "mobilenet cifar": [(32, 32, 32), (32, 16, 32), (16, 24, 32), (64, 96, 8), (160, 320, 4)],
+    "mobilenet imagenet": [(32, 32, 16), (32, 16, 16), (64, 96, 2), (160, 320, 1)],
+}
 
 
 @cache
-def traced(net: str, method: str) -> tuple[Work, dict[str, int], int, int]:
-    """One training step's work, the peak memory, and how many parameters net and classifier have."""
+def traced(net: str, method: str) -> tuple[Work, int, int]:
+    """One training step's work, and how many parameters the net and its classifier have."""
     name, settings = NETS[net]
-    built = build_net(name, (3, 32, 32), 100, **settings)
+    built = build_net(name, SHAPE, CLASSES, **settings)
     on = build_method(method, built)
     exchange = next(one for one in on.exchanges if one.name == "train")
     found = meta.trace(on, exchange, built, [[{BATCH: 1}]])
-    counts = {part: sum(one.numel() for one in built.on_meta()[part].values()) for part in ("body", "head")}
-    return found.phases[0].steps[BATCH], found.peaks[BATCH,], sum(counts.values()), counts["head"]
+    body, head = (sum(one.numel() for one in built.on_meta()[part].values()) for part in ("body", "head"))
+    return found.phases[0].steps[BATCH], body + head, head
 
 
 def array_cycles(work: Work, *, phases: bool) -> int:
@@ -61,43 +83,54 @@ def saved(now, before) -> float:
     return 100 * (1 - now / before)
 
 
-@pytest.mark.parametrize(
-    ("net", "ours", "table"),
-    [
-        ("mobilenet cifar", 0.0486, 0.047),
-        ("mobilenet imagenet", 0.6919, 0.643),
-        ("resnet", 0.0031, 0.003),
-        ("convnet", 0.1010, 0.101),
-        ("paper's convnet", 0.2299, None),
-    ],
-)
-def test_operations_saved(net, ours, table):
-    """The classifier's weight gradient, in per cent; the survey's MobileNetV2 has 3 to 8% more work."""
-    found = saved(traced(net, "spherefed")[0].flops, traced(net, "fedavg")[0].flops)
-    assert found == pytest.approx(ours, abs=5e-5)
-    assert table is None or found == pytest.approx(table, rel=0.08)
+def extra(net: str) -> tuple[int, int]:
+    """Cycles and parameters, norms included, of the layers that only the other count has."""
+    spent = parameters = 0
+    for inputs, outputs, side in EXTRA.get(net, []):
+        places = BATCH * side**2
+        passes = Gemm(places, outputs, inputs), Gemm(places, inputs, outputs), Gemm(outputs, inputs, places)
+        spent += sum(cycles("os", 32, 64, gemm) for gemm in passes)
+        parameters += inputs * outputs + 2 * outputs
+    return spent, parameters
+
+
+def cycles_saved(net: str, *, phases: bool, more: tuple[int, int] = (0, 0)) -> tuple[float, float]:
+    """Per cent of cycles saved, without and with the update's traffic; ``more`` cycles and parameters."""
+    before, parameters, classifier = traced(net, "fedavg")
+    now = traced(net, "spherefed")[0]
+    took, takes = (array_cycles(work, phases=phases) + more[0] for work in (before, now))
+    moved = [(count + more[1]) * UPDATE_CYCLES for count in (parameters, parameters - classifier)]
+    return saved(takes, took), saved(takes + moved[1], took + moved[0])
 
 
 @pytest.mark.parametrize(
-    ("net", "ours", "table"),
+    ("net", "ours"),
     [
-        ("mobilenet cifar", (0.0035, 0.0089), (0.003, 0.009)),
-        ("mobilenet imagenet", (0.0412, 0.1052), (0.041, 0.104)),
-        ("resnet", (0.0081, 0.0204), (0.008, 0.020)),
-        ("convnet", (0.1984, 0.4520), (0.198, 0.452)),
-        ("paper's convnet", (0.2853, 0.7143), None),
+        ("mobilenet cifar", (0.0035, 0.0089)),
+        ("mobilenet imagenet", (0.0412, 0.1052)),
+        ("resnet", (0.0081, 0.0204)),
+        ("convnet", (0.1984, 0.4520)),
+        ("paper's convnet", (0.2853, 0.7143)),
     ],
 )
-def test_cycles_saved(net, ours, table):
-    """Without and with the update's traffic, in per cent; input gradients of strides with inserted zeros.
+def test_cycles_saved_with_inserted_zeros(net, ours):
+    """Strided convolutions' input gradients as one product."""
+    assert cycles_saved(net, phases=False) == pytest.approx(ours, abs=5e-5)
 
-    The survey's figures come out so; by phases, of which it speaks, a strided network takes fewer cycles and
-    the classifier weighs a little more (below).
-    """
-    found = cycles_saved(net, phases=False)
-    assert found == pytest.approx(ours, abs=5e-5)
-    if table is not None:
-        assert [round(one, 3) for one in found] == pytest.approx(table, abs=0.0011)
+
+@pytest.mark.parametrize(
+    ("net", "theirs"),
+    [
+        ("mobilenet cifar", (0.003, 0.009)),
+        ("mobilenet imagenet", (0.041, 0.104)),
+        ("resnet", (0.008, 0.020)),
+        ("convnet", (0.198, 0.452)),
+    ],
+)
+def test_another_count_of_the_cycles(net, theirs):
+    """With the layers that torchvision's network lacks, ours are the other count's to the digits printed."""
+    found = cycles_saved(net, phases=False, more=extra(net))
+    assert tuple(round(one, 3) for one in found) == theirs
 
 
 @pytest.mark.parametrize(
@@ -113,32 +146,6 @@ def test_cycles_saved(net, ours, table):
 def test_cycles_saved_by_phases(net, ours):
     """The same with a product for each phase of a stride, as the shipped accelerator has it."""
     assert cycles_saved(net, phases=True) == pytest.approx(ours, abs=5e-5)
-
-
-def cycles_saved(net: str, *, phases: bool) -> tuple[float, float]:
-    """Per cent of cycles saved, without and with the update's traffic."""
-    before, _, parameters, classifier = traced(net, "fedavg")
-    now = traced(net, "spherefed")[0]
-    took, takes = (array_cycles(work, phases=phases) for work in (before, now))
-    updated = [count * UPDATE_CYCLES for count in (parameters, parameters - classifier)]
-    return saved(takes, took), saved(takes + updated[1], took + updated[0])
-
-
-@pytest.mark.parametrize(
-    ("net", "ours", "table"),
-    [
-        ("mobilenet cifar", 0.082, 0.113),
-        ("mobilenet imagenet", 0.825, 0.934),
-        ("resnet", 0.098, 0.094),
-        ("convnet", 0.757, 0.831),
-        ("paper's convnet", 1.910, None),
-    ],
-)
-def test_memory_saved(net, ours, table):
-    """Peak memory as torch holds it, in per cent: near the survey's, which counts activations otherwise."""
-    now, before = (sum(traced(net, method)[1].values()) for method in ("spherefed", "fedavg"))
-    assert saved(now, before) == pytest.approx(ours, abs=5e-4)
-    assert table is None or saved(now, before) == pytest.approx(table, rel=0.3)
 
 
 @pytest.mark.parametrize("net", NETS)
