@@ -48,7 +48,7 @@ def _roofline(peak, *, bandwidth=None, memory=None, active=None, **more):
 
 
 _UNKNOWN = (None, "unknown")
-_FROM_PI = {"efficiency.dense": (0.11, "assumed"), "efficiency.depthwise": (0.022, "assumed")}
+_FROM_PI = {"efficiency.dense": (0.11, "assumed"), "efficiency.depthwise": (0.0044, "assumed")}
 _UNTRAINED = {f"efficiency.{kind}": _UNKNOWN for kind in OP_CLASSES}
 _BOARD = dict.fromkeys(("rows", "columns", "clock_rate", "power.idle", "power.active"), _UNKNOWN)
 
@@ -64,7 +64,7 @@ SURVEY = {
         **{
             "power.idle": ("1.6 W", "measured"),
             "efficiency.dense": (0.11, "derived"),
-            "efficiency.depthwise": (0.022, "assumed"),
+            "efficiency.depthwise": (0.0044, "assumed"),
         },
     ),
     # 153.6, 4.81 memcpy, 8192, 2.8 and 13.8 verified; no training measurement
