@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
 from edgefl.compute.kernels import PRODUCTS, Roles
-from edgefl.compute.loop import one_thread
+from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE, FORWARD
 from edgefl.core.errors import UserError
