@@ -110,7 +110,10 @@ def _own(leaf: Any, same: set[int]) -> bool:
 
 def _real(value: Tensor) -> Tensor:
     """A tensor that can be written to: vmap returns what no client's data went into expanded."""
-    return value.contiguous() if value.dim() and value.stride(0) == 0 else value
+    if not value.dim() or value.stride(0):
+        return value
+    own = _turned(value)
+    return own.contiguous() if own is value else own
 
 
 def chosen(tree: Any, places: Sequence[int]) -> Any:

@@ -51,9 +51,8 @@ class Tape:
         self._forward: Callable[..., list[Tensor]] = module.forward
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """What the function returns for inputs of the recorded shapes."""
-        with torch.no_grad():
-            return self._forward(*inputs)
+        """What the function returns for inputs of the recorded shapes; for callers without autograd."""
+        return self._forward(*inputs)
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
