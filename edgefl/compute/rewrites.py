@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
+from edgefl.compute.stacked import turns
+
 aten = torch.ops.aten
 
 # What gives its input back where the shape does not change, once nobody asks autograd.
@@ -56,7 +58,7 @@ def rewrite(graph: fx.Graph, written: set[fx.Node], *, on_cpu: bool) -> None:
 
 
 def _along_rows(graph: fx.Graph, node: fx.Node, written: set[fx.Node]) -> None:
-    """Takes a transposed product the other way round where its rows in memory get longer by it.
+    """Takes a transposed product the other way round where its rows in memory are short.
 
     A layer's gradient is the transpose of a product, which for ten classes has rows of ten numbers. Taken as
     the product of the transposes it lies as ``stacked.turned`` has the weight, and takes a quarter of the
@@ -66,7 +68,7 @@ def _along_rows(graph: fx.Graph, node: fx.Node, written: set[fx.Node]) -> None:
     if not _is(product, aten.bmm.default) or written.intersection(product.args):
         return
     _, high, wide = product.meta[VALUE].shape
-    if high > wide:
+    if not turns(wide, high):
         with graph.inserting_before(node):
             sides = [_bound(graph, aten.transpose.int, (side, 1, 2)) for side in reversed(product.args)]
             node.replace_all_uses_with(_bound(graph, aten.bmm.default, tuple(sides)))

@@ -13,6 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+# Numbers in a row, two vector registers of them.
+_SHORT = 32
+
 
 class Stack:
     """One tensor for each client, stacked along the first dimension (C, ...)."""
@@ -211,18 +214,25 @@ def spread(tree: Any, count: int) -> Any:
 
 
 def turned(tree: Any) -> Any:
-    """The tree with stacked matrices (C, m, n), m >= n, laid out in memory as (C, n, m).
+    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m), but for those of few rows.
 
-    Batched products on a CPU take up to three times as long where a matrix's rows in memory are the shorter
-    of its sides. Of a square one, a linear layer multiplies by the transpose, and its gradient comes out as
-    one.
+    A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
     """
     return mapped(lambda leaf: Stack(_turned(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
 
 
 def _turned(value: Tensor) -> Tensor:
     matrix = value.dim() == 3  # noqa: PLR2004 - clients and a matrix
-    return value.mT.contiguous().mT if matrix and value.shape[1] >= value.shape[2] else value
+    return value.mT.contiguous().mT if matrix and turns(*value.shape[1:]) else value
+
+
+def turns(high: int, wide: int) -> bool:
+    """Whether a stacked matrix lies transposed in memory: where its columns are not short.
+
+    Batched products on a CPU take up to three times as long where a matrix's rows in memory are short and the
+    other side is longer; with more than a few vector registers to a row it makes no difference.
+    """
+    return high >= min(wide, _SHORT)
 
 
 def rows(tree: Any, count: int) -> Any:
