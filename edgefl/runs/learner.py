@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from edgefl.compute import loop
 from edgefl.compute.evaluate import Personal, Scores, personal, score
 from edgefl.compute.job import Engine, Group, Outcome, Size
 from edgefl.compute.remote import Recipe
+from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
@@ -50,7 +50,7 @@ class Learner:
         self._stash = Stash(lambda job: self.workshop.exchange(job).stateful)
         learning = self.workshop.learning
         seed = seeds.derive(planned.plan.scenario.seed, "init")
-        with torch.no_grad(), loop.one_thread():
+        with torch.no_grad(), one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
             initial = [self._moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
@@ -128,7 +128,7 @@ class Learner:
         trained = time.perf_counter()
         method = self.workshop.learning.methods[0]
         merge = next(one.merge for one in method.exchanges if one.name == exchange)
-        with torch.no_grad(), loop.one_thread():
+        with torch.no_grad(), one_thread():
             arrivals = self._arrivals(merged, version)
             self.versions[version] = merge(self.versions[version - 1], arrivals)
         self.host_s["train"] += trained - start

@@ -29,7 +29,7 @@ class Workshop:
         learning: data, nets and methods, on the device that trains.
         models: for each client, its model's place.
         device: where tensors lie.
-        class_counts: (clients, classes) float32.
+        class_counts: for each client, (classes,) float32.
         samples: for each client, how many it has.
     """
 
@@ -37,7 +37,7 @@ class Workshop:
     learning: Learning
     models: Sequence[int]
     device: torch.device
-    class_counts: Tensor
+    class_counts: Sequence[Tensor]
     samples: Sequence[int]
 
     @classmethod
@@ -57,7 +57,7 @@ class Workshop:
             replace(learning, federation=federation),
             models,
             device,
-            counts.to(device, torch.float32),
+            counts.to(device, torch.float32).unbind(),
             counts.sum(dim=1).tolist(),
         )
 
