@@ -158,8 +158,9 @@ def profile(
     as_json: AsJson = False,
 ) -> None:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import Ask, dtype_of
+    from edgefl.planning.profile import Ask
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs

@@ -1,8 +1,33 @@
-"""From a run to a device: verified ONNX files, and what they cost there."""
+"""From a run to a device: verified ONNX files, and what they cost there.
 
-from edgefl.export.graph import ExportError, Form
-from edgefl.export.make import Exported, Wanted, export
-from edgefl.export.trained import Trained, trained
-from edgefl.export.verify import Parity
+Names are loaded when they are first used: what only runs a file does not import torch.
+"""
 
-__all__ = ["ExportError", "Exported", "Form", "Parity", "Trained", "Wanted", "export", "trained"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgefl.export.graph import ExportError, Form
+    from edgefl.export.make import Exported, Wanted, export
+    from edgefl.export.trained import Trained
+    from edgefl.export.verify import Parity
+
+_PLACES = {
+    "ExportError": "graph",
+    "Exported": "make",
+    "Form": "graph",
+    "Parity": "verify",
+    "Trained": "trained",
+    "Wanted": "make",
+    "export": "make",
+}
+
+__all__ = ["ExportError", "Exported", "Form", "Parity", "Trained", "Wanted", "export"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'edgefl.export' has no attribute {name!r}")
+    return getattr(import_module(f"edgefl.export.{_PLACES[name]}"), name)

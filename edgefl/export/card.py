@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.export.graph import Form
+from edgefl.export.latency import latency
 from edgefl.export.trained import Trained
 from edgefl.report.summary import summary
 from edgefl.store import read
@@ -71,6 +73,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
             "",
             *_parity(export["parity"]),
             "",
+            *latency(Path(export["path"])),
         ]
     )
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
-from edgefl.core.devices import WIDTHS, Board, DType
-from edgefl.core.errors import UserError, nearest
+from edgefl.core.devices import Board, DType
+from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.price import Pricer, peak_bytes
@@ -127,17 +127,6 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     if ask.layers:
         found["layers"] = [layers(net) for net in learning.nets]
     return found
-
-
-def dtype_of(text: str | None) -> DType | None:
-    """A number type by name.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    if text is not None and text not in WIDTHS:
-        raise UserError(f"no number type is called {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
-    return cast("DType | None", text)
 
 
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:

@@ -8,7 +8,8 @@ import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.planning.profile import Ask, dtype_of, profile
+from edgefl.planning.fleets import dtype_of
+from edgefl.planning.profile import Ask, profile
 from edgefl.runs import drafts
 
 SCENARIO = {
