@@ -162,14 +162,18 @@ def profile(
     from edgefl.planning.learning import DataAccess
     from edgefl.planning.profile import Ask
     from edgefl.planning.profile import profile as profile_run
+    from edgefl.planning.published import comparisons
     from edgefl.report import costs
+    from edgefl.report.published import published
     from edgefl.runs import drafts
 
     ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers)
     access = DataAccess(need="nothing")
-    found = [profile_run(draft, ask, access) for draft in drafts(scenario, _overrides(settings, None))]
+    runs = drafts(scenario, _overrides(settings, None))
+    found = [profile_run(draft, ask, access) for draft in runs]
+    claims = comparisons(runs, found)
     if as_json:
-        print_json({"profiles": found})
+        print_json({"profiles": found, "published": claims})
         return
     console = stdout()
     for one in found:
@@ -179,6 +183,8 @@ def profile(
         console.print(costs.profile(one))
         if layers:
             console.print(costs.layers(one))
+    if claims:
+        console.print(published(claims))
 
 
 @app.command()

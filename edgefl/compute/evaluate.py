@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.compute.loop import one_thread
+from edgefl.compute.threads import one_thread
 from edgefl.protocol import Predictor, leaves
 
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edgefl.compute.loop import one_thread
+from edgefl.compute.threads import one_thread
 from edgefl.export.graph import LOGITS, Form, Served
 from edgefl.export.running import session
 

@@ -16,7 +16,7 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
-from edgefl.core.price import Pricer
+from edgefl.core.price import Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
@@ -198,7 +198,13 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         "dtype": dtype,
         "link": connection.title,
         "unknown": device.refusal(cost.work, dtype),
-        **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share", "memory_share", "fits")),
+        **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share")),
+    }
+    room, needs, battery = device.usable_memory_bytes, peak_bytes(cost, dtype), device.battery
+    row |= {
+        "memory_bytes": needs,
+        "memory_share": needs / room if room else None,
+        "fits": None if room is None else needs <= room,
     }
     pricer = desk.pricer(name)
     if row["unknown"] or isinstance(pricer, str):
@@ -207,7 +213,6 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         price = pricer.price(cost, connection)
     except UserError as error:
         return {**row, "unknown": error.what}
-    room, needs, battery = device.usable_memory_bytes, pricer.peak_bytes(cost), device.battery
     joules = price.energy.joules
     capacity_j = battery.value if battery else None
     return {
@@ -217,9 +222,6 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         "energy": price.energy._asdict(),
         "joules": joules,
         "battery_share": None if joules is None or capacity_j is None else joules / capacity_j,
-        "memory_bytes": needs,
-        "memory_share": needs / room if room else None,
-        "fits": None if room is None else needs <= room,
     }
 
 

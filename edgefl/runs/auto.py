@@ -94,7 +94,7 @@ def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]
     """The fastest engine, and the seconds that each took for a client's step."""
     start = time.perf_counter()
     cohort = _cohort(learner, _heaviest(learner))
-    step_s = {"loop": _loop_s(learner, params, cohort)}
+    step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])}
     given = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
     notes: dict[str, Any] = {}
     # Several clients' steps at once must still be a short measurement.
@@ -132,10 +132,6 @@ def _engine(name: str, settings: dict[str, Any], learner: Learner) -> Engine:
     module = catalogue.load("engines", name)
     engine: Engine = module.build(module.Params.model_validate(settings), learner)
     return engine
-
-
-def _loop_s(learner: Learner, params: Any, cohort: Sequence[Job]) -> float:
-    return _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])
 
 
 def _step_s(engine: Engine, jobs: Sequence[Job]) -> float:

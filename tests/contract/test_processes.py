@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from builders import learned
 
 import edgefl
 from edgefl.cli import main
-from edgefl.protocol import flatten, read_tree
 
 SCENARIO = {
     "name": "workers",
@@ -61,14 +61,9 @@ def run(out: Path, engine, **changes):
     return one
 
 
-def learned(one) -> dict[str, bytes]:
+def bits(one) -> dict[str, bytes]:
     """Everything in a run's version and state files, by name."""
-    files = sorted([*(one.folder / "versions").iterdir(), *(one.folder / "states").iterdir()])
-    return {
-        f"{path.parent.name}/{path.name}/{key}": leaf.numpy().tobytes()
-        for path in files
-        for key, leaf in flatten(read_tree(path)).items()
-    }
+    return {name: leaf.numpy().tobytes() for name, leaf in learned(one).items()}
 
 
 @pytest.fixture
@@ -95,9 +90,9 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     }
     changes = changes if method == "fedclassavg" else {"method": changes["method"]}
     loop = run(tmp_path / "loop", "loop", **changes)
-    assert learned(loop)
+    assert bits(loop)
     one = run(tmp_path / "one", {"name": "processes", "workers": workers}, **changes)
-    assert learned(one) == learned(loop)
+    assert bits(one) == bits(loop)
     assert one.table("events") == loop.table("events")
 
 
@@ -105,7 +100,7 @@ def test_workers_that_stack_clients_share_the_groups(tmp_path):
     """Groups are cut without regard to the workers: one process and two workers have the same bits."""
     alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
     spread = run(tmp_path / "spread", {"name": "processes", "workers": 2, "inner": "vmapped", "group": 2})
-    assert learned(spread) == learned(alone)
+    assert bits(spread) == bits(alone)
 
 
 def test_a_killed_worker_changes_nothing(tmp_path, accident):
@@ -114,7 +109,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, accident):
     one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
     assert (tmp_path / "marker").exists()
     assert one.status == "done"
-    assert learned(one) == learned(run(tmp_path / "loop", "loop", **changes))
+    assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
 @pytest.mark.parametrize(

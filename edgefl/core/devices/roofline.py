@@ -5,7 +5,8 @@ Kernels run one after another, each at the slower of its two roofs and with a fi
 with an efficiency for each class of kernels). Nothing stays in caches between kernels, but a kernel whose
 operands fit into a cache streams at the cache's bandwidth where the file gives one. Elementwise kernels have
 no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
-fp32 every byte counted in fp32 shrinks by the type's width, and the efficiencies are taken to be the same.
+fp32 every byte counted in fp32 shrinks by the type's width; the efficiencies are the same unless the file
+gives others, as it should where the peak is of other units, such as tensor cores.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Kernel
@@ -66,6 +67,7 @@ class Roofline(Board):
     Attributes:
         peak: operations a second by number type, a multiply-add being two.
         efficiency: the share of the peak that training reaches, by class of kernels.
+        efficiency_in: the same in number types in which it differs.
         memory_bandwidth: bytes a second that streaming kernels reach.
         cache: a cache's size and bandwidth; left out where none was measured.
         launch_overhead: seconds added to every kernel in training.
@@ -75,10 +77,17 @@ class Roofline(Board):
     kind: Literal["roofline"] = "roofline"
     peak: Annotated[dict[DType, Sourced[OperationRate]], Field(min_length=1)]
     efficiency: EfficiencyByClass
+    efficiency_in: dict[DType, EfficiencyByClass] = Field(default_factory=dict)
     memory_bandwidth: Sourced[Bandwidth]
     cache: Cache | None = None
     launch_overhead: Sourced[units.Seconds]
     inference: Runtime | None = None
+
+    @model_validator(mode="after")
+    def _efficiencies_have_peaks(self) -> Roofline:
+        if lonely := sorted(self.efficiency_in.keys() - self.peak.keys()):
+            raise ValueError(f"efficiency_in has {', '.join(lonely)}, of which peak has none")
+        return self
 
     def dtypes(self) -> tuple[str, ...]:
         """The number types it has a peak for."""
@@ -87,14 +96,19 @@ class Roofline(Board):
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
         """See ``Board.clock``."""
         runtime = self.inference if inference and self.inference else None
-        efficiency = (runtime or self).efficiency
-        launch = (runtime or self).launch_overhead
+        if runtime:
+            place, efficiency, launch = "inference.", runtime.efficiency, runtime.launch_overhead
+        else:
+            place, efficiency, launch = "", self.efficiency, self.launch_overhead
+        area = f"{place}efficiency"
+        if not runtime and dtype in self.efficiency_in:
+            area, efficiency = f"efficiency_in.{dtype}", self.efficiency_in[dtype]
 
         def read() -> Iterator[tuple[str, Sourced[Any]]]:
             yield f"peak.{dtype}", self.peak[dtype]  # type: ignore[index]  # dtypes() has it
-            yield from sourced(efficiency, "efficiency")
+            yield from sourced(efficiency, area)
             yield "memory_bandwidth", self.memory_bandwidth
-            yield "launch_overhead", launch
+            yield f"{place}launch_overhead", launch
             if self.cache is not None:
                 yield from sourced(self.cache, "cache")
 
