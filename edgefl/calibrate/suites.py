@@ -1,0 +1,79 @@
+"""Which workloads a calibration has: sizes that networks for small devices have, from small to large.
+
+The fit sees the kernels and three networks. Two networks of other kinds are held out: one of depthwise
+convolutions, one of plain ones with group normalisation. Nothing is ever fitted to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgefl.calibrate.workloads import FIT, HELD_OUT, STEP, Workload
+
+COPY = "copy"
+PRODUCT = "product"
+
+# Model, parameters, image, batch of the step, use.
+_NETWORKS: tuple[tuple[str, Mapping[str, Any], tuple[int, int, int], int, str], ...] = (
+    ("mlp", {"hidden": [200, 200]}, (1, 28, 28), 32, FIT),
+    ("cnn2", {}, (3, 32, 32), 32, FIT),
+    ("resnet18", {}, (3, 32, 32), 8, FIT),
+    ("mobilenet-v2", {}, (3, 32, 32), 16, HELD_OUT),
+    ("spherefed-convnet", {}, (3, 32, 32), 32, HELD_OUT),
+)
+
+
+def kernels() -> list[Workload]:
+    """Small kernels of every class."""
+    found = [Workload(f"product {side}", PRODUCT, {"side": side}) for side in (512, 1024)]
+    found.append(Workload("copy 256 MB", COPY, {"bytes": 256_000_000}))
+    found += [Workload(f"{n} tiny operators", "tiny", {"operators": n}, 16) for n in (20,)]
+    found += [_linear(*sizes) for sizes in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))]
+    found += [_convolution(*sizes) for sizes in _CONVOLUTIONS]
+    found += [_depthwise(*sizes) for sizes in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))]
+    found += [_normalise(*sizes) for sizes in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))]
+    return found
+
+
+# Inputs, outputs, kernel, image.
+_CONVOLUTIONS = (
+    (3, 8, 5, 32),
+    (8, 16, 5, 16),
+    (16, 16, 3, 32),
+    (32, 32, 3, 16),
+    (64, 64, 3, 16),
+    (128, 128, 3, 8),
+    (16, 96, 1, 32),
+    (128, 32, 1, 16),
+    (64, 256, 1, 8),
+)
+
+
+def _linear(batch: int, inputs: int, outputs: int) -> Workload:
+    sizes = {"inputs": inputs, "outputs": outputs}
+    return Workload(f"linear {inputs}-{outputs}, batch {batch}", "linear", sizes, batch)
+
+
+def _convolution(inputs: int, outputs: int, kernel: int, size: int) -> Workload:
+    sizes = {"inputs": inputs, "outputs": outputs, "kernel": kernel, "size": size}
+    return Workload(f"conv {kernel}x{kernel} {inputs}-{outputs} at {size}", "convolution", sizes, 16)
+
+
+def _depthwise(channels: int, size: int) -> Workload:
+    sizes = {"inputs": channels, "outputs": channels, "kernel": 3, "size": size, "groups": channels}
+    return Workload(f"depthwise 3x3 {channels} at {size}", "convolution", sizes, 16)
+
+
+def _normalise(channels: int, size: int) -> Workload:
+    return Workload(f"norm and relu {channels} at {size}", "normalise", {"channels": channels, "size": size}, 16)
+
+
+def steps() -> list[Workload]:
+    """Training steps of every network, at one batch size."""
+    return [_network(*one) for one in _NETWORKS]
+
+
+def _network(model: str, params: Mapping[str, Any], shape: tuple[int, int, int], batch: int, use: str) -> Workload:
+    settings = {"model": model, "params": dict(params), "shape": list(shape)}
+    return Workload(f"{model}, batch {batch}", STEP, settings, batch, use)
