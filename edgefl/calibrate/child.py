@@ -1,7 +1,8 @@
 """A fresh process that times workloads: told on standard input, answers on standard output, in JSON.
 
-The order is ``{"threads": N, "budget_s": S, "workloads": [...]}``; the answer has for each workload the seconds
-of each call, the share of the time that the process had a core and, where the system counts it, the mean power.
+The order is ``{"threads": N, "budget_s": S, "workloads": [...]}``; the answer has the memory of the process
+with its libraries loaded, and for each workload the seconds of each call, the share of the time that the process
+had a core and, where the system counts it, the mean power.
 
 On one thread the seconds are the process's CPU time: what other programs take in between is not the device's.
 More threads wait for each other, which CPU time does not show; there the seconds are wall time.
@@ -15,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+import psutil
 
 from edgefl.calibrate.power import meter
 from edgefl.calibrate.workloads import Call, Workload, ready
@@ -39,9 +42,10 @@ def main() -> None:
 
     torch.set_num_threads(order["threads"])
     keep_freed_memory()
+    loaded_bytes = psutil.Process().memory_info().rss
     clock = time.process_time if order["threads"] == 1 else time.perf_counter
     found = [timed(ready(Workload(**one)), order["budget_s"], clock) for one in order["workloads"]]
-    json.dump(found, answers)
+    json.dump({"loaded_bytes": loaded_bytes, "timings": found}, answers)
     answers.flush()
 
 

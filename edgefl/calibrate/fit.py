@@ -3,8 +3,8 @@
 The model is ``edgefl.core.devices.roofline``'s own; a test holds the two to each other. What a copy and the
 fastest product show directly is taken as it is. The other numbers are those at which the logarithms of
 predicted and measured seconds differ least over all workloads that may be seen, under a loss that grows
-linearly for large differences (``soft_l1``): one kernel that the model cannot describe moves the fit little. A
-network's step weighs as much as several kernels, since steps are what the device is asked for.
+linearly for large differences (``soft_l1``): one kernel that the model cannot describe moves the fit little.
+A network's step weighs as much as several kernels, since steps are what the device is asked for.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class _Table:
         compute = np.divide(self._flops, rate, where=~self._elementwise, out=np.zeros_like(self._flops))
         memory = self._bytes / (bandwidth * np.where(self._elementwise, elementwise, 1.0))
         kernels = (np.maximum(compute, memory) + launch_s) * self._count
-        return np.bincount(self._place, kernels)
+        found: Floats = np.bincount(self._place, kernels).astype(np.float64)
+        return found
 
 
 def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, int, str, int]]:
@@ -101,12 +102,15 @@ def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, 
             yield kernel.flops, kernel.bytes, max(side, 1), count, kernel.kind, place
 
 
-def fit(observations: Sequence[Observation], bandwidth: float) -> Fitted:
+def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> Fitted:
     """The numbers that explain the observations best.
 
     Args:
         observations: of every class of kernels at least one.
         bandwidth: bytes a second, as a copy reaches it.
+        most_dense: what ``dense`` and ``depthwise`` may not exceed, in FLOP/s. Where every workload has about
+            the same mixture of products and elementwise kernels, a bound keeps the one from making up for the
+            other.
     """
     table = _Table(observations)
     measured = np.log([one.seconds for one in observations])
@@ -116,8 +120,12 @@ def fit(observations: Sequence[Observation], bandwidth: float) -> Fitted:
         found: Floats = weights * (np.log(table.seconds(np.exp(logs), bandwidth)) - measured)
         return found
 
-    bounds = np.log(_LEAST), np.log(_MOST)
-    solved: Any = least_squares(apart, np.log(_START), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
+    most = (most_dense, min(most_dense, _MOST[1]), *_MOST[2:])
+    start = np.minimum(_START, 0.9 * np.array(most))
+    bounds = np.log(_LEAST), np.log(most)
+    solved: Any = least_squares(apart, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
     numbers = np.exp(solved.x)
     ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
-    return Fitted(*map(float, numbers), spread=float(np.median(ratios)) - 1, workloads=len(observations))
+    dense, depthwise, elementwise, launch_s, half_side = map(float, numbers)
+    spread = float(np.median(ratios)) - 1
+    return Fitted(dense, depthwise, elementwise, launch_s, half_side, spread, len(observations))

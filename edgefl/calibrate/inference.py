@@ -13,7 +13,6 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,21 +21,20 @@ from torch import nn
 OPSET = 20
 
 
-def exported(modules: Mapping[str, tuple[nn.Module, tuple[int, ...]]], folder: Path) -> None:
-    """Writes each module, in evaluation mode, as ``folder/NAME.onnx``; any batch size.
+def exported(modules: Mapping[str, tuple[nn.Module, tuple[int, ...]]]) -> None:
+    """Writes each module, in evaluation mode, for any batch size.
 
     Args:
-        modules: by name, with the shape of one sample.
-        folder: where to.
+        modules: by the file's path, with the shape of one sample.
     """
-    for name, (module, shape) in modules.items():
+    for file, (module, shape) in modules.items():
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             # The exporter's own dependencies warn of each other.
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 module.eval(),
                 (torch.randn(2, *shape),),
-                str(folder / f"{name}.onnx"),
+                file,
                 dynamo=True,
                 opset_version=OPSET,
                 input_names=["x"],
@@ -72,14 +70,14 @@ def runtime() -> str:
 
 
 def main() -> None:
-    """Exports what standard input asks for: ``{"folder": ..., "workloads": [...]}``."""
+    """Exports what standard input asks for: ``{"workloads": [...]}``."""
     from edgefl.calibrate.workloads import Workload, module_of
 
     os.dup2(2, 1)
     order = json.load(sys.stdin)
     wanted = [Workload(**one) for one in order["workloads"]]
     found = {one.settings["file"]: module_of(one) for one in wanted}
-    exported(found, Path(order["folder"]))
+    exported(found)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def run_module(module: str, order: dict[str, Any]) -> Any:
     threads = str(order.get("threads", 1))
     paths = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "PYTHONPATH": paths}
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603 - our own module
         [sys.executable, "-m", module],
         input=json.dumps(order),
         env=environment,
@@ -69,9 +69,9 @@ def measured(
     repeats: int,
     budgets: Sequence[float],
     threads: int,
-    run: Run = run_module,
-    watch: Callable[[str], None] = lambda label: None,
-) -> list[Timing]:
+    run: Run,
+    watch: Callable[[str], None],
+) -> tuple[list[Timing], int]:
     """Times every workload.
 
     Args:
@@ -81,16 +81,22 @@ def measured(
         threads: how many a process works on.
         run: how a process is started and told.
         watch: is told of each group before its turn.
+
+    Returns:
+        A timing for each workload, and the bytes of a process that has loaded its libraries.
     """
     found: dict[str, Answers] = {}
+    loaded: list[int] = []
     for _ in range(repeats):
         for group, budget_s in zip(groups, budgets, strict=True):
             watch(group[0].name if len(group) == 1 else f"{len(group)} of a kind: {group[0].kind}")
             plain = [one.plain() for one in group]
             order = {"threads": threads, "budget_s": budget_s, "workloads": plain}
-            for one, answer in zip(group, run("edgefl.calibrate.child", order), strict=True):
-                found.setdefault(one.name, []).append(answer)
-    return [_timing(one, found[one.name]) for group in groups for one in group]
+            answer = run("edgefl.calibrate.child", order)
+            loaded.append(answer["loaded_bytes"])
+            for one, timing in zip(group, answer["timings"], strict=True):
+                found.setdefault(one.name, []).append(timing)
+    return [_timing(one, found[one.name]) for group in groups for one in group], int(median(loaded))
 
 
 def _timing(workload: Workload, answers: Answers) -> Timing:

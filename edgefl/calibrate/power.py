@@ -31,7 +31,9 @@ def meter(tree: Path = POWERCAP) -> Iterator[Reading]:
 
 def joules(tree: Path = POWERCAP) -> float | None:
     """What all packages have counted so far; None where there is no counter that may be read."""
-    counters = [folder / "energy_uj" for folder in sorted(tree.glob("intel-rapl:*")) if folder.name.count(":") == 1]
+    counters = [
+        folder / "energy_uj" for folder in sorted(tree.glob("intel-rapl:*")) if folder.name.count(":") == 1
+    ]
     try:
         return sum(int(counter.read_text()) for counter in counters) / 1e6 if counters else None
     except (OSError, ValueError):

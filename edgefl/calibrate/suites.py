@@ -6,10 +6,11 @@ convolutions, one of plain ones with group normalisation. Nothing is ever fitted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from edgefl.calibrate.workloads import FIT, HELD_OUT, STEP, Workload
+from edgefl.calibrate.workloads import FIT, HELD_OUT, INFERENCE, STEP, Workload
 
 COPY = "copy"
 PRODUCT = "product"
@@ -22,6 +23,9 @@ _NETWORKS: tuple[tuple[str, Mapping[str, Any], tuple[int, int, int], int, str], 
     ("mobilenet-v2", {}, (3, 32, 32), 16, HELD_OUT),
     ("spherefed-convnet", {}, (3, 32, 32), 32, HELD_OUT),
 )
+
+_INFERRED = ("mlp", "cnn2", "resnet18", "spherefed-convnet")
+_STACK = "depthwise stack"
 
 
 def kernels() -> list[Workload]:
@@ -66,7 +70,9 @@ def _depthwise(channels: int, size: int) -> Workload:
 
 
 def _normalise(channels: int, size: int) -> Workload:
-    return Workload(f"norm and relu {channels} at {size}", "normalise", {"channels": channels, "size": size}, 16)
+    return Workload(
+        f"norm and relu {channels} at {size}", "normalise", {"channels": channels, "size": size}, 16
+    )
 
 
 def steps() -> list[Workload]:
@@ -74,6 +80,31 @@ def steps() -> list[Workload]:
     return [_network(*one) for one in _NETWORKS]
 
 
-def _network(model: str, params: Mapping[str, Any], shape: tuple[int, int, int], batch: int, use: str) -> Workload:
+def curve(batches: Sequence[int]) -> list[list[Workload]]:
+    """Training steps of every network, each at several batch sizes."""
+    return [[_network(*one[:3], batch, FIT) for batch in batches] for one in _NETWORKS]
+
+
+def inference(folder: Path) -> list[Workload]:
+    """Inference of the fitted networks, of depthwise convolutions and of one held-out network.
+
+    Args:
+        folder: where their ONNX files will lie.
+    """
+    nets = {one.settings["model"]: one for one in steps()}
+    chosen = [(name, dict(nets[name].settings), nets[name].use) for name in _INFERRED]
+    chosen.append((_STACK, {"shape": [64, 32, 32]}, FIT))
+    return [
+        Workload(
+            f"{name}, batch {batch}", INFERENCE, {**one, "file": str(folder / f"{name}.onnx")}, batch, use
+        )
+        for name, one, use in chosen
+        for batch in (1, 8)
+    ]
+
+
+def _network(
+    model: str, params: Mapping[str, Any], shape: tuple[int, int, int], batch: int, use: str
+) -> Workload:
     settings = {"model": model, "params": dict(params), "shape": list(shape)}
     return Workload(f"{model}, batch {batch}", STEP, settings, batch, use)

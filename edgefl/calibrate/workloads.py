@@ -1,7 +1,7 @@
 """What is timed: small kernels of each class, training steps of networks, and inference of some of them.
 
-A workload is plain data, so that a fresh process can be told of it. ``ready`` turns it into something to call:
-on the CPU to be timed, on the meta device to be traced. What it costs is therefore never typed in.
+A workload is plain data, so that a fresh process can be told of it. ``ready`` turns it into something to
+call: on the CPU to be timed, on the meta device to be traced. What it costs is therefore never typed in.
 
 Batches are as training has them: float32, images channels-last.
 """
@@ -148,12 +148,16 @@ def _trained(module: nn.Module, x: Tensor) -> Call:
 
 
 def _linear(settings: Mapping[str, Any], batch: int) -> Call:
-    return _trained(nn.Linear(settings["inputs"], settings["outputs"]), torch.randn(batch, settings["inputs"]))
+    return _trained(
+        nn.Linear(settings["inputs"], settings["outputs"]), torch.randn(batch, settings["inputs"])
+    )
 
 
 def _convolution(settings: Mapping[str, Any], batch: int) -> Call:
     inputs, outputs, size, kernel = (settings[key] for key in ("inputs", "outputs", "size", "kernel"))
-    layer = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, groups=settings.get("groups", 1), bias=False)
+    layer = nn.Conv2d(
+        inputs, outputs, kernel, padding=kernel // 2, groups=settings.get("groups", 1), bias=False
+    )
     return _trained(layer, image(batch, (inputs, size, size)))
 
 
@@ -180,7 +184,10 @@ def _tiny(settings: Mapping[str, Any], batch: int) -> Call:
 def _product(settings: Mapping[str, Any], batch: int) -> Call:
     """A square product."""
     del batch
-    first, second = torch.randn(settings["side"], settings["side"]), torch.randn(settings["side"], settings["side"])
+    first, second = (
+        torch.randn(settings["side"], settings["side"]),
+        torch.randn(settings["side"], settings["side"]),
+    )
     return partial(torch.mm, first, second)
 
 
