@@ -1,7 +1,7 @@
 """How far a calibrated device's predictions are from this machine: the error on networks the fit never saw.
 
-Calibrates this machine several times and prints, for each network, the median over the calibrations of measured
-and predicted time and of the error.
+Calibrates this machine several times and prints, for each network, the median over the calibrations of
+measured and predicted time and of the error.
 
     python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
 """
@@ -46,8 +46,9 @@ def _head(options: argparse.Namespace, found: list[dict[str, Any]]) -> list[str]
     machine = host()
     took = median(one["took_s"] for one in found)
     libraries = ", ".join(f"{name} {version(name)}" for name in ("torch", "onnxruntime"))
+    today = dt.datetime.now(dt.UTC).date().isoformat()
     return [
-        f"{dt.datetime.now(dt.UTC).date().isoformat()}, {machine.title}, {libraries}, {options.threads} thread(s)",
+        f"{today}, {machine.title}, {libraries}, {options.threads} thread(s)",
         f"{options.repeats} calibrations, {took:.0f} s each; medians over them",
         *sorted({f"note: {note}" for one in found for note in one["notes"]}),
     ]

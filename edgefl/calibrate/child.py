@@ -1,8 +1,8 @@
 """A fresh process that times workloads: told on standard input, answers on standard output, in JSON.
 
 The order is ``{"threads": N, "budget_s": S, "workloads": [...]}``; the answer has the memory of the process
-with its libraries loaded, and for each workload the seconds of each call, the share of the time that the process
-had a core and, where the system counts it, the mean power.
+with its libraries loaded, and for each workload the seconds of each call, the share of the time that the
+process had a core and, where the system counts it, the mean power.
 
 On one thread the seconds are the process's CPU time: what other programs take in between is not the device's.
 More threads wait for each other, which CPU time does not show; there the seconds are wall time.
