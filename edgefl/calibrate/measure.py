@@ -89,7 +89,7 @@ def measured(
     loaded: list[int] = []
     for _ in range(repeats):
         for group, budget_s in zip(groups, budgets, strict=True):
-            watch(group[0].name if len(group) == 1 else f"{len(group)} of a kind: {group[0].kind}")
+            watch(_label(group))
             plain = [one.plain() for one in group]
             order = {"threads": threads, "budget_s": budget_s, "workloads": plain}
             answer = run("edgefl.calibrate.child", order)
@@ -97,6 +97,11 @@ def measured(
             for one, timing in zip(group, answer["timings"], strict=True):
                 found.setdefault(one.name, []).append(timing)
     return [_timing(one, found[one.name]) for group in groups for one in group], int(median(loaded))
+
+
+def _label(group: Sequence[Workload]) -> str:
+    kinds = {one.kind for one in group}
+    return "kernels" if len(kinds) > 1 else ", ".join(one.name for one in group[:2])
 
 
 def _timing(workload: Workload, answers: Answers) -> Timing:

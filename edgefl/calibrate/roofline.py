@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,13 @@ def roofline_device(name: str, session: Session, machine: Host) -> Outcome:
         RunError: a measuring process failed.
     """
     kernels, steps, effort = suites.kernels(), suites.steps(), session.effort
-    groups = [kernels, *([one] for one in steps)]
+    groups = [kernels, *steps]
     infers = effort.inference_s > 0
     session.expect(effort.repeats * (len(groups) + infers) + infers)
-    works = {one.name: work_of(one) for one in (*kernels, *steps)}
-    timings, loaded_bytes = session.timed(groups, [effort.kernel_s, *[effort.step_s] * len(steps)])
+    works = {one.name: work_of(one) for one in chain(*groups)}
+    timings, loaded_bytes = session.timed(
+        groups, [effort.kernel_s, *(effort.step_s / len(one) for one in steps)]
+    )
     inferred = _inferred(session, works) if infers else []
     copy = next(one for one in timings if one.workload.kind == suites.COPY)
     bandwidth, stream = record.bandwidth(copy, works, session.how)

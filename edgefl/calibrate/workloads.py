@@ -168,19 +168,6 @@ def _normalise(settings: Mapping[str, Any], batch: int) -> Call:
     return _trained(layer, image(batch, (channels, size, size)))
 
 
-def _tiny(settings: Mapping[str, Any], batch: int) -> Call:
-    """Operators on a few numbers, forward and back: nearly all of their time is their start."""
-
-    def chain(x: Tensor) -> Tensor:
-        for _ in range(settings["operators"]):
-            x = torch.relu(x)
-        return x
-
-    x = torch.ones(batch, requires_grad=True)
-    grad = torch.ones(batch)
-    return lambda: torch.autograd.grad(chain(x), x, grad)
-
-
 def _product(settings: Mapping[str, Any], batch: int) -> Call:
     """A square product."""
     del batch
@@ -202,7 +189,6 @@ KINDS: dict[str, Callable[[Mapping[str, Any], int], Call]] = {
     "linear": _linear,
     "convolution": _convolution,
     "normalise": _normalise,
-    "tiny": _tiny,
     "product": _product,
     "copy": _copy,
 }

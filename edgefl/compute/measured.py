@@ -82,7 +82,7 @@ def measure(
         code as well.
 
         ``rss_before_bytes``: resident with all libraries loaded and the model not yet received;
-        ``rss_after_bytes``: with the result at hand; ``rss_peak_bytes``: the most that was sampled in between.
+        ``rss_after_bytes``: with the result at hand; ``rss_peak_bytes``: the most that was sampled between.
         ``uss_...``: the same of what is the process's own. It is sampled more rarely.
 
         ``high_water_added_bytes``: what the kernel's own high-water mark rose by; None where it tells none.

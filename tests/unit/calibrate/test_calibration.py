@@ -63,8 +63,10 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
     for row in (*found["steps"], *found["inference"]):
         assert abs(row["error"]) < 0.05, row
     assert {row["network"] for row in found["steps"] if row["use"] == HELD_OUT} == {
-        "mobilenet-v2, batch 16",
-        "spherefed-convnet, batch 32",
+        "mobilenet-v2 at 32, batch 4",
+        "mobilenet-v2 at 32, batch 16",
+        "spherefed-convnet at 32, batch 8",
+        "spherefed-convnet at 32, batch 32",
     }
     assert [(done, total) for _, done, total in seen] == [(nth, len(seen)) for nth in range(len(seen))]
     assert len(seen) == len(machine.orders)

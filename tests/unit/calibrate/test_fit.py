@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import chain
 
 import pytest
 
@@ -48,7 +49,7 @@ def roofline(
 @pytest.fixture(scope="module")
 def works():
     """The kernels of all workloads that the fit may see."""
-    return [work_of(one) for one in (*suites.kernels(), *suites.steps()) if one.use == FIT]
+    return [work_of(one) for one in chain(suites.kernels(), *suites.steps()) if one.use == FIT]
 
 
 def timings(works, noise=0.0):
