@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgefl.calibrate import record, suites
-from edgefl.calibrate.fit import Observation, fit
+from edgefl.calibrate.fit import fit
 from edgefl.calibrate.host import Host
 from edgefl.calibrate.measure import Timing
-from edgefl.calibrate.outcome import Outcome, checked, notes_of, row
+from edgefl.calibrate.outcome import Outcome, checked, notes_of, observations, row
 from edgefl.calibrate.session import Session
 from edgefl.calibrate.workloads import FIT, HELD_OUT, work_of
 from edgefl.core.cost import Work
@@ -34,7 +34,7 @@ def measured_device(name: str, session: Session, machine: Host) -> Outcome:
     small, large = timings[: len(kernels)], timings[len(kernels) :]
     copy = next(one for one in small if one.workload.kind == suites.COPY)
     bandwidth, stream = record.bandwidth(copy, works, session.how)
-    seen = [Observation(works[one.workload.name], one.seconds) for one in small if one is not copy]
+    seen = [one for one in timings if one is not copy and one.workload.use == FIT]
     runtime = f"{record.torch_runtime()}, {session.how.in_threads}"
     data = {
         "title": machine.title,
@@ -43,7 +43,7 @@ def measured_device(name: str, session: Session, machine: Host) -> Outcome:
         "runtime": runtime,
         "networks": _networks(large, works, session),
         "memory_bandwidth": stream,
-        "launch_overhead": record.launch(fit(seen, bandwidth), session.how),
+        "launch_overhead": record.launch(fit(observations(seen, works), bandwidth), session.how),
         **record.board(machine, loaded_bytes, large, session.how),
     }
     checked(name, data)

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from edgefl.calibrate.fit import STEP_WEIGHT, Observation
 from edgefl.calibrate.host import Host
 from edgefl.calibrate.measure import Timing
+from edgefl.calibrate.workloads import FIT, STEP
+from edgefl.core.cost import Work
 from edgefl.core.devices import KINDS, Board
 from edgefl.core.yamls import Document, dump, plain, validate
 
@@ -29,6 +32,15 @@ class Outcome:
     steps: list[dict[str, Any]]
     inference: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+
+def observations(timings: Sequence[Timing], works: Mapping[str, Work]) -> list[Observation]:
+    """What the fit may see."""
+    return [
+        Observation(works[one.workload.name], one.seconds, STEP_WEIGHT if one.workload.kind == STEP else 1.0)
+        for one in timings
+        if one.workload.use == FIT
+    ]
 
 
 def row(timing: Timing, predicted_s: float | None, use: str) -> dict[str, Any]:

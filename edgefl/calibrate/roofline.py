@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.calibrate import record, suites
-from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
+from edgefl.calibrate.fit import fit
 from edgefl.calibrate.host import Host
 from edgefl.calibrate.inference import runtime
 from edgefl.calibrate.measure import Timing
-from edgefl.calibrate.outcome import Outcome, checked, notes_of, row
+from edgefl.calibrate.outcome import Outcome, checked, notes_of, observations, row
 from edgefl.calibrate.session import Session
-from edgefl.calibrate.workloads import FIT, STEP, work_of
+from edgefl.calibrate.workloads import STEP, work_of
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 
@@ -41,11 +41,11 @@ def roofline_device(name: str, session: Session, machine: Host) -> Outcome:
     copy = next(one for one in timings if one.workload.kind == suites.COPY)
     bandwidth, stream = record.bandwidth(copy, works, session.how)
     # What is read off the copy directly the fit need not explain again.
-    found = fit(_observations([one for one in timings if one is not copy], works), bandwidth)
+    found = fit(observations([one for one in timings if one is not copy], works), bandwidth)
     peak = record.peak(record.fastest([*timings, *inferred], works), found, session.how)
     data = record.roofline(machine, peak, stream, found, session.how)
     if infers:
-        inference = fit(_observations(inferred, works), bandwidth, most_dense=peak[0])
+        inference = fit(observations(inferred, works), bandwidth, most_dense=peak[0])
         circumstances = session.how.of(runtime())
         data["inference"] = {"runtime": runtime(), **record.efficiencies(inference, peak[0], circumstances)}
     trained = [one for one in timings if one.workload.kind == STEP]
@@ -66,15 +66,6 @@ def _inferred(session: Session, works: dict[str, Work]) -> list[Timing]:
         works |= {one.name: work_of(one) for one in workloads}
         session.export(workloads)
         return session.timed([workloads], [session.effort.inference_s])[0]
-
-
-def _observations(timings: Sequence[Timing], works: Works) -> list[Observation]:
-    """What the fit may see."""
-    return [
-        Observation(works[one.workload.name], one.seconds, STEP_WEIGHT if one.workload.kind == STEP else 1.0)
-        for one in timings
-        if one.workload.use == FIT
-    ]
 
 
 def _rows(timings: Sequence[Timing], works: Works, device: Board, *, inference: bool) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Which workloads a calibration has: sizes that networks for small devices have, from small to large.
 
-The fit sees the kernels and three networks. What starting a kernel takes shows in the steps of the smallest of
-them: in training Python and autograd stand around every kernel, which no kernel timed alone has. Two networks of other kinds are held out: one of depthwise
-convolutions, one of plain ones with group normalisation. Nothing is ever fitted to them.
+The fit sees the kernels and three networks. What starting a kernel takes shows in the steps of the smallest
+of them: in training Python and autograd stand around every kernel, which no kernel timed alone has. Two
+networks of other kinds are held out: one of depthwise convolutions, one of plain ones with group
+normalisation. Nothing is ever fitted to them.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from edgefl.calibrate.workloads import FIT, HELD_OUT, INFERENCE, STEP, Workload
 COPY = "copy"
 PRODUCT = "product"
 
-# Model, parameters, image, use, and the batch sizes of its steps: of most a small one, where what does not grow
-# with the batch is much of the time, and a common one.
+# Model, parameters, image, use, and the batch sizes of its steps: of most a small one, where what does not
+# grow with the batch is much of the time, and a common one.
 _NETWORKS: tuple[tuple[str, Mapping[str, Any], tuple[int, int, int], str, tuple[int, ...]], ...] = (
     ("mlp", {"hidden": [64, 64]}, (1, 8, 8), FIT, (8,)),
     ("mlp", {"hidden": [200, 200]}, (1, 28, 28), FIT, (32,)),
@@ -84,7 +85,7 @@ def steps() -> list[list[Workload]]:
 
 def curve(batches: Sequence[int]) -> list[list[Workload]]:
     """Training steps of every network, each at several batch sizes."""
-    return [[_network(*one[:3], FIT, batch) for batch in batches] for one in _NETWORKS]
+    return [[_network(*one[:4], batch) for batch in batches] for one in _NETWORKS]
 
 
 def inference(folder: Path) -> list[Workload]:
