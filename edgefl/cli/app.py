@@ -188,6 +188,58 @@ def profile(
 
 
 @app.command()
+def calibrate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The device's name, such as my-laptop.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file; devices/NAME.yaml in EDGEFL_PATH's first folder or here by default."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads that training and inference work on.")] = 1,
+    curves: Annotated[
+        bool, typer.Option("--measured", help="Write step times of networks, not a roofline.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", hidden=True, help="Too short to be of use.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure this machine into a device file: about two minutes."""
+    from edgefl.calibrate import FULL, QUICK
+    from edgefl.calibrate import calibrate as measure
+    from edgefl.cli.progress import Steps
+    from edgefl.report.calibration import calibration
+
+    with Steps(stderr()) as steps:
+        found = measure(
+            name,
+            out=out,
+            force=force,
+            threads=threads,
+            curves=curves,
+            effort=QUICK if quick else FULL,
+            watch=steps.show,
+        )
+    for note in found["notes"]:
+        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+    if as_json:
+        print_json(found)
+        return
+    console = stdout()
+    console.print(calibration(found))
+    console.print()
+    console.print(f"saved in {found['file']} after {found['took_s']:.0f} s", soft_wrap=True)
+    console.print(_next_of_device(found), soft_wrap=True)
+
+
+def _next_of_device(found: dict[str, Any]) -> str:
+    """What to do with a device file."""
+    if found["found"]:
+        return f"next: edgefl show device {found['device']}"
+    return (
+        "next: move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
+    )
+
+
+@app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, or groups of runs.")],
     target: Annotated[float | None, typer.Option(help="An accuracy to reach, such as 0.9.")] = None,
