@@ -154,6 +154,10 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add each layer's counts, fvcore's beside ours.")
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure-memory", help="Also do the work once on this host, in fresh processes."),
+    ] = False,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
@@ -167,7 +171,7 @@ def profile(
     from edgefl.report.published import published
     from edgefl.runs import drafts
 
-    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers)
+    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
     runs = drafts(scenario, _overrides(settings, None))
     found = [profile_run(draft, ask, access) for draft in runs]

@@ -22,6 +22,7 @@ from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import phase_steps, traced
+from edgefl.planning.probe import measured_exchange
 from edgefl.protocol import Exchange
 
 ALL = "all"
@@ -36,12 +37,14 @@ class Ask:
         link: a network class; each device's own in the fleet, or the fleet's first, where there is none.
         dtype: the number type that devices compute in; the fleet's own where there is none.
         layers: whether to add the counts of each layer.
+        measure: whether to do each exchange once on this host, in a fresh process, beside the model.
     """
 
     devices: Sequence[str] = ()
     link: str | None = None
     dtype: DType | None = None
     layers: bool = False
+    measure: bool = False
 
 
 @dataclass
@@ -140,10 +143,44 @@ def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[dict[str, Any
     learning, batch_size = desk.learning, desk.draft.scenario.local.size
     steps = phase_steps(learning.methods[0].exchanges[place], desk.samples, batch_size)
     traces = traced(desk.draft, learning, place, [[steps]] * len(learning.nets), access.traces)
-    return [
-        _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
-        for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True)
-    ]
+    rows = []
+    for model, (method, net, trace) in enumerate(zip(learning.methods, learning.nets, traces, strict=True)):
+        row = _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
+        if desk.ask.measure:
+            row["measured"] = _measured(desk, row, model)
+        rows.append(row)
+    return rows
+
+
+def _measured(desk: _Desk, row: Mapping[str, Any], model: int) -> dict[str, Any]:
+    """What one client's share really takes on this host, and the model's figures over it.
+
+    Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
+    over this host's on one thread: near 1 for a device that was calibrated here.
+
+    Raises:
+        RunError: the measuring process failed.
+    """
+    found = measured_exchange(
+        desk.draft, row["exchange"], model=model, samples=desk.samples, limit=_MOST_STEPS
+    )
+    done = found["steps"] / row["steps"] if row["steps"] else 1.0
+    added, seconds = found["added_bytes"], found["cpu_s"]
+    return {
+        **found,
+        "modelled_over_measured": {
+            "memory": sum(row["peak"].values()) / added if added else None,
+            "time": {
+                one["device"]: one["compute_s"] * done / seconds
+                for one in row["devices"]
+                if one["compute_s"] and seconds
+            },
+        },
+    }
+
+
+# Steps of one size take the same time and memory.
+_MOST_STEPS = 10
 
 
 def _row(

@@ -31,6 +31,8 @@ def profile(found: dict[str, Any]) -> RenderableType:
         }
         if not work["flops_by_part"]:
             del lines["of"]
+        if "measured" in work:
+            lines["host"] = _measured(work["measured"])
         blocks += [
             Text(title, style="bold"),
             _indented(lines),
@@ -41,6 +43,18 @@ def profile(found: dict[str, Any]) -> RenderableType:
             Text(""),
         ]
     return Group(*blocks)
+
+
+def _measured(found: Mapping[str, Any]) -> str:
+    """What this host took for it, and the model's figures over that."""
+    ratios = found["modelled_over_measured"]
+    added = show_bytes(found["added_bytes"])
+    memory = f" (the modelled peak is {ratios['memory']:.2f} of it)" if ratios["memory"] else ""
+    steps = f"{found['steps']:,} steps in {show_seconds(found['cpu_s'])}"
+    times = ", ".join(f"{name} {ratio:.3g}" for name, ratio in ratios["time"].items())
+    return f"{added} added to a fresh process{memory}; {steps} on one thread" + (
+        f"; modelled over that: {times}" if times else ""
+    )
 
 
 def _flops(flops: Mapping[str, int]) -> str:
