@@ -60,21 +60,33 @@ class Depot:
         return Parcel(path, shape)
 
     def get(self, parcel: Parcel, *, last: bool = False) -> Any:
-        """The tree; its tensors are the file's pages, which stay after the file is gone.
+        """The tree in memory of its own.
+
+        A file's tensors lie at odd addresses, where kernels round otherwise than in memory that torch gave.
 
         Args:
             parcel: from ``put`` of any process.
             last: whether nobody else wants it, so that the file is deleted.
         """
-        tensors = load_file(parcel.path) if parcel.path else {}
+        tensors = [leaf.clone() for leaf in _mapped(parcel)]
         if last:
             self.drop(parcel)
-        return put_together(parcel.shape, [tensors[str(place)] for place in range(len(tensors))])
+        return put_together(parcel.shape, tensors)
+
+    def borrow(self, parcel: Parcel) -> Any:
+        """The tree in the file's own pages, for what is too large to copy and nobody calculates with."""
+        return put_together(parcel.shape, _mapped(parcel))
 
     def drop(self, parcel: Parcel) -> None:
         """Deletes a parcel's file."""
         if parcel.path:
             parcel.path.unlink(missing_ok=True)
+
+
+def _mapped(parcel: Parcel) -> list[Tensor]:
+    """The file's pages as tensors, in the order of their numbers; they stay after the file is gone."""
+    tensors = load_file(parcel.path) if parcel.path else {}
+    return [tensors[str(place)] for place in range(len(tensors))]
 
 
 class _Place(NamedTuple):

@@ -78,7 +78,7 @@ def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
             shutil.rmtree(setup.folder, ignore_errors=True)
             return
         try:
-            workshop = workshop or setup.build(setup.settings, depot.get(setup.tensors))
+            workshop = workshop or setup.build(setup.settings, depot.borrow(setup.tensors))
             servers = {
                 version: servers[version] if version in servers else depot.get(parcel)
                 for version, parcel in order.servers.items()

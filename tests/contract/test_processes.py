@@ -101,6 +101,19 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     assert one.table("events") == loop.table("events")
 
 
+@pytest.mark.parametrize("method", ["spherefed", "fedavg"])
+def test_what_a_worker_calculates_with_lies_as_in_the_driver(tmp_path, method):
+    """Kernels round otherwise at odd addresses, such as those of tensors of 33 numbers in a file."""
+    changes = {
+        "method": {"name": method},
+        "model": {"name": "mlp", "hidden": [33]},
+        "local": {"epochs": 1, "batch_size": 1, "optimizer": {"name": "sgd", "lr": 0.05}},
+    }
+    loop = run(tmp_path / "loop", "loop", **changes)
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
+    assert learned(one) == learned(loop)
+
+
 def test_workers_that_stack_clients_share_the_groups(tmp_path):
     """Groups are cut without regard to the workers: one process and two workers have the same bits."""
     alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
