@@ -135,7 +135,7 @@ class Bundle:
         largest = torch._foreach_norm(tensors, math.inf) if tensors else ()  # noqa: SLF001
         if all(math.isfinite(one) for one in largest):
             return [True] * len(self.jobs)
-        each = [torch.isfinite(leaf.flatten(1)).all(dim=1).cpu() for leaf in tensors]
+        each = [torch.isfinite(leaf.reshape(len(self.jobs), -1)).all(dim=1).cpu() for leaf in tensors]
         return torch.stack(each).all(dim=0).tolist()
 
 
