@@ -62,21 +62,22 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_num_threads(1)
     keep_freed_memory()
-    _serve(sys.stdin.buffer, answers)
+    setup: Setup = pickle.load(sys.stdin.buffer)  # noqa: S301 - the driver's own words
+    try:
+        _serve(setup, sys.stdin.buffer, answers)
+    except (EOFError, OSError, pickle.UnpicklingError):
+        # The driver is gone, perhaps in the middle of a word and without a chance to clean up.
+        shutil.rmtree(setup.folder, ignore_errors=True)
+    # An interpreter that ends would try to tell it what it was not told.
+    os._exit(0)
 
 
-def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
-    setup: Setup = pickle.load(orders)  # noqa: S301 - the driver's own words
+def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
     depot = Depot(setup.folder, setup.number)
     workshop = None
     servers: dict[int, Any] = {}
     while True:
-        try:
-            order: Order[Parcel] = pickle.load(orders)  # noqa: S301
-        except EOFError:
-            # The driver is gone, perhaps without a chance to clean up.
-            shutil.rmtree(setup.folder, ignore_errors=True)
-            return
+        order: Order[Parcel] = pickle.load(orders)  # noqa: S301 - the driver's own words
         try:
             workshop = workshop or setup.build(setup.settings, depot.borrow(setup.tensors))
             servers = {
