@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
@@ -44,10 +45,11 @@ class Processes:
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         self._started += 1
-        paths = os.pathsep.join(path for path in sys.path if path)
+        # What the driver has, and nothing before it: only an empty entry is the current directory.
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": paths}
         process = subprocess.Popen(
-            [sys.executable, "-c", "from edgefl.compute.worker import main; main()"],
+            [sys.executable, "-P", "-c", "from edgefl.compute.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,

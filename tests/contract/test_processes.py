@@ -15,6 +15,7 @@ import pytest
 import edgefl
 from edgefl.cli import main
 from edgefl.protocol import flatten, read_tree
+from edgefl.store import read
 
 SCENARIO = {
     "name": "workers",
@@ -168,6 +169,41 @@ def test_nothing_stays_behind_when_the_driver_is_killed(tmp_path):
     assert _eventually(folder.exists, lambda there: not there) is False
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_nothing_stays_behind_of_workers_at_work(tmp_path, accident, number, status):
+    """A worker in the middle of a job finds its driver gone when it answers, and says nothing about it."""
+    method = accident("marker.touch(); import time; time.sleep(2)")
+    scenario, out = tmp_path / "scenario.json", tmp_path / "run"
+    scenario.write_text(json.dumps({**SCENARIO, "method": method}), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "edgefl",
+        "run",
+        str(scenario),
+        "--engine",
+        "processes",
+        "--workers",
+        "2",
+    ]
+    with (tmp_path / "told").open("wb") as told:
+        driver = subprocess.Popen([*command, "--workers", "2", "--out", str(out)], stdout=told, stderr=told)
+    try:
+        assert _eventually((tmp_path / "marker").exists, bool)
+        workers = psutil.Process(driver.pid).children()
+        folder = next(filter(None, map(_folder_of, workers)))
+        driver.send_signal(number)
+        assert driver.wait(30) == status
+    finally:
+        driver.kill()
+        driver.wait()
+    assert not psutil.wait_procs(workers, timeout=30)[1]
+    assert not folder.exists()
+    assert "Traceback" not in (tmp_path / "told").read_text(encoding="utf-8")
+    with read(out) as found:
+        assert found.meta["status"] == ("running" if number == signal.SIGKILL else "failed")
+
+
 def _folder_of(worker: psutil.Process) -> Path | None:
     """Where the parcels lie that a worker has mapped."""
     maps = (Path(one.path) for one in worker.memory_maps(grouped=False))
@@ -179,6 +215,13 @@ def _eventually(look, enough, seconds=60.0):
     while not enough(found := look()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
+
+
+def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
+    """A file in the current directory takes no module's place."""
+    (tmp_path / "random.py").write_text("raise ImportError('this is not the random that was meant')")
+    monkeypatch.chdir(tmp_path)
+    assert run(tmp_path / "one", {"name": "processes", "workers": 1}).status == "done"
 
 
 def test_host_json_says_who_trained(tmp_path):
