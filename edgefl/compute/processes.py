@@ -18,6 +18,9 @@ from edgefl.compute.parcels import Depot, Parcel, shared_folder
 from edgefl.compute.remote import Died, Done, Failed, Order, Recipe
 from edgefl.compute.worker import Answer, Setup
 
+# How long a worker may take from its last word to its end.
+LEAVING_S = 5.0
+
 
 class Processes:
     """A crew of processes, started at once; trees lie in shared memory.
@@ -39,7 +42,7 @@ class Processes:
         self._tensors = self._depot.put(dict(recipe.tensors))
         self._recipe = recipe
         self._trainer = trainer
-        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | None]] = Queue()
+        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | str]] = Queue()
         self._started = 0
         self._processes = [self._start(number) for number in range(workers)]
 
@@ -62,13 +65,14 @@ class Processes:
         return process
 
     def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        """Passes a worker's answers on; at its end, None."""
+        """Passes a worker's answers on; in the end, why there are no more."""
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
         while True:
             try:
                 answer = pickle.load(process.stdout)  # noqa: S301 - our own worker's words
-            except Exception:  # noqa: BLE001 - its end, or half an answer: gone in either case
-                self._answers.put((number, process, None))
+            except Exception as error:  # noqa: BLE001 - its end, or what cannot be read: gone in either case
+                why = f"its answer cannot be read: {type(error).__name__}: {error}"
+                self._answers.put((number, process, why))
                 return
             self._answers.put((number, process, answer))
 
@@ -90,8 +94,8 @@ class Processes:
             number, process, answer = self._answers.get()
             if process is not self._processes[number]:
                 continue
-            if answer is None:
-                how = _ending(process.wait())
+            if isinstance(answer, str):
+                how = _ending(process, answer)
                 _end(process)
                 self._processes[number] = self._start(number)
                 return number, Died(how)
@@ -129,7 +133,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _ending(status: int) -> str:
+def _ending(process: subprocess.Popen[bytes], why: str) -> str:
+    """How a process that says no more ended; one that still waits for orders is ended for what it said."""
+    try:
+        status = process.wait(LEAVING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return why
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 import edgefl
 from edgefl.cli import main
+from edgefl.compute import processes
 from edgefl.protocol import flatten, read_tree
 from edgefl.store import read
 
@@ -215,6 +218,29 @@ def _eventually(look, enough, seconds=60.0):
     while not enough(found := look()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
+
+
+def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
+    """Another does its job; where none can be read, the run fails with the reason."""
+    monkeypatch.setattr(processes, "LEAVING_S", 0.2)
+    left = 1
+
+    def load(file):
+        nonlocal left
+        found = pickle.load(file)  # noqa: S301 - our own worker's words
+        left -= 1
+        if left >= 0:
+            raise ModuleNotFoundError("no module named mine")
+        return found
+
+    monkeypatch.setattr(processes, "pickle", SimpleNamespace(load=load, dump=pickle.dump))
+    one = run(tmp_path / "one", {"name": "processes", "workers": 1})
+    assert one.status == "done"
+    assert learned(one) == learned(run(tmp_path / "loop", "loop"))
+    left = 100
+    one = run(tmp_path / "never", {"name": "processes", "workers": 1})
+    assert one.status == "failed"
+    assert "its answer cannot be read: ModuleNotFoundError: no module named mine" in one.reason
 
 
 def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
