@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import weakref
@@ -13,8 +12,9 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
+from edgefl.compute.folders import removed
 from edgefl.compute.job import Bundle, Trainer
-from edgefl.compute.parcels import Depot, Parcel, shared_folder
+from edgefl.compute.parcels import Depot, Parcel, shared_folders
 from edgefl.compute.remote import Died, Done, Failed, Order, Recipe
 from edgefl.compute.worker import Answer, Setup
 
@@ -35,10 +35,10 @@ class Processes:
     def __init__(self, recipe: Recipe, trainer: Trainer, workers: int) -> None:
         self.workers = workers
         size = sum(leaf.numel() * leaf.element_size() for leaf in recipe.tensors.values())
-        folder = shared_folder(size)
+        folders = shared_folders(size)
         # Also when the driver forgets to close, or is interrupted.
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._depot = Depot(folder, "driver")
+        self._remove = weakref.finalize(self, removed, folders)
+        self._depot = Depot(folders, "driver")
         self._tensors = self._depot.put(dict(recipe.tensors))
         self._recipe = recipe
         self._trainer = trainer
@@ -59,7 +59,7 @@ class Processes:
         )
         build, settings = self._recipe.build, self._recipe.settings
         name = f"worker{self._started}"
-        setup = Setup(name, self._depot.folder, build, settings, self._tensors, self._trainer)
+        setup = Setup(name, self._depot.folders, build, settings, self._tensors, self._trainer)
         _write(process, setup)
         Thread(target=self._listen, args=(number, process), daemon=True).start()
         return process

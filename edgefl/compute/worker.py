@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
 import sys
 import traceback
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
+from edgefl.compute.folders import removed
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
 from edgefl.compute.parcels import Depot, Parcel
@@ -27,7 +27,7 @@ class Setup(NamedTuple):
 
     Attributes:
         number: its number.
-        folder: where parcels lie.
+        folders: where parcels lie.
         build: see ``Recipe``.
         settings: see ``Recipe``.
         tensors: where the shared tensors lie.
@@ -35,7 +35,7 @@ class Setup(NamedTuple):
     """
 
     number: str
-    folder: Path
+    folders: tuple[Path, ...]
     build: Any
     settings: Any
     tensors: Parcel
@@ -67,13 +67,13 @@ def main() -> None:
         _serve(setup, sys.stdin.buffer, answers)
     except (EOFError, OSError, pickle.UnpicklingError):
         # The driver is gone, perhaps in the middle of a word and without a chance to clean up.
-        shutil.rmtree(setup.folder, ignore_errors=True)
+        removed(setup.folders)
     # An interpreter that ends would try to tell it what it was not told.
     os._exit(0)
 
 
 def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
-    depot = Depot(setup.folder, setup.number)
+    depot = Depot(setup.folders, setup.number)
     workshop = None
     servers: dict[int, Any] = {}
     while True:
