@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from torch import Tensor
 
+from edgefl.compute.folders import owned_folder, removed
 from edgefl.compute.job import Bundle, Trainer
 from edgefl.compute.parcels import put_together, taken_apart
 from edgefl.compute.ray_cluster import Cluster
@@ -145,7 +145,7 @@ class Worker:
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._setup: Setup | None = None
         self._workshop: Any = None
         self._servers: dict[int, Any] = {}
@@ -160,8 +160,8 @@ class Worker:
         os.environ["EDGEFL_PATH"] = ""
         if not setup.folders:
             return
-        self._folder = tempfile.TemporaryDirectory(prefix="edgefl-", ignore_cleanup_errors=True)
-        roots = [Path(self._folder.name) / str(place) for place in range(len(setup.folders))]
+        self._folder = owned_folder("edgefl-")
+        roots = [self._folder / str(place) for place in range(len(setup.folders))]
         for root, files in zip(roots, setup.folders, strict=True):
             root.mkdir()
             for name, content in files.items():
@@ -194,7 +194,7 @@ class Worker:
     def leave(self) -> None:
         """Removes its files."""
         if self._folder is not None:
-            self._folder.cleanup()
+            removed([self._folder])
 
 
 class RayCrew:
