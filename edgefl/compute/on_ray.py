@@ -127,19 +127,6 @@ def versions() -> dict[str, str]:
     }
 
 
-def components() -> list[dict[str, bytes]]:
-    """The files of components in each directory on ``EDGEFL_PATH``, by their paths in it."""
-    return [
-        {
-            path.relative_to(root).as_posix(): path.read_bytes()
-            for kind in catalogue.KINDS
-            for path in sorted((root / kind).rglob("*"))
-            if path.suffix in {".py", ".yaml"} and path.is_file()
-        }
-        for root in catalogue.user_folders()
-    ]
-
-
 class Worker:
     """The actor: it does one order at a time."""
 
@@ -215,7 +202,7 @@ class RayCrew:
             UserError: there is no such cluster, it is too small, or has other versions.
             RunError: it has no room.
         """
-        folders = components()
+        folders = catalogue.user_files()
         self._cluster = Cluster(address, workers)
         # As Ray has no types: by number, and by the reference of what is waited for.
         self._actors: dict[int, Any] = {}
