@@ -6,10 +6,13 @@ Results go to stdout; progress, notes and errors to stderr. Exit status: 0 done,
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -332,14 +335,32 @@ def _print_error(error: EdgeflError) -> None:
     stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Has SIGTERM end what is inside as an interrupt would: workers end, and what was shared goes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminated(number: int, _: Any) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
     """Runs the command line and exits with its status.
 
     Raises:
-        SystemExit: always, with status 0, 1 or 2; 130 where the user interrupted.
+        SystemExit: always, with status 0, 1 or 2; 130 where it was interrupted, 143 where it was terminated.
     """
     try:
-        program(arguments)
+        with _terminable():
+            program(arguments)
     except EdgeflError as error:
         _print_error(error)
         sys.exit(error.exit_status)

@@ -137,7 +137,7 @@ class Bundle:
         # A sum with a number in it that is not finite is not finite, and takes a fraction of a norm's time.
         if all(math.isfinite(leaf.sum()) for leaf in tensors):
             return [True] * len(self.jobs)
-        each = [torch.isfinite(leaf.flatten(1)).all(dim=1).cpu() for leaf in tensors]
+        each = [torch.isfinite(leaf.reshape(len(self.jobs), -1)).all(dim=1).cpu() for leaf in tensors]
         return torch.stack(each).all(dim=0).tolist()
 
 

@@ -185,6 +185,7 @@ class Learner:
                 clients,
                 federation.test_parts,
                 scorer,
+                shared=(server, *self._initial_states),
             )
         self.host_s["evaluate"] += time.perf_counter() - start
         return found, own
