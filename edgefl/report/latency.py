@@ -30,7 +30,7 @@ def bench(found: dict[str, Any]) -> RenderableType:
     if found["slowest"]:
         blocks += [Text(""), _slowest(found["slowest"])]
     if found["devices"]:
-        blocks += [Text(""), *_devices(found["devices"])]
+        blocks += [Text(""), *_devices(found["devices"], quantised=found["quantised"])]
     return Group(*blocks)
 
 
@@ -68,7 +68,7 @@ def _notes(found: Mapping[str, Any]) -> Iterator[Text]:
     busy = min((row["core_share"] for row in found["measured"] if row["threads"] == 1), default=1.0)
     if busy < _ALONE:
         yield Text(
-            f"other programs were running: one thread had {busy:.0%} of a core, so these times are too long",
+            f"other programs ran, too: one thread had {busy:.0%} of a core, so these times may be too long",
             style="yellow",
         )
     if any(row["stopped_early"] for row in found["measured"]):
@@ -92,7 +92,8 @@ def _slowest(rows: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
-def _devices(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
+def _devices(rows: Sequence[dict[str, Any]], *, quantised: bool) -> Iterator[RenderableType]:
+    """The devices that have a price, the fastest first; the others, by the reason why not."""
     priced = sorted((row for row in rows if not row["unknown"]), key=lambda row: row["seconds"])
     if priced:
         table = _table("predicted on", "time", "a second", "energy", "bound by", "type", "efficiencies of")
@@ -108,9 +109,15 @@ def _devices(rows: Sequence[dict[str, Any]]) -> Iterator[RenderableType]:
                 row["figures"] or MISSING,
             )
         yield table
+    reasons: dict[str, list[str]] = {}
     for row in rows:
         if row["unknown"]:
-            yield Text(f" {row['device']}: {row['unknown']}", style="yellow")
+            reason = row["unknown"].removeprefix(f"device {row['device']!r} ")
+            reasons.setdefault(reason, []).append(row["device"])
+    for reason, names in reasons.items():
+        yield Text(f" {', '.join(names)}: {reason}", style="yellow")
+    if quantised and "has no figure for int8" in reasons:
+        yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
 
 
 def _bounds(bounds: Mapping[str, float]) -> str:
