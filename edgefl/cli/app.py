@@ -209,7 +209,7 @@ def calibrate(
     quick: Annotated[bool, typer.Option("--quick", hidden=True, help="Too short to be of use.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure this machine into a device file: about two minutes."""
+    """Measure this machine into a device file; takes some minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
     from edgefl.cli.progress import Steps
