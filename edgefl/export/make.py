@@ -114,7 +114,7 @@ def export(
     if not 0 <= wanted.max_drop <= 1:
         raise UserError(f"{wanted.max_drop:g} is no share", where="--max-drop", hint="0.02 is two points")
     if wanted.ort and wanted.precision == FP16:
-        # Where a processor has no float16 kernels, the format keeps float32 weights and is larger than before.
+        # Without float16 kernels it would keep float32 weights, and be larger than before.
         raise UserError(
             "the ORT format is optimised on this machine's processor, which turns float16 back into float32",
             where="--ort",

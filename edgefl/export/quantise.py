@@ -100,9 +100,14 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
     import onnx
 
     with _explained("convert the model to float16"):
-        module = _float16()
+        module, given = _float16(), onnx.load_from_string(model)
+        # The exporter describes weights as it does results, which the converter takes them for then.
+        weights = {one.name for one in given.graph.initializer}
+        results = [one for one in given.graph.value_info if one.name not in weights]
+        del given.graph.value_info[:]
+        given.graph.value_info.extend(results)
         found = module.convert_float_to_float16(
-            onnx.load_from_string(model),
+            given,
             keep_io_types=True,
             op_block_list=[*module.DEFAULT_OP_BLOCK_LIST, *_SUMS_OF_SQUARES],
         )
@@ -132,7 +137,7 @@ def _sort(graph: Any) -> None:
                 known.update(node.output)
             else:
                 later.append(node)
-        if len(later) == len(waiting):
+        if later and len(later) == len(waiting):
             raise ValueError(f"nothing computes the inputs of {later[0].name}")
         waiting = later
     del graph.node[:]
