@@ -21,10 +21,20 @@ def export(
     client: Annotated[int | None, typer.Option(help="A client's own model, by number.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Every client's own model.")] = False,
     version: Annotated[str, typer.Option(help="last, best, or a saved version's number.")] = "last",
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
+    ] = False,
+    fp16: Annotated[bool, typer.Option("--fp16", help="Halve the weights' precision.")] = False,
+    max_drop: Annotated[
+        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+    ] = 0.02,
     raw_input: Annotated[
         bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
     softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
+    ort: Annotated[
+        bool, typer.Option("--ort", help="Write ONNX Runtime's own format for reduced mobile builds too.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")
     ] = None,
@@ -40,7 +50,17 @@ def export(
 
     if everybody and client is not None:
         raise UserError("--client and --all exclude each other", where="--client")
-    wanted = Wanted(client, everybody, version, Form(raw_input=raw_input, softmax=softmax))
+    if int8 and fp16:
+        raise UserError("--int8 and --fp16 exclude each other", where="--int8")
+    wanted = Wanted(
+        client,
+        everybody,
+        version,
+        Form(raw_input=raw_input, softmax=softmax),
+        precision="int8" if int8 else "fp16" if fp16 else "fp32",
+        max_drop=max_drop,
+        ort=ort,
+    )
     access = DataAccess(data_dir, download=not offline)
     with Progress(console=stderr(), transient=True) as progress:
         bar = progress.add_task("exporting", total=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from edgefl.core.errors import RunError
@@ -17,10 +17,22 @@ def atomically(path: Path, content: bytes) -> None:
     Raises:
         RunError: it cannot be written; a file that was there is as it was.
     """
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    all_atomically({path: content})
+
+
+def all_atomically(files: Mapping[Path, bytes]) -> None:
+    """Writes files that belong together: none takes its name before all are written.
+
+    Raises:
+        RunError: one cannot be written; files that were there are as they were.
+    """
+    with ExitStack() as stack:
+        for path, content in files.items():
+            temporary = stack.enter_context(replacing(path))
+            with temporary.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
 
 
 @contextmanager

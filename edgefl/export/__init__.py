@@ -9,12 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edgefl.export.compact import Compact
     from edgefl.export.graph import ExportError, Form
     from edgefl.export.make import Exported, Wanted, export
+    from edgefl.export.mobile import Ort
+    from edgefl.export.quantise import Precision
     from edgefl.export.trained import Trained
     from edgefl.export.verify import Parity
 
 _PLACES = {
+    "Compact": "compact",
+    "Ort": "mobile",
+    "Precision": "quantise",
     "ExportError": "graph",
     "Exported": "make",
     "Form": "graph",
@@ -24,7 +30,18 @@ _PLACES = {
     "export": "make",
 }
 
-__all__ = ["ExportError", "Exported", "Form", "Parity", "Trained", "Wanted", "export"]
+__all__ = [
+    "Compact",
+    "ExportError",
+    "Exported",
+    "Form",
+    "Ort",
+    "Parity",
+    "Precision",
+    "Trained",
+    "Wanted",
+    "export",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -27,16 +27,18 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
         settings = reader.plan()["scenario"]
     spec = found.federation.spec
     whose = "the global model" if export["client"] is None else f"the model of client {export['client']}"
+    model = found.model(export["client"])
     trained = f"trained with {found.meta['method']} on {spec.name} by {run['clients']} simulated clients"
     return "\n".join(
         [
             f"# {found.meta['name']}: {whose}",
             "",
-            f"{found.meta['model']} for {spec.classes} classes, {trained}; version {found.version}.",
+            f"{model} for {spec.classes} classes, {trained}; version {found.version}.",
             "",
             "## Use",
             "",
             *_use(form, spec.shape),
+            *_other_formats(export),
             "",
             "## Training",
             "",
@@ -66,11 +68,13 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
                     for name, one in run["accuracy"].items()
                 ),
                 ("this model, as the run reported", _percent(export["reported"])),
-                ("this file, in ONNX Runtime", _percent(export["parity"]["accuracy"])),
+                ("this file, in ONNX Runtime", _percent((export["compact"] or export["parity"])["accuracy"])),
             ),
             "",
+            *_compact(export),
             "## Parity",
             "",
+            *(["Of the float32 model that this file was made of.", ""] if export["compact"] else []),
             *_parity(export["parity"]),
             "",
             *latency(Path(export["path"])),
@@ -85,6 +89,49 @@ def _use(form: Form, shape: tuple[int, ...]) -> list[str]:
         "`logits` and `probabilities` (batch x classes)" if form.softmax else "`logits` (batch x classes)"
     )
     return [f"Input `{form.input}`: {size}, {layout}.", f"Output: {outputs}."]
+
+
+def _other_formats(export: Mapping[str, Any]) -> list[str]:
+    """Where the same model lies in ONNX Runtime's own format."""
+    if export["ort"] is None:
+        return []
+    file, config = (Path(export["ort"][key]).name for key in ("path", "config"))
+    text = (
+        f"`{file}` is the same in ONNX Runtime's own format; a build of it with "
+        f"`--include_ops_by_config {config}` runs this model and holds no more operators than it needs."
+    )
+    return ["", text]
+
+
+def _compact(export: Mapping[str, Any]) -> list[str]:
+    """What a smaller file cost and saves; nothing for a float32 one."""
+    found = export["compact"]
+    if found is None:
+        return []
+    how = "Float16 weights and activations"
+    if found["calibrated_on"] is not None:
+        how = (
+            "Int8 by static quantisation (QDQ): weights with a scale for every output channel, ranges of "
+            f"activations from {found['calibrated_on']:,} training images"
+        )
+    scope = (
+        f"Both accuracies are of the same {found['samples']:,} test samples; latencies are medians of one "
+        "image on one thread of the machine that exported it."
+    )
+    return [
+        "## Precision",
+        "",
+        f"{how}. {scope}",
+        "",
+        "| | this file | in float32 |",
+        "|---|---|---|",
+        f"| size | {show_bytes(export['size_bytes'])} | {show_bytes(found['fp32_bytes'])} |",
+        f"| accuracy | {_percent(found['accuracy'])} | {_percent(found['fp32_accuracy'])} |",
+        f"| latency | {found['latency_ms']:.3g} ms | {found['fp32_latency_ms']:.3g} ms |",
+        "",
+        f"The same class as in float32: {_percent(found['agreement'])}.",
+        "",
+    ]
 
 
 def _parity(parity: Mapping[str, Any]) -> list[str]:
@@ -107,5 +154,8 @@ def _percent(share: float | None) -> str:
 def _component(value: Any) -> str:
     if isinstance(value, str):
         return value
-    rest = ", ".join(f"{key} {inner}" for key, inner in value.items() if key != "name" and inner is not None)
+    given = {key: inner for key, inner in value.items() if key != "name" and inner is not None}
+    rest = ", ".join(
+        f"{key} {_component(inner) if isinstance(inner, dict) else inner}" for key, inner in given.items()
+    )
     return f"{value['name']} ({rest})" if rest else str(value["name"])

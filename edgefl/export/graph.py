@@ -45,6 +45,11 @@ class Form:
         """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
         return PIXELS if self.raw_input else IMAGE
 
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs' names, in order."""
+        return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
+
 
 class Served(nn.Module):
     """A predictor as a module that holds its weights, preprocessing in front of it.
@@ -103,7 +108,6 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     """
     # Two samples: a batch of one would be taken for a constant.
     example = torch.zeros(2, *shape) if form.raw_input else torch.zeros(2, *shape, dtype=torch.uint8)
-    outputs = [LOGITS, PROBABILITIES] if form.softmax else [LOGITS]
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -116,16 +120,17 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
                 verbose=False,
                 opset_version=OPSET,
                 input_names=[form.input],
-                output_names=outputs,
+                output_names=form.outputs,
                 dynamic_shapes=({0: torch.export.Dim("batch")},),
             )
     except Exception as error:
         raise ExportError(f"torch cannot export the model: {error}") from error
     model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
-    for key, value in facts.items():
-        entry = model.metadata_props.add()
-        entry.key, entry.value = f"edgefl.{key}", value if isinstance(value, str) else json.dumps(value)
-    check(model, form, outputs)
+    for part in (model.graph, *model.graph.node):
+        # Stack traces: a third of a small file, and the paths of the machine that wrote it.
+        del part.metadata_props[:]
+    describe(model, facts)
+    check(model, form)
     found: bytes = model.SerializeToString()
     if len(found) > _MOST_BYTES:
         raise ExportError(
@@ -134,7 +139,18 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     return found
 
 
-def check(model: Any, form: Form, outputs: list[str]) -> None:
+def describe(model: Any, facts: Mapping[str, Any]) -> None:
+    """Writes facts into a model's metadata, over what stands there under the same names."""
+    told = {
+        f"edgefl.{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
+    }
+    kept = [(one.key, one.value) for one in model.metadata_props if one.key not in told]
+    del model.metadata_props[:]
+    for key, value in [*kept, *told.items()]:
+        model.metadata_props.add(key=key, value=value)
+
+
+def check(model: Any, form: Form) -> None:
     """Sees to it that the model is what runtimes expect.
 
     Raises:
@@ -151,7 +167,7 @@ def check(model: Any, form: Form, outputs: list[str]) -> None:
     if opset != OPSET:
         raise ExportError(f"the exporter wrote opset {opset} where {OPSET} was asked for")
     names = [one.name for one in model.graph.input], [one.name for one in model.graph.output]
-    if names != ([form.input], outputs):
+    if names != ([form.input], form.outputs):
         raise ExportError(f"the exporter named inputs and outputs {names}")
     batch = model.graph.input[0].type.tensor_type.shape.dim[0].dim_param
     if batch != "batch":

@@ -49,6 +49,19 @@ class Trained:
         """The run's data."""
         return self.learning.federation
 
+    def model(self, client: int | None) -> str:
+        """The name of a client's model, or of the global one."""
+        names: list[str] = self.meta["models"]
+        return names[client or 0]
+
+    def predictor(self, client: int | None) -> Predictor:
+        """A client's own model, or the global one where ``client`` is None.
+
+        Raises:
+            UserError: there is none.
+        """
+        return self.global_model() if client is None else self.personal_model(client)
+
     def global_model(self) -> Predictor:
         """The global model that was scored.
 
@@ -107,7 +120,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         version, file = _version(reader, which)
         rows = reader.query("SELECT client, file FROM states")
         settings = reader.plan()["scenario"]
-        meta = {**reader.meta, "model": reader.rows("clients")[0]["model"]}
+        meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
         made = reader.query("SELECT round FROM rounds WHERE version = ?", version)
         summary = _summary(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]

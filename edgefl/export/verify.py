@@ -22,6 +22,7 @@ _DEEP_FROM = 10
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Run = Callable[[Tensor], Floats]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Parity:
         )
 
 
-def runner(model: bytes, form: Form) -> Callable[[Tensor], Floats]:
+def runner(model: bytes, form: Form) -> Run:
     """Images -> logits (B, classes), by ONNX Runtime."""
     running = session(model)
 
@@ -84,6 +85,20 @@ def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Ten
     """
     rtol, atol = _DEEP if depth > _DEEP_FROM else _SHALLOW
     theirs, ours = runner(model, form), _module(served)
+    return compared(ours, theirs, images, labels, rtol=rtol, atol=atol)
+
+
+def compared(ours: Run, theirs: Run, images: Tensor, labels: Tensor, *, rtol: float, atol: float) -> Parity:
+    """Compares two ways to compute logits; ``theirs`` is the one to judge.
+
+    Args:
+        ours: images -> logits, what is right.
+        theirs: the same.
+        images: test samples, at least one.
+        labels: theirs.
+        rtol: how much of a right logit an error may be.
+        atol: and how much beside.
+    """
     # The odd batches show what a fixed batch axis would break, the large ones cover every sample.
     chunks = [images[:size] for size in BATCHES if size <= len(images)]
     errors = [_Error.between(ours(chunk), theirs(chunk), rtol, atol) for chunk in chunks]
@@ -115,7 +130,7 @@ class _Error:
         return cls(most, bool((gap <= atol + rtol * np.abs(expected)).all()))
 
 
-def _module(served: Served) -> Callable[[Tensor], Floats]:
+def _module(served: Served) -> Run:
     def run(images: Tensor) -> Floats:
         with torch.inference_mode(), one_thread():
             found = served(images)

@@ -1,0 +1,206 @@
+"""Every shipped model, under every protocol, leaves as ONNX that computes what PyTorch does."""
+
+from __future__ import annotations
+
+import json
+
+import onnx
+import pytest
+import torch
+from builders import build_net
+from exported import METHODS, MODELS, exported, images, perturbed, spec, worked
+
+from edgefl.compute.loop import one_thread
+from edgefl.core import catalogue
+from edgefl.export.graph import OPSET, ExportError, Form, Served, check, to_onnx
+from edgefl.export.make import depth
+from edgefl.export.quantise import to_fp16, to_int8
+from edgefl.export.verify import BATCHES, parity, runner, session
+from edgefl.protocol import BUFFERS, Predictor
+
+SHAPE = (3, 8, 8)
+
+
+@pytest.fixture(autouse=True)
+def _same_bits():
+    """One thread, as engines work."""
+    with one_thread():
+        yield
+
+
+def test_every_shipped_model_is_here():
+    """A new model joins the table."""
+    assert set(MODELS) == set(catalogue.entries("models"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_passes_its_gate(name, method):
+    """Logits within the tolerances in batches of 1, 2, 7 and 64, and the same class for every sample."""
+    module, model = exported(name, method)
+    x, y = images(MODELS[name][0])
+    found = parity(model, module, Form(), x, y, depth=depth(model))
+    assert found.passed, str(found)
+    assert found.accuracy == found.torch_accuracy
+    graph = onnx.load_from_string(model).graph
+    products = [node.op_type for node in graph.node if node.op_type in {"Conv", "Gemm", "MatMul"}]
+    assert products[-1] == "Gemm"
+    # A head on the sphere is told by its norm.
+    assert ("ReduceL2" in {node.op_type for node in graph.node}) == (method == "spherefed")
+
+
+@pytest.fixture(scope="module", params=[Form(a, b) for a in (False, True) for b in (False, True)], ids=str)
+def variant(request):
+    """The batch-normalised ConvNet in every form: its form, module and file."""
+    form = request.param
+    with one_thread():
+        net = build_net("spherefed-convnet", SHAPE, norm="batch")
+        module = Served(worked("fedavg", net), spec(SHAPE), form).eval()
+        return (
+            form,
+            module,
+            to_onnx(module, SHAPE, form, {"class_names": ["a", "b"], "note": "text", "round": 3}),
+        )
+
+
+def given(form, count=64):
+    """Images as the form takes them, by the formula."""
+    x, y = images(SHAPE, count)
+    made = spec(SHAPE)
+    mean, std = (torch.tensor(values).view(1, -1, 1, 1) for values in (made.mean, made.std))
+    return ((x.float() / 255 - mean) / std if form.raw_input else x), y
+
+
+def test_names_types_and_outputs(variant):
+    """uint8 "image" or float32 "pixels" goes in; logits come out, and probabilities where they are wanted."""
+    form, module, model = variant
+    running = session(model)
+    (taken,) = running.get_inputs()
+    assert (taken.name, taken.type) == (
+        ("pixels", "tensor(float)") if form.raw_input else ("image", "tensor(uint8)")
+    )
+    assert taken.shape == ["batch", *SHAPE]
+    names = ["logits", "probabilities"] if form.softmax else ["logits"]
+    assert [one.name for one in running.get_outputs()] == names
+    x, y = given(form)
+    assert parity(model, module, form, x, y, depth=depth(model)).passed
+    if form.softmax:
+        logits, probabilities = running.run(None, {taken.name: x.numpy()})
+        expected = torch.from_numpy(logits).softmax(dim=1)
+        torch.testing.assert_close(torch.from_numpy(probabilities), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_both_inputs_give_the_same_logits(variant):
+    """The graph's preprocessing is (pixel / 255 - mean) / std: the caller's own gives the same."""
+    form, module, model = variant
+    raw = Form(raw_input=True)
+    other = to_onnx(Served(Predictor(*_inside(module)), spec(SHAPE), raw).eval(), SHAPE, raw, {})
+    one = runner(model, form)(given(form)[0])
+    torch.testing.assert_close(torch.from_numpy(one), torch.from_numpy(runner(other, raw)(given(raw)[0])))
+
+
+def _inside(module):
+    return module._weights(module._names), module._logits  # noqa: SLF001 - the same model in another form
+
+
+def test_metadata_is_read_back_by_the_runtime(variant):
+    """Texts as they are and everything else as JSON; nothing of the machine that wrote it."""
+    found = session(variant[2]).get_modelmeta().custom_metadata_map
+    assert found["edgefl.note"] == "text"
+    assert json.loads(found["edgefl.class_names"]) == ["a", "b"]
+    assert json.loads(found["edgefl.round"]) == 3
+    assert b"stack_trace" not in variant[2]
+    assert __file__.rpartition("/tests/")[0].encode() not in variant[2]
+
+
+def test_the_file_is_valid_at_the_opset_asked_for(variant):
+    """Full check, strict shapes, opset, no data beside it; another opset is an error."""
+    form, _, model = variant
+    proto = onnx.load_from_string(model)
+    check(proto, form)
+    assert [(one.domain, one.version) for one in proto.opset_import] == [("", OPSET)]
+    proto.opset_import[0].version = OPSET - 1
+    with pytest.raises(ExportError, match=f"opset {OPSET - 1}"):
+        check(proto, form)
+
+
+def test_other_names_or_a_fixed_batch_are_errors(variant):
+    """The check is no formality."""
+    form, _, model = variant
+    proto = onnx.load_from_string(model)
+    with pytest.raises(ExportError, match="named"):
+        check(proto, Form(not form.raw_input, form.softmax))
+    fixed = onnx.load_from_string(model)
+    fixed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
+    with pytest.raises(ExportError, match="not dynamic|not valid"):
+        check(fixed, form)
+
+
+def test_training_mode_never_leaks(variant):
+    """Exported in training mode, the file holds evaluation mode: running statistics, whatever the batch."""
+    form, module, model = variant
+    x, _ = given(form)
+    module.train()
+    try:
+        again = to_onnx(module, SHAPE, form, {})
+    finally:
+        module.eval()
+    run = runner(again, form)
+    together = run(x)
+    for size in BATCHES:
+        # Batch statistics would tie a sample's logits to its neighbours.
+        torch.testing.assert_close(
+            torch.from_numpy(run(x[:size])), torch.from_numpy(together[:size]), rtol=1e-4, atol=1e-5
+        )
+    torch.testing.assert_close(torch.from_numpy(runner(model, form)(x)), torch.from_numpy(together))
+
+
+def test_the_gate_would_see_training_mode():
+    """On the tested weights batch statistics give other logits than running ones: the tests above can fail."""
+    net = build_net("spherefed-convnet", SHAPE, norm="batch")
+    weights = perturbed(net.init(0))
+    assert any(name.endswith("running_var") for name in weights[BUFFERS])
+    x = given(Form(raw_input=True))[0]
+    features, _ = net.features(weights, x, True)
+    assert (net.head(weights["head"], features) - net.logits(weights, x)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_smaller_files_keep_names_batch_and_metadata(variant, precision):
+    """Quantised or halved: the same inputs, outputs, batch axis and facts, a valid file, any batch."""
+    form, _, model = variant
+    x, _ = given(form)
+    facts = {"precision": precision, "note": "other"}
+    smaller = to_int8(model, form, x, facts) if precision == "int8" else to_fp16(model, form, facts)
+    check(onnx.load_from_string(smaller), form)
+    assert len(smaller) < 0.55 * len(model)
+    one, other = session(model), session(smaller)
+    for side in ("get_inputs", "get_outputs"):
+        assert [(port.name, port.type, port.shape[0]) for port in getattr(one, side)()] == [
+            (port.name, port.type, port.shape[0]) for port in getattr(other, side)()
+        ]
+    told = other.get_modelmeta().custom_metadata_map
+    assert told == {
+        **one.get_modelmeta().custom_metadata_map,
+        "edgefl.precision": precision,
+        "edgefl.note": "other",
+    }
+    run = runner(smaller, form)
+    assert [run(x[:size]).shape for size in BATCHES] == [(size, 10) for size in BATCHES]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_has_smaller_files(name):
+    """int8 runs in integers, with a scale a channel; float16 gives the classes that float32 does."""
+    form, (_, model) = Form(), exported(name, "fedavg")
+    x, _ = images(MODELS[name][0])
+    classes = runner(model, form)(x).argmax(axis=1)
+    half = runner(to_fp16(model, form, {}), form)(x).argmax(axis=1)
+    assert (classes == half).mean() > 0.95
+    quantised = onnx.load_from_string(to_int8(model, form, x, {})).graph
+    weights = {one.name: one for one in quantised.initializer}
+    kinds = {one.data_type for one in weights.values() if len(one.dims) > 1 and "weight" in one.name}
+    assert kinds == {onnx.TensorProto.INT8}
+    scales = {name: list(one.dims) for name, one in weights.items() if name.endswith("_scale")}
+    # One for each class, of the head.
+    assert [10] in scales.values()
