@@ -54,7 +54,7 @@ def wanted_of(draft: Draft) -> Wanted:
     """The scenario's engine.
 
     Raises:
-        UserError: its name, a parameter or the device is wrong.
+        UserError: its name, a parameter or the device is wrong, or it says that it cannot work here.
     """
     found = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
@@ -62,6 +62,8 @@ def wanted_of(draft: Draft) -> Wanted:
         found = _pinned(pinned, found.component)
     if found.trains:
         _ = found.device
+    if hasattr(found.module, "check"):
+        found.module.check(found.params)
     return found
 
 

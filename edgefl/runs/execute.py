@@ -19,7 +19,7 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.core.errors import RunError
+from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import Event, Kind
 from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
@@ -229,7 +229,8 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
         status, reason = "failed", f"cannot write {folder}: {error}"
     except BaseException as error:
         run.flush()
-        store.close("failed", reason=f"interrupted by {type(error).__name__}")
+        reason = str(error) if isinstance(error, EdgeflError) else f"interrupted by {type(error).__name__}"
+        store.close("failed", reason=reason)
         raise
     watch.ended(plan.scenario.name, status, reason)
     return status, reason
