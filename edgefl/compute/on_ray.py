@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import platform
 import time
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import version as installed
@@ -26,7 +25,18 @@ from edgefl.compute.folders import owned_folder, removed
 from edgefl.compute.job import Bundle, Trainer
 from edgefl.compute.parcels import put_together, taken_apart
 from edgefl.compute.ray_cluster import Cluster
-from edgefl.compute.remote import Died, Done, Failed, Gone, Order, Recipe, worked
+from edgefl.compute.remote import (
+    Answer,
+    Died,
+    Done,
+    Failed,
+    Gone,
+    Order,
+    Recipe,
+    Refused,
+    failure,
+    worked,
+)
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 
@@ -157,12 +167,12 @@ class Worker:
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, roots))
 
-    def work(self, order: Order[Any]) -> Packed | str:
-        """The bundles of an order, or the text of an error."""
+    def work(self, order: Order[Any]) -> Packed | Failed | Refused:
+        """The bundles of an order, or why there are none."""
         try:
             return packed([vars(bundle) for bundle in self._worked(order)])
-        except Exception:  # noqa: BLE001 - whatever a job raises is the driver's to tell
-            return traceback.format_exc(limit=-4)
+        except Exception as error:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            return failure(error)
 
     def _worked(self, order: Order[Any]) -> list[Bundle]:
         setup = self._setup
@@ -277,7 +287,7 @@ class RayCrew:
         """Gives an idle worker an order; that it died shows in ``receive``."""
         self._busy[self._actors[worker].work.remote(order)] = worker
 
-    def receive(self) -> tuple[int, Done | Failed | Died | Gone]:
+    def receive(self) -> tuple[int, Answer]:
         """Waits for the next answer of any worker."""
         while True:
             first = min((deadline for _, deadline in self._coming.values()), default=None)
@@ -299,20 +309,20 @@ class RayCrew:
         self._busy = {order: worker for order, worker in self._busy.items() if worker != number}
         return number, Gone(f"the cluster had no room for another within {COMING_S:.0f} s")
 
-    def _answer(self, ref: Any) -> Done | Failed | Died:
+    def _answer(self, ref: Any) -> Done | Failed | Refused | Died:
         number = self._busy.pop(ref)
         try:
             found = ray.get(ref)
         except RayTaskError as error:
-            return Failed(str(error))
+            return Failed(_last_line(error), str(error))
         except RayError as error:
             # It may be out of reach only, and must not go on beside the next one.
             ray.kill(self._actors[number])
             self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
             self._hire(number)
             return Died(_last_line(error))
-        if isinstance(found, str):
-            return Failed(found)
+        if isinstance(found, Failed | Refused):
+            return found
         return Done([Bundle(**bundle) for bundle in unpacked(found)])
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from edgefl.compute.folders import removed
 from edgefl.compute.job import Bundle, Trainer
 from edgefl.compute.parcels import Depot, Parcel, shared_folders
-from edgefl.compute.remote import Died, Done, Failed, Order, Recipe
+from edgefl.compute.remote import Died, Done, Failed, Order, Recipe, Refused
 from edgefl.compute.worker import Answer, Setup
 
 # How long a worker may take from its last word to its end.
@@ -88,7 +88,7 @@ class Processes:
         """Gives an idle worker an order; that it died shows in ``receive``."""
         _write(self._processes[worker], order)
 
-    def receive(self) -> tuple[int, Done | Failed | Died]:
+    def receive(self) -> tuple[int, Done | Failed | Refused | Died]:
         """Waits for the next answer of any worker."""
         while True:
             number, process, answer = self._answers.get()
@@ -99,9 +99,9 @@ class Processes:
                 _end(process)
                 self._processes[number] = self._start(number)
                 return number, Died(how)
-            if answer.bundles is None:
-                return number, Failed(answer.error)
-            bundles = self._depot.get(answer.bundles, last=True)
+            if not isinstance(answer, Parcel):
+                return number, answer
+            bundles = self._depot.get(answer, last=True)
             return number, Done([Bundle(**bundle) for bundle in bundles])
 
     def close(self) -> None:

@@ -84,11 +84,27 @@ def _start(folder: str, workers: int) -> None:
         raise RunError(f"Ray does not start here: {_said(error)}", where="engine ray") from error
 
 
-def _join(address: str) -> None:
+def check_address(address: str | None) -> None:
+    """Sees whether somebody answers at an address, where there is one and this process has not joined yet.
+
+    Raises:
+        UserError: nobody does, or something else than Ray.
+    """
+    if address is not None and not ray.is_initialized():
+        _called(address)
+
+
+def _called(address: str) -> str:
+    """The address that is meant, after a call."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS", address)
     if address != "auto":
         _call(address)
+    return address
+
+
+def _join(address: str) -> None:
+    address = _called(address)
     try:
         _init(address=address)
     except Exception as error:

@@ -8,6 +8,7 @@ changes no bit.
 
 from __future__ import annotations
 
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from torch import Tensor
 
 from edgefl.compute.job import Bench, Bundle, Group, Outcome, Trainer, shortened
-from edgefl.core.errors import RunError
+from edgefl.core.errors import EdgeflError, RunError, told
 from edgefl.core.event import Job
 from edgefl.protocol import Tree
 
@@ -91,9 +92,28 @@ class Done(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A worker's answer: an error of the job's own, as text."""
+    """A worker's answer: an error that another worker may not meet.
+
+    Attributes:
+        error: its type and message.
+        trace: where it was raised, as text of many lines.
+    """
 
     error: str
+    trace: str
+
+
+class Refused(NamedTuple):
+    """A worker's answer: an error that every other worker would meet, too."""
+
+    error: EdgeflError
+
+
+def failure(error: Exception) -> Failed | Refused:
+    """What a worker tells of an error; to be called where it is handled."""
+    if isinstance(error, EdgeflError):
+        return Refused(error)
+    return Failed(told(error), traceback.format_exc())
 
 
 class Died(NamedTuple):
@@ -106,6 +126,9 @@ class Gone(NamedTuple):
     """A worker is gone, and none has taken its place: a computer of the cluster, say."""
 
     how: str
+
+
+Answer = Done | Failed | Refused | Died | Gone
 
 
 class Crew(Protocol[RefT]):
@@ -131,7 +154,7 @@ class Crew(Protocol[RefT]):
         """Gives an idle worker an order."""
         ...
 
-    def receive(self) -> tuple[int, Done | Failed | Died | Gone]:
+    def receive(self) -> tuple[int, Answer]:
         """Waits for the next answer of any worker."""
         ...
 
@@ -173,7 +196,7 @@ class Remote(Generic[RefT]):
         """Trains jobs; see ``Engine``.
 
         Raises:
-            RunError: a unit failed three times, or no worker is left.
+            RunError: a unit failed three times or for good, or no worker is left.
         """
         self._publish({job.version for job in jobs})
         waiting = deque((unit, 1) for unit in self._trainer.units(jobs, self._bench.size))
@@ -200,10 +223,12 @@ class Remote(Generic[RefT]):
                 deaths = 0
                 for bundle in answer.bundles:
                     yield from bundle.outcomes()
+            elif isinstance(answer, Refused):
+                raise answer.error
             else:
                 waiting.appendleft((unit, _next(unit, attempt, answer)))
 
-    def _check_lasting(self, jobs: Sequence[Job], answer: Done | Failed | Died | Gone, deaths: int) -> None:
+    def _check_lasting(self, jobs: Sequence[Job], answer: Answer, deaths: int) -> None:
         """A worker may die without work, and another takes its place, but not again and again."""
         if isinstance(answer, Died) and deaths > TRIES * self._crew.workers:
             raise _given_up(jobs, answer)
@@ -251,10 +276,13 @@ def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:
     job = unit[0]
     who = f"client {job.client}" if len(unit) == 1 else f"{len(unit)} clients, {job.client} among them,"
     why = f"the worker process died: {answer.how}" if isinstance(answer, Died) else answer.error
-    return RunError(
-        f"the work of {who} in round {job.round + 1} failed {TRIES} times\n{why.rstrip()}",
+    error = RunError(
+        f"the work of {who} in round {job.round + 1} failed {TRIES} times: {why}",
         where=f"exchange {job.exchange}",
         hint="workers that are killed may lack memory: take fewer of them with engine.workers"
         if isinstance(answer, Died)
         else "run it with --engine loop to see it fail in this process",
     )
+    if isinstance(answer, Failed):
+        error.add_note(answer.trace)
+    return error

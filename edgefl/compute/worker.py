@@ -9,7 +9,6 @@ import os
 import pickle
 import signal
 import sys
-import traceback
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -19,7 +18,7 @@ from edgefl.compute.folders import removed
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
 from edgefl.compute.parcels import Depot, Parcel
-from edgefl.compute.remote import Order, worked
+from edgefl.compute.remote import Failed, Order, Refused, failure, worked
 
 
 class Setup(NamedTuple):
@@ -42,16 +41,8 @@ class Setup(NamedTuple):
     trainer: Trainer
 
 
-class Answer(NamedTuple):
-    """What it answers.
-
-    Attributes:
-        bundles: where they lie; None after an error.
-        error: the error's text.
-    """
-
-    bundles: Parcel | None
-    error: str = ""
+# What it answers: where the bundles lie, or why there are none.
+Answer = Parcel | Failed | Refused
 
 
 def main() -> None:
@@ -85,8 +76,8 @@ def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
                 for version, parcel in order.servers.items()
             }
             bundles = worked(workshop, setup.trainer, order, servers, depot.get(order.states))
-            answer = Answer(depot.put([vars(bundle) for bundle in bundles]))
-        except Exception:  # noqa: BLE001 - whatever a job raises is the driver's to tell
-            answer = Answer(None, traceback.format_exc(limit=-4))
+            answer: Answer = depot.put([vars(bundle) for bundle in bundles])
+        except Exception as error:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            answer = failure(error)
         pickle.dump(answer, answers)
         answers.flush()

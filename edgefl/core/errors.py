@@ -65,6 +65,12 @@ class RunError(EdgeflError):
     """A run failed: it diverged, or every client was refused."""
 
 
+def told(error: BaseException) -> str:
+    """Anybody's error in one line: its type and the first line of what it says."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a value stands, for messages.

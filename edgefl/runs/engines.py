@@ -12,6 +12,7 @@ import torch
 from ruamel.yaml.comments import CommentedMap
 
 from edgefl.compute.job import Engine
+from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
@@ -53,16 +54,24 @@ def wanted_of(draft: Draft) -> Wanted:
     """The scenario's engine.
 
     Raises:
-        UserError: its name, a parameter or the device is wrong.
+        UserError: its name, a parameter or the device is wrong, or it says that it cannot work here.
     """
-    component: Component = draft.scenario.engine
+    found = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
-    if component.name == AUTO and pinned:
-        component = Component(name=pinned)
-    found = _checked(component, draft.document, ["engine"])
+    if found.component.name == AUTO and pinned:
+        found = _pinned(pinned, found.component)
     if found.trains:
         _ = found.device
+    if hasattr(found.module, "check"):
+        found.module.check(found.params)
     return found
+
+
+def _pinned(name: str, auto: Component) -> Wanted:
+    """The engine of a name, with those of auto's parameters that it has."""
+    module = catalogue.load("engines", name, where=PINNED)
+    known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
+    return _checked(Component(name=name, **known), Document(PINNED, CommentedMap()), [])
 
 
 def opened(wanted: Wanted, learner: Learner) -> tuple[Engine, dict[str, Any]]:

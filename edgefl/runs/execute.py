@@ -7,8 +7,10 @@ import math
 import platform
 import sqlite3
 import time
+import traceback
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -19,7 +21,7 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.core.errors import RunError
+from edgefl.core.errors import EdgeflError, RunError, UserError, told
 from edgefl.core.event import Event, Kind
 from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
@@ -31,6 +33,8 @@ from edgefl.runs.states import States
 from edgefl.runs.watch import Watch
 from edgefl.store import Store
 from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
+
+TRACEBACK = "traceback.txt"
 
 
 @dataclass
@@ -229,7 +233,8 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
         status, reason = "failed", f"cannot write {folder}: {error}"
     except BaseException as error:
         run.flush()
-        store.close("failed", reason=f"interrupted by {type(error).__name__}")
+        reason = str(error) if isinstance(error, EdgeflError) else f"interrupted by {type(error).__name__}"
+        store.close("failed", reason=reason)
         raise
     watch.ended(plan.scenario.name, status, reason)
     return status, reason
@@ -244,10 +249,26 @@ def _ended(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
             _train(run, wanted, host)
         else:
             run.to_end()
-    except RunError as error:
+    except (UserError, sqlite3.OperationalError):
+        raise
+    except Exception as error:  # noqa: BLE001 - a method of the user's own may raise anything
         run.flush()
-        return "failed", str(error), host
+        return "failed", _reason(run.store.folder, error), host
     return "done", "", host
+
+
+def _reason(folder: Path, error: Exception) -> str:
+    """Why a run failed, without the traceback of code that is not ours: it goes to a file of its own."""
+    if isinstance(error, RunError):
+        reason, trace = str(error), "\n".join(getattr(error, "__notes__", ()))
+    else:
+        reason, trace = told(error), "".join(traceback.format_exception(error))
+    if not trace:
+        return reason
+    with suppress(RunError):
+        atomically(folder / TRACEBACK, trace.encode())
+        reason += f"\n  trace: {TRACEBACK} in the run's directory"
+    return reason
 
 
 def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:

@@ -145,6 +145,35 @@ def test_what_fails_three_times_fails_the_run(tmp_path, accident, what, told):
     assert one.table("clients")
 
 
+@pytest.mark.parametrize("engine", ["loop", "processes"])
+def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident, engine):
+    """The reason is one line, its traceback is in the run's directory, and the sweep goes on."""
+    sweep = {"runs": [{"method": accident(RAISES)}, {"method": "fedavg"}]}
+    changes = {"server": {"participants": 7, "rounds": 1}, "sweep": sweep}
+    given = {"name": engine, **({"workers": 1} if engine == "processes" else {})}
+    failed, done = edgefl.run({**SCENARIO, **changes}, engine=given, out=tmp_path / "runs").runs
+    assert (failed.status, done.status) == ("failed", "done")
+    first, *others = failed.reason.splitlines()
+    assert first.endswith("ZeroDivisionError: client one is broken")
+    assert others[-1] == "  trace: traceback.txt in the run's directory"
+    assert "Traceback" not in failed.reason
+    trace = (failed.folder / "traceback.txt").read_text(encoding="utf-8")
+    assert "in start" in trace
+    assert "ZeroDivisionError: client one is broken" in trace
+    assert not (done.folder / "traceback.txt").exists()
+
+
+def test_an_error_of_our_own_is_not_tried_again(tmp_path, accident):
+    """It is the same with workers as without, and so is what is told."""
+    error = "from edgefl import RunError; raise RunError('no way', where='here', hint='go back')"
+    changes = {"method": accident(error), "server": {"participants": 7, "rounds": 1}}
+    reasons = [
+        run(tmp_path / engine["name"], engine, **changes).reason
+        for engine in ({"name": "loop"}, {"name": "processes", "workers": 2})
+    ]
+    assert reasons == ["no way\n  where: here\n  hint:  go back"] * 2
+
+
 def test_nothing_stays_behind_when_the_driver_is_killed(tmp_path):
     """Workers end with their driver, however it ends, and their shared memory goes with them."""
     settings = [f"--set={key}" for key in ("sweep=null", "server.rounds=10000", "method.name=fedavg")]

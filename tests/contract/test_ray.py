@@ -24,6 +24,7 @@ import edgefl
 from edgefl.cli import main
 from edgefl.core.errors import UserError
 from edgefl.runs.group import RunResult
+from edgefl.store import read
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
 needs_ray = pytest.mark.skipif(not HAS_RAY, reason="Ray, the extra `ray`, is not installed")
@@ -269,6 +270,8 @@ def test_too_many_workers_are_refused(cluster, monkeypatch, tmp_path):
 
     with pytest.raises(UserError, match="the cluster has 2 CPUs, and 3 workers need one each"):
         far_run(cluster, tmp_path / "many", workers=3)
+    with read(tmp_path / "many") as found:
+        assert "the cluster has 2 CPUs" in found.meta["reason"]
     monkeypatch.setattr(on_ray, "COMING_S", 0.0)
     late = far_run(cluster, tmp_path / "late")
     assert late.status == "failed"
@@ -332,6 +335,8 @@ def _fails(capsys, tmp_path, *arguments):
     assert said.out == ""
     assert said.err.count("error:") == 1
     assert "Traceback" not in said.err
+    # What cannot start leaves nothing that would be in the way of the next attempt.
+    assert not (tmp_path / "out").exists()
     return said.err
 
 

@@ -13,8 +13,8 @@ class Params(Working):
     """How many workers, and how each trains."""
 
 
-def build(params: Params, bench: FarBench) -> Engine:
-    """Worker processes for a bench.
+def check(params: Params) -> None:
+    """Sees whether there can be such workers here, before a run is begun.
 
     Raises:
         UserError: the device is no CPU.
@@ -25,5 +25,9 @@ def build(params: Params, bench: FarBench) -> Engine:
             where="engine.device",
             hint="take --engine vmapped, which is what a GPU is for",
         )
+
+
+def build(params: Params, bench: FarBench) -> Engine:
+    """Worker processes for a bench."""
     trainer = params.trainer()
     return Remote(bench, trainer, Processes(bench.recipe(), trainer, params.workers or cores()))

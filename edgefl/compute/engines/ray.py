@@ -25,11 +25,11 @@ class Params(Working):
     ] = None
 
 
-def build(params: Params, bench: FarBench) -> Engine:
-    """Workers on a cluster for a bench.
+def check(params: Params) -> None:
+    """Sees whether there can be such workers, before a run is begun.
 
     Raises:
-        UserError: Ray is not installed, the device is no CPU, or the cluster cannot be used.
+        UserError: Ray is not installed, the device is no CPU, or nobody answers at the address.
     """
     if params.device not in {"auto", "cpu"}:
         raise UserError(
@@ -41,6 +41,17 @@ def build(params: Params, bench: FarBench) -> Engine:
         raise UserError(
             "the ray engine needs the extra: pip install 'edgefl-emulator[ray]'", where="engine.name"
         )
+    from edgefl.compute.ray_cluster import check_address
+
+    check_address(params.address)
+
+
+def build(params: Params, bench: FarBench) -> Engine:
+    """Workers on a cluster for a bench.
+
+    Raises:
+        UserError: the cluster cannot be used.
+    """
     from edgefl.compute.on_ray import RayCrew
 
     trainer = params.trainer()

@@ -7,6 +7,7 @@ import json
 import pytest
 
 import edgefl
+from edgefl.core.errors import UserError
 from edgefl.runs import auto
 
 SCENARIO = {
@@ -144,6 +145,21 @@ def test_the_environment_pins_it(tmp_path, monkeypatch):
     found = chosen(tmp_path / "1")
     assert found["name"] == "vmapped"
     assert "auto" not in found
+
+
+def test_the_pinned_engine_takes_the_parameters_that_it_has(tmp_path, monkeypatch):
+    """A parameter of auto that the engine lacks is nothing to it; one that auto lacks is an error as ever."""
+    monkeypatch.setenv("EDGEFL_ENGINE", "loop")
+    given = {"name": "auto", "device": "cpu", "state_memory": "5 MB", "workers": 3}
+    found = chosen(tmp_path / "1", given)
+    assert (found["name"], found["device"], found["state_memory"]) == ("loop", "cpu", 5e6)
+    assert "workers" not in found
+    with pytest.raises(UserError, match="wrokers"):
+        chosen(tmp_path / "2", {**given, "wrokers": 3})
+    monkeypatch.setenv("EDGEFL_ENGINE", "lop")
+    with pytest.raises(UserError, match="no engine is called 'lop'") as caught:
+        chosen(tmp_path / "3")
+    assert caught.value.where == "EDGEFL_ENGINE"
 
 
 def test_a_run_whose_clients_are_all_refused_stops_no_other(tmp_path):
