@@ -110,7 +110,7 @@ def test_what_a_worker_calculates_with_lies_as_in_the_driver(tmp_path, method):
     }
     loop = run(tmp_path / "loop", "loop", **changes)
     one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
-    assert learned(one) == learned(loop)
+    assert bits(one) == bits(loop)
 
 
 def test_workers_that_stack_clients_share_the_groups(tmp_path):
@@ -260,7 +260,7 @@ def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
     monkeypatch.setattr(processes, "pickle", SimpleNamespace(load=load, dump=pickle.dump))
     one = run(tmp_path / "one", {"name": "processes", "workers": 1})
     assert one.status == "done"
-    assert learned(one) == learned(run(tmp_path / "loop", "loop"))
+    assert bits(one) == bits(run(tmp_path / "loop", "loop"))
     left = 100
     one = run(tmp_path / "never", {"name": "processes", "workers": 1})
     assert one.status == "failed"

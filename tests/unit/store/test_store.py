@@ -407,7 +407,7 @@ def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
 
 def test_nothing_is_pickled():
     """No module imports a pickler or torch's own save and load, but for what our own workers are told."""
-    messages = {"processes.py", "worker.py"}
+    messages = {"processes.py", "worker.py", "measured.py"}
     refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
     for path in Path(edgefl.__file__).parent.rglob("*.py"):
         if path.parent.name == "compute" and path.name in messages:
