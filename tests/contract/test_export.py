@@ -56,7 +56,11 @@ def variant(request):
     with one_thread():
         net = build_net("spherefed-convnet", SHAPE, norm="batch")
         module = Served(worked("fedavg", net), spec(SHAPE), form).eval()
-        return form, module, to_onnx(module, SHAPE, form, {"class_names": ["a", "b"], "note": "text", "round": 3})
+        return (
+            form,
+            module,
+            to_onnx(module, SHAPE, form, {"class_names": ["a", "b"], "note": "text", "round": 3}),
+        )
 
 
 def given(form, count=64):
@@ -128,7 +132,7 @@ def test_other_names_or_a_fixed_batch_are_errors(variant):
         check(proto, Form(not form.raw_input, form.softmax))
     fixed = onnx.load_from_string(model)
     fixed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
-    with pytest.raises(ExportError, match="not dynamic|not valid"):
+    with pytest.raises(ExportError, match=r"not dynamic|not valid"):
         check(fixed, form)
 
 
@@ -152,7 +156,7 @@ def test_training_mode_never_leaks(variant):
 
 
 def test_the_gate_would_see_training_mode():
-    """On the tested weights batch statistics give other logits than running ones: the tests above can fail."""
+    """On these weights batch statistics give other logits than running ones: the tests above can fail."""
     net = build_net("spherefed-convnet", SHAPE, norm="batch")
     weights = perturbed(net.init(0))
     assert any(name.endswith("running_var") for name in weights[BUFFERS])
