@@ -1,4 +1,4 @@
-"""Methods and nets from their names, as a scenario would have them built, and clients that work by hand."""
+"""Methods and nets from their names, clients that work by hand, and what a run has learned."""
 
 from __future__ import annotations
 
@@ -10,8 +10,27 @@ import torch
 
 from edgefl.core import catalogue
 from edgefl.core.training import Local, Sgd
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Method, Net, Phase, Site, Tree
+from edgefl.protocol import (
+    Arrival,
+    Batch,
+    Ctx,
+    Exchange,
+    Method,
+    Net,
+    Phase,
+    Site,
+    Tree,
+    flatten,
+    read_tree,
+)
+from edgefl.runs import RunResult
 
+# Small nets: fully connected, convolutional, with batch norm.
+NETS = {
+    "mlp": ("mlp", (1, 8, 8), {"hidden": (24,)}),
+    "cnn": ("cnn2", (1, 16, 16), {"channels": (4, 6), "hidden": 16}),
+    "batch norm": ("spherefed_convnet", (3, 8, 8), {"norm": "batch"}),
+}
 MOMENTUM = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
 
 
@@ -30,6 +49,16 @@ def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: 
     """A model for samples of a shape."""
     module = catalogue.load("models", name)
     return module.build(module.Params(**settings), shape, classes)
+
+
+def learned(run: RunResult) -> dict[str, torch.Tensor]:
+    """The tensors of a run's version and state files, by file and key."""
+    files = sorted([*(run.folder / "versions").iterdir(), *(run.folder / "states").iterdir()])
+    return {
+        f"{path.parent.name}/{path.name}/{key}": leaf
+        for path in files
+        for key, leaf in flatten(read_tree(path)).items()
+    }
 
 
 # Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.

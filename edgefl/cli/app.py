@@ -6,10 +6,13 @@ Results go to stdout; progress, notes and errors to stderr. Exit status: 0 done,
 from __future__ import annotations
 
 import json
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -154,21 +157,30 @@ def profile(
     layers: Annotated[
         bool, typer.Option("--layers", help="Add each layer's counts, fvcore's beside ours.")
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure-memory", help="Also do the work once on this host, in fresh processes."),
+    ] = False,
     settings: Settings = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import Ask, dtype_of
+    from edgefl.planning.profile import Ask
     from edgefl.planning.profile import profile as profile_run
+    from edgefl.planning.published import comparisons
     from edgefl.report import costs
+    from edgefl.report.published import published
     from edgefl.runs import drafts
 
-    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers)
+    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
-    found = [profile_run(draft, ask, access) for draft in drafts(scenario, _overrides(settings, None))]
+    runs = drafts(scenario, _overrides(settings, None))
+    found = [profile_run(draft, ask, access) for draft in runs]
+    claims = comparisons(runs, found)
     if as_json:
-        print_json({"profiles": found})
+        print_json({"profiles": found, "published": claims})
         return
     console = stdout()
     for one in found:
@@ -178,6 +190,60 @@ def profile(
         console.print(costs.profile(one))
         if layers:
             console.print(costs.layers(one))
+    if claims:
+        console.print(published(claims))
+
+
+@app.command()
+def calibrate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The device's name, such as my-laptop.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The file; devices/NAME.yaml in EDGEFL_PATH's first folder or here by default."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads that training and inference work on.")] = 1,
+    curves: Annotated[
+        bool, typer.Option("--measured", help="Write step times of networks, not a roofline.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", hidden=True, help="Too short to be of use.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure this machine into a device file; takes some minutes."""
+    from edgefl.calibrate import FULL, QUICK
+    from edgefl.calibrate import calibrate as measure
+    from edgefl.cli.progress import Steps
+    from edgefl.report.calibration import calibration
+
+    with Steps(stderr()) as steps:
+        found = measure(
+            name,
+            out=out,
+            force=force,
+            threads=threads,
+            curves=curves,
+            effort=QUICK if quick else FULL,
+            watch=steps.show,
+        )
+    for note in found["notes"]:
+        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+    if as_json:
+        print_json(found)
+        return
+    console = stdout()
+    console.print(calibration(found))
+    console.print()
+    console.print(f"saved in {found['file']} after {found['took_s']:.0f} s", soft_wrap=True)
+    console.print(_next_of_device(found), soft_wrap=True)
+
+
+def _next_of_device(found: dict[str, Any]) -> str:
+    """What to do with a device file."""
+    if found["found"]:
+        return f"next: edgefl show device {found['device']}"
+    return (
+        "next: move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
+    )
 
 
 @app.command()
@@ -269,14 +335,32 @@ def _print_error(error: EdgeflError) -> None:
     stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
 
 
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Has SIGTERM end what is inside as an interrupt would: workers end, and what was shared goes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminated(number: int, _: Any) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
     """Runs the command line and exits with its status.
 
     Raises:
-        SystemExit: always, with status 0, 1 or 2; 130 where the user interrupted.
+        SystemExit: always, with status 0, 1 or 2; 130 where it was interrupted, 143 where it was terminated.
     """
     try:
-        program(arguments)
+        with _terminable():
+            program(arguments)
     except EdgeflError as error:
         _print_error(error)
         sys.exit(error.exit_status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from edgefl.compute.loop import one_thread
-from edgefl.protocol import Predictor, leaves
+from edgefl.compute.threads import one_thread
+from edgefl.protocol import Predictor, Tree, leaves
 
 Ints = NDArray[np.int64]
 
@@ -84,24 +84,39 @@ def personal(
     clients: Sequence[int],
     tests: Sequence[Ints],
     scorer: Callable[[Predictor, Ints], Scores],
+    *,
+    shared: Iterable[Tree | None] = (),
 ) -> Personal:
     """Every client's own model on its own test set; clients without one are left out.
 
+    A model with a tensor of its client's own is scored at once and dropped, so that no more than one of those
+    is in memory; clients with the very same shared weights are scored together.
+
     Args:
-        predictors: client -> its model. Clients with the very same weights are scored together.
+        predictors: client -> its model.
         trained: client -> whether it has trained.
         clients: whom to score.
         tests: each client's test indices.
         scorer: (predictor, indices) -> scores.
+        shared: trees that many clients' weights are made of, and that are in memory anyway.
     """
     scored = [client for client in clients if len(tests[client])]
     results: dict[int, Scores] = {}
-    # The first predictor of each group is held, so that no other tensor takes its place in memory.
-    by_weights: dict[Any, tuple[Predictor, list[int]]] = {}
-    for client in scored:
+    common = {id(leaf) for tree in shared for leaf in leaves(tree or {})}
+    groups: dict[Any, tuple[Predictor, list[int]]] = {}
+
+    def sort(client: int) -> None:
+        """Scores a client, or puts it into its group."""
         predictor = predictors(client)
-        by_weights.setdefault(_identity(predictor), (predictor, []))[1].append(client)
-    for predictor, group in by_weights.values():
+        identity = _identity(predictor)
+        if common.issuperset(identity[1]):
+            groups.setdefault(identity, (predictor, []))[1].append(client)
+        else:
+            results[client] = scorer(predictor, tests[client])
+
+    for client in scored:
+        sort(client)
+    for predictor, group in groups.values():
         wanted = np.unique(np.concatenate([tests[client] for client in group]))
         found = scorer(predictor, wanted)
         for client in group:

@@ -24,6 +24,7 @@ class Gradients:
         # The step is held, so that no other takes its number.
         self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
 
+    @torch.no_grad()
     def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, often: bool) -> Carry:
         """Optimizer steps of every client, one after another, on batches of one shape.
 
@@ -49,9 +50,8 @@ class Gradients:
             given = inputs.of(batch, buffers)
             losses, *others = function(*given) if tape is None else tape(given)
             buffers, gradients = others[: len(buffers)], others[len(buffers) :]
-            with torch.no_grad():
-                slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
-                total = total + losses
+            slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
+            total = total + losses
         return {
             **carry,
             "weights": {**weights, BUFFERS: filled(weights[BUFFERS], map(Stack, buffers))},
@@ -103,6 +103,7 @@ def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[...
     at its own weights, since no client's loss reads another's, and vmapped gradients take twice the time.
     """
 
+    @torch.enable_grad()
     def function(*inputs: Tensor) -> list[Tensor]:
         source = iter(inputs)
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
 from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves, rebuild
 
@@ -122,7 +123,9 @@ class Bundle:
         """One outcome a job; their tensors are views of the bundle's."""
         count = len(self.jobs)
         uploads, states = _unstacked(self.upload, count), _unstacked(self.state, count)
-        finite = self._finite()
+        with one_thread():
+            # Threads that wait for each other on a busy machine would take a hundred times as long.
+            finite = self._finite()
         for place, (job, upload, state) in enumerate(zip(self.jobs, uploads, states, strict=True)):
             scalars = {name: values[place] for name, values in self.scalars.items()}
             yield Outcome(job, upload, state, scalars, finite[place])
@@ -131,11 +134,10 @@ class Bundle:
         """For each job, whether all its numbers are finite."""
         numbers = (*leaves(self.upload), *leaves(self.state or {}))
         tensors = [leaf for leaf in numbers if leaf.numel() and leaf.is_floating_point()]
-        # As torch's own clipping calls it; the largest number of all is finite where all are.
-        largest = torch._foreach_norm(tensors, math.inf) if tensors else ()  # noqa: SLF001
-        if all(math.isfinite(one) for one in largest):
+        # A sum with a number in it that is not finite is not finite, and takes a fraction of a norm's time.
+        if all(math.isfinite(leaf.sum()) for leaf in tensors):
             return [True] * len(self.jobs)
-        each = [torch.isfinite(leaf.flatten(1)).all(dim=1).cpu() for leaf in tensors]
+        each = [torch.isfinite(leaf.reshape(len(self.jobs), -1)).all(dim=1).cpu() for leaf in tensors]
         return torch.stack(each).all(dim=0).tolist()
 
 

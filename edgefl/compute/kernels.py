@@ -227,13 +227,22 @@ def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
-        kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, _places(x), n, k, groups, flops, moved))
+        sides, phases = (_places(x), n, k), 0 if transposed else _phases(weight, arguments[4], arguments[6])
+        kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, *sides, groups, flops, moved, phases))
     if wants_weight:
         sides = (outer, inner, places)
         kernels.append(Kernel("convolution", kind, GRAD_WEIGHT, part, *sides, groups, flops, moved))
     if wants_bias:
         kernels.append(_moving("sum", GRAD_INPUT, size_bytes(grad) + grad.shape[1] * grad.element_size()))
     return kernels
+
+
+def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> int:
+    """How many of a stride's phases meet any of the weight's taps; 0 without a stride."""
+    if max(stride) == 1:
+        return 0
+    sides = zip(weight.shape[2:], stride, dilation, strict=True)
+    return prod(len({tap * apart % step for tap in range(size)}) for size, step, apart in sides)
 
 
 def _places(x: Tensor) -> int:

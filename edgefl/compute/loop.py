@@ -6,12 +6,10 @@ machine's core count.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-
-import torch
+from collections.abc import Callable, Sequence
 
 from edgefl.compute.job import Bundle, Group, Outcome, Size, Task
+from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
 from edgefl.protocol import Tree, tree_map
 
@@ -48,14 +46,3 @@ def work(task: Task) -> Outcome:
         upload, state = task.fold.finish(carry, task.ctx)
         scalars = {name: float(total) / max(steps, 1) for name, total in carry.get("scalars", {}).items()}
     return Outcome(task.job, upload, state, scalars)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Runs what is inside on one intra-operator thread, and restores the number after."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

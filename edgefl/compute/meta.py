@@ -190,11 +190,15 @@ def _all_tensors(value: Any) -> list[Tensor]:
     return tensors(value)
 
 
-class Sizes(NamedTuple):
-    """How payloads travel: payload -> bytes by part, each way."""
+def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the values alone
+    return bytes_by_part(payload)
 
-    down: Callable[[Payload], dict[str, int]] = bytes_by_part
-    up: Callable[[Payload], dict[str, int]] = bytes_by_part
+
+class Sizes(NamedTuple):
+    """How payloads travel: (payload, what both ends have before) -> bytes by part, each way."""
+
+    down: Callable[[Payload, Payload | None], dict[str, int]] = _values
+    up: Callable[[Payload, Payload | None], dict[str, int]] = _values
 
 
 _PLAIN = Sizes()
@@ -225,12 +229,16 @@ def trace(
         # A model without clients still has a payload.
         kinds = {largest(one) for one in steps} or {(0,) * len(fold.phases)}
         wholes = {sizes: _run(fold, given, sizes) for sizes in sorted(kinds)}
-        phases = _phases(fold, given, steps)
+        seen: list[dict[int, list[Kernel]]] = [
+            {sizes[place]: whole.steps[place] for sizes, whole in wholes.items() if sizes[place]}
+            for place in range(len(fold.phases))
+        ]
+        phases = _phases(fold, given, steps, seen)
     some = next(iter(wholes.values()))
     return Trace(
         exchange=exchange.name,
-        down=wire.down(given.payload),
-        up=wire.up(some.upload),
+        down=wire.down(given.payload, None),
+        up=wire.up(some.upload, given.payload),
         start=Work.of(some.start),
         phases=phases,
         finish=Work.of(some.finish),
@@ -268,6 +276,7 @@ def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) ->
 @dataclass(frozen=True)
 class _Whole:
     start: list[Kernel]
+    steps: list[list[Kernel]]
     finish: list[Kernel]
     peak: dict[str, int]
     upload: Payload
@@ -285,9 +294,10 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
         carry = fold.start(received, own, given.ctx)
         del received, own
         tracer.label(carry)
+        steps: list[list[Kernel]] = []
         for phase, size in zip(fold.phases, sizes, strict=True):
+            steps.append(tracer.begin_step(carry) if size else [])
             if size:
-                tracer.begin_step(carry)
                 batch = _batch(phase, size, given.shape)
                 tracer.watch(batch.x, INPUT)
                 tracer.watch(batch.y, INPUT)
@@ -296,7 +306,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
                 tracer.label(carry)
         finish = tracer.begin_step(carry)
         upload, _ = fold.finish(carry, given.ctx)
-    return _Whole(start, finish, tracer.peak(), upload)
+    return _Whole(start, steps, finish, tracer.peak(), upload)
 
 
 def _fresh(leaf: Tensor) -> Tensor:
@@ -311,16 +321,18 @@ def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
 
 
 def _phases(
-    fold: Fold, given: _Given, steps: Sequence[Sequence[Mapping[int, int]]]
+    fold: Fold,
+    given: _Given,
+    steps: Sequence[Sequence[Mapping[int, int]]],
+    seen: Sequence[Mapping[int, list[Kernel]]],
 ) -> tuple[PhaseTrace, ...]:
-    """Every phase's steps, each from the carry that the phases before it leave."""
+    """Every phase's steps, each from the carry that the phases before it leave; ``seen`` has some already."""
     carry = fold.start(given.payload, given.state, given.ctx)
     found = []
     for place, phase in enumerate(fold.phases):
         sizes = {size for one in steps for size in one[place]}
-        found.append(
-            PhaseTrace(phase.name, _by_size(partial(step_kernels, phase, carry, given.shape), sizes))
-        )
+        kernels = partial(step_kernels, phase, carry, given.shape)
+        found.append(PhaseTrace(phase.name, _by_size(kernels, sizes, seen[place])))
         if sizes and phase is not fold.phases[-1]:
             carry = phase.step(carry, _batch(phase, min(sizes), given.shape))
     return tuple(found)
@@ -336,11 +348,13 @@ def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) 
     return found
 
 
-def _by_size(kernels: Callable[[int], list[Kernel]], sizes: set[int]) -> dict[int, Work]:
+def _by_size(
+    kernels: Callable[[int], list[Kernel]], sizes: set[int], seen: Mapping[int, list[Kernel]]
+) -> dict[int, Work]:
     """The work of a step at every size, traced at three and interpolated where that is exact."""
     wanted = sorted(sizes)
     few = {wanted[0], wanted[len(wanted) // 2], wanted[-1]} if wanted else set()
-    known = {size: kernels(size) for size in few}
+    known = {size: seen[size] if size in seen else kernels(size) for size in few}
     if len(wanted) > len(few):
         low, high = wanted[0], wanted[-1]
         middle = wanted[len(wanted) // 2]

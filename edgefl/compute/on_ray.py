@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import time
 import traceback
 from collections.abc import Mapping
@@ -23,6 +22,7 @@ import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from torch import Tensor
 
+from edgefl.compute.folders import owned_folder, removed
 from edgefl.compute.job import Bundle, Trainer
 from edgefl.compute.parcels import put_together, taken_apart
 from edgefl.compute.ray_cluster import Cluster
@@ -127,25 +127,12 @@ def versions() -> dict[str, str]:
     }
 
 
-def components() -> list[dict[str, bytes]]:
-    """The files of components in each directory on ``EDGEFL_PATH``, by their paths in it."""
-    return [
-        {
-            path.relative_to(root).as_posix(): path.read_bytes()
-            for kind in catalogue.KINDS
-            for path in sorted((root / kind).rglob("*"))
-            if path.suffix in {".py", ".yaml"} and path.is_file()
-        }
-        for root in catalogue.user_folders()
-    ]
-
-
 class Worker:
     """The actor: it does one order at a time."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
         self._setup: Setup | None = None
         self._workshop: Any = None
         self._servers: dict[int, Any] = {}
@@ -160,8 +147,8 @@ class Worker:
         os.environ["EDGEFL_PATH"] = ""
         if not setup.folders:
             return
-        self._folder = tempfile.TemporaryDirectory(prefix="edgefl-", ignore_cleanup_errors=True)
-        roots = [Path(self._folder.name) / str(place) for place in range(len(setup.folders))]
+        self._folder = owned_folder("edgefl-")
+        roots = [self._folder / str(place) for place in range(len(setup.folders))]
         for root, files in zip(roots, setup.folders, strict=True):
             root.mkdir()
             for name, content in files.items():
@@ -194,7 +181,7 @@ class Worker:
     def leave(self) -> None:
         """Removes its files."""
         if self._folder is not None:
-            self._folder.cleanup()
+            removed([self._folder])
 
 
 class RayCrew:
@@ -215,7 +202,7 @@ class RayCrew:
             UserError: there is no such cluster, it is too small, or has other versions.
             RunError: it has no room.
         """
-        folders = components()
+        folders = catalogue.user_files()
         self._cluster = Cluster(address, workers)
         # As Ray has no types: by number, and by the reference of what is waited for.
         self._actors: dict[int, Any] = {}

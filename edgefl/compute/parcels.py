@@ -1,20 +1,23 @@
 """Trees on their way to another process: their shape as plain data, their tensors in a safetensors file.
 
-Files lie in shared memory where there is any, so that what many workers read is there once. A tree comes
-back with its keys in their order: a sum over leaves in another order has other bits.
+Files lie in shared memory where there is any and it has room, so that what many workers read is there once. A
+tree comes back with its keys in their order: a sum over leaves in another order has other bits.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from edgefl.compute.folders import owned_folder
+from edgefl.core.errors import RunError
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
 _ROOM = 4
@@ -33,22 +36,25 @@ class Parcel(NamedTuple):
 
 
 class Depot:
-    """A folder for parcels; every process gives its own files names of their own.
+    """Folders for parcels; every process gives its own files names of their own.
 
     Attributes:
-        folder: the folder.
+        folders: where parcels lie: in the first that has room.
     """
 
-    def __init__(self, folder: Path, sender: str) -> None:
-        self.folder = folder
+    def __init__(self, folders: Sequence[Path], sender: str) -> None:
+        self.folders = tuple(folders)
         self._names = (f"{sender}-{number}.safetensors" for number in count())
 
     def put(self, tree: Any) -> Parcel:
-        """Writes a tree of dicts, lists and tensors; other leaves travel in the shape."""
+        """Writes a tree of dicts, lists and tensors; other leaves travel in the shape.
+
+        Raises:
+            RunError: no folder has room.
+        """
         shape, tensors = taken_apart(tree)
         if not tensors:
             return Parcel(None, shape)
-        path = self.folder / next(self._names)
         # The format refuses tensors that share memory, as the rows of a stack and an expanded one do.
         own = {str(place): leaf.contiguous() for place, leaf in enumerate(tensors)}
         seen: set[int] = set()
@@ -56,25 +62,53 @@ class Depot:
             start = leaf.untyped_storage().data_ptr()
             own[name] = leaf.clone() if start in seen else leaf
             seen.add(start)
-        save_file(own, path)
-        return Parcel(path, shape)
+        return Parcel(self._saved(own), shape)
+
+    def _saved(self, tensors: dict[str, Tensor]) -> Path:
+        name, failures = next(self._names), []
+        for folder in self.folders:
+            path = folder / name
+            try:
+                save_file(tensors, path)
+            except (OSError, SafetensorError) as error:
+                path.unlink(missing_ok=True)
+                failures.append(f"{folder.parent}: {error}")
+            else:
+                return path
+        raise RunError(
+            f"what workers are sent finds no room: {'; '.join(failures)}",
+            where=" and ".join(str(folder.parent) for folder in self.folders),
+            hint="take fewer workers or a smaller group, or let TMPDIR be where there is more room",
+        )
 
     def get(self, parcel: Parcel, *, last: bool = False) -> Any:
-        """The tree; its tensors are the file's pages, which stay after the file is gone.
+        """The tree in memory of its own.
+
+        A file's tensors lie at odd addresses, where kernels round otherwise than in memory that torch gave.
 
         Args:
             parcel: from ``put`` of any process.
             last: whether nobody else wants it, so that the file is deleted.
         """
-        tensors = load_file(parcel.path) if parcel.path else {}
+        tensors = [leaf.clone() for leaf in _mapped(parcel)]
         if last:
             self.drop(parcel)
-        return put_together(parcel.shape, [tensors[str(place)] for place in range(len(tensors))])
+        return put_together(parcel.shape, tensors)
+
+    def borrow(self, parcel: Parcel) -> Any:
+        """The tree in the file's own pages, for what is too large to copy and nobody calculates with."""
+        return put_together(parcel.shape, _mapped(parcel))
 
     def drop(self, parcel: Parcel) -> None:
         """Deletes a parcel's file."""
         if parcel.path:
             parcel.path.unlink(missing_ok=True)
+
+
+def _mapped(parcel: Parcel) -> list[Tensor]:
+    """The file's pages as tensors, in the order of their numbers; they stay after the file is gone."""
+    tensors = load_file(parcel.path) if parcel.path else {}
+    return [tensors[str(place)] for place in range(len(tensors))]
 
 
 class _Place(NamedTuple):
@@ -111,12 +145,13 @@ def _numbered(tree: Any, tensors: list[Tensor]) -> Any:
     return tree
 
 
-def shared_folder(needed_bytes: int) -> Path:
-    """A fresh folder for parcels: in shared memory where it has ample room, else in the temporary folder.
+def shared_folders(needed_bytes: int) -> list[Path]:
+    """Fresh folders for parcels: in shared memory where it has ample room, and in the temporary folder.
 
     Args:
         needed_bytes: what lies there for the whole run.
     """
     ample = _ROOM * needed_bytes
     inside = _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free > ample
-    return Path(tempfile.mkdtemp(prefix="edgefl-", dir=_SHARED_MEMORY if inside else None))
+    parents = [_SHARED_MEMORY, None] if inside else [None]
+    return [owned_folder("edgefl-", parent) for parent in parents]

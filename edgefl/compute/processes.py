@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import weakref
+from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
 
+from edgefl.compute.folders import removed
 from edgefl.compute.job import Bundle, Trainer
-from edgefl.compute.parcels import Depot, Parcel, shared_folder
+from edgefl.compute.parcels import Depot, Parcel, shared_folders
 from edgefl.compute.remote import Died, Done, Failed, Order, Recipe
 from edgefl.compute.worker import Answer, Setup
+
+# How long a worker may take from its last word to its end.
+LEAVING_S = 5.0
 
 
 class Processes:
@@ -31,42 +35,44 @@ class Processes:
     def __init__(self, recipe: Recipe, trainer: Trainer, workers: int) -> None:
         self.workers = workers
         size = sum(leaf.numel() * leaf.element_size() for leaf in recipe.tensors.values())
-        folder = shared_folder(size)
+        folders = shared_folders(size)
         # Also when the driver forgets to close, or is interrupted.
-        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._depot = Depot(folder, "driver")
+        self._remove = weakref.finalize(self, removed, folders)
+        self._depot = Depot(folders, "driver")
         self._tensors = self._depot.put(dict(recipe.tensors))
         self._recipe = recipe
         self._trainer = trainer
-        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | None]] = Queue()
+        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | str]] = Queue()
         self._started = 0
         self._processes = [self._start(number) for number in range(workers)]
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         self._started += 1
-        paths = os.pathsep.join(path for path in sys.path if path)
+        # What the driver has, and nothing before it: only an empty entry is the current directory.
+        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": paths}
         process = subprocess.Popen(
-            [sys.executable, "-c", "from edgefl.compute.worker import main; main()"],
+            [sys.executable, "-P", "-c", "from edgefl.compute.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
         )
         build, settings = self._recipe.build, self._recipe.settings
         name = f"worker{self._started}"
-        setup = Setup(name, self._depot.folder, build, settings, self._tensors, self._trainer)
+        setup = Setup(name, self._depot.folders, build, settings, self._tensors, self._trainer)
         _write(process, setup)
         Thread(target=self._listen, args=(number, process), daemon=True).start()
         return process
 
     def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        """Passes a worker's answers on; at its end, None."""
+        """Passes a worker's answers on; in the end, why there are no more."""
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
         while True:
             try:
                 answer = pickle.load(process.stdout)  # noqa: S301 - our own worker's words
-            except Exception:  # noqa: BLE001 - its end, or half an answer: gone in either case
-                self._answers.put((number, process, None))
+            except Exception as error:  # noqa: BLE001 - its end, or what cannot be read: gone in either case
+                why = f"its answer cannot be read: {type(error).__name__}: {error}"
+                self._answers.put((number, process, why))
                 return
             self._answers.put((number, process, answer))
 
@@ -88,8 +94,8 @@ class Processes:
             number, process, answer = self._answers.get()
             if process is not self._processes[number]:
                 continue
-            if answer is None:
-                how = _ending(process.wait())
+            if isinstance(answer, str):
+                how = _ending(process, answer)
                 _end(process)
                 self._processes[number] = self._start(number)
                 return number, Died(how)
@@ -127,7 +133,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 continue
 
 
-def _ending(status: int) -> str:
+def _ending(process: subprocess.Popen[bytes], why: str) -> str:
+    """How a process that says no more ended; one that still waits for orders is ended for what it said."""
+    try:
+        status = process.wait(LEAVING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return why
     return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
 
 

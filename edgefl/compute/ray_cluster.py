@@ -10,7 +10,6 @@ import logging
 import os
 import shutil
 import socket
-import tempfile
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import ray
 from ray._private import worker as ray_worker
 
+from edgefl.compute.folders import owned_folder
 from edgefl.compute.processes import cores
 from edgefl.core.errors import RunError, UserError
 
@@ -52,7 +52,7 @@ class Cluster:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         folder = None
         if address is None:
-            folder = tempfile.mkdtemp(prefix="ray-", dir=_SHORT if _SHORT.is_dir() else None)
+            folder = str(owned_folder("ray-", _SHORT if _SHORT.is_dir() else None))
         # Also when the driver forgets to close, or is interrupted.
         self.leave = weakref.finalize(self, _left, folder)
         try:

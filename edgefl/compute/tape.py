@@ -16,16 +16,10 @@ from torch import Tensor, fx, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from edgefl.compute.rewrites import VALUE, known, rewrite
+
 aten = torch.ops.aten
 
-# What gives its input back where the shape does not change, once nobody asks autograd.
-_SAME = {aten.detach.default, aten.alias.default}
-_SAME_SHAPE = {
-    aten.view.default,
-    aten._unsafe_view.default,  # noqa: SLF001 - the operator's name
-    aten.expand.default,
-    aten.reshape.default,
-}
 # What reads of its input the shape alone.
 _FILLED = {
     aten.ones_like.default,
@@ -44,7 +38,6 @@ _REFUSED = (
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
 # What reads numbers without an operator.
 _READERS = {Tensor.tolist, Tensor.numpy, Tensor.__array__}
-_SHAPE, _VALUE = "shape", "value"
 
 
 class UnrecordableError(Exception):
@@ -58,9 +51,8 @@ class Tape:
         self._forward: Callable[..., list[Tensor]] = module.forward
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """What the function returns for inputs of the recorded shapes."""
-        with torch.no_grad():
-            return self._forward(*inputs)
+        """What the function returns for inputs of the recorded shapes; for callers without autograd."""
+        return self._forward(*inputs)
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
@@ -86,9 +78,7 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
     if any(node.op != "call_function" for node in written):
         raise UnrecordableError("it writes to an input or a constant")
     recorder.fold(written)
-    _without_detours(graph, written)
-    graph.eliminate_dead_code()
-    _by_torchs_own_names(graph, written)
+    rewrite(graph, written, on_cpu=all(tensor.device.type == "cpu" for tensor in given))
     for node in graph.nodes:
         # What the first call came to would live as long as the tape.
         node.meta.clear()
@@ -136,7 +126,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         name = f"constant{len(self._kept)}"
         self._kept.append(tensor)
         self.root.register_buffer(name, tensor.detach())
-        return self.graph.get_attr(name)
+        return known(self.graph.get_attr(name), tensor)
 
     def fold(self, written: set[fx.Node]) -> None:
         """Replaces what no input's data goes into by what it came to."""
@@ -144,18 +134,17 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         for node in self.graph.nodes:
             if node.op == "get_attr":
                 fixed.add(node)
-            elif node.op == "call_function" and _VALUE in node.meta and node not in written:
+            elif node.op == "call_function" and VALUE in node.meta and node not in written:
                 read = node.all_input_nodes
                 if node.target in _FILLED or (read and fixed.issuperset(read)):
                     fixed.add(node)
         for node in list(self.graph.nodes):
             if node in fixed and node.op != "get_attr" and not fixed.issuperset(node.users):
                 with self.graph.inserting_before(node):
-                    node.replace_all_uses_with(self._constant(node.meta[_VALUE]))
+                    node.replace_all_uses_with(self._constant(node.meta[VALUE]))
 
     def _bind(self, tensor: Tensor, node: fx.Node) -> fx.Node:
-        node.meta[_SHAPE] = (tensor.size(), tensor.stride(), tensor.dtype)
-        node.meta[_VALUE] = tensor
+        known(node, tensor)
         self._nodes[id(tensor)] = node
         self._kept.append(tensor)
         return node
@@ -198,11 +187,11 @@ def _refused(func: Any, args: Sequence[Any]) -> bool:
 def _written(graph: fx.Graph) -> set[fx.Node]:
     """What lies in memory that some operator writes to in place, views included."""
     memory = {_memory(node) for writer in graph.nodes for node in _targets(writer)}
-    return {node for node in graph.nodes if _VALUE in node.meta and _memory(node) in memory}
+    return {node for node in graph.nodes if VALUE in node.meta and _memory(node) in memory}
 
 
 def _memory(node: fx.Node) -> int:
-    return int(node.meta[_VALUE].untyped_storage().data_ptr())
+    return int(node.meta[VALUE].untyped_storage().data_ptr())
 
 
 def _targets(node: fx.Node) -> list[fx.Node]:
@@ -221,57 +210,3 @@ def _targets(node: fx.Node) -> list[fx.Node]:
                 one for one in (value if isinstance(value, list) else [value]) if isinstance(one, fx.Node)
             ]
     return found
-
-
-def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
-    """Takes out what matters only to autograd or vmap: views of one shape, factors of 1, turns and back."""
-    for node in graph.nodes:
-        source = node.args[0] if node.op == "call_function" and node.args else None
-        if not isinstance(source, fx.Node) or node in written or source in written:
-            continue
-        same = _like(node, source)
-        once = node.target is aten.mul.Scalar and node.args[1] == 1
-        if node.target in _SAME or (same and (once or node.target in _SAME_SHAPE)):
-            node.replace_all_uses_with(source)
-        elif _turned(node) and _turned(source) and source.args[0] not in written:
-            node.replace_all_uses_with(source.args[0])
-
-
-def _by_torchs_own_names(graph: fx.Graph, written: set[fx.Node]) -> None:
-    """Calls operators as ``torch.bmm`` rather than ``torch.ops.aten.bmm``, which takes Python twice as long.
-
-    A name is taken where a call of it gives what the recorded one gave.
-    """
-    for node in graph.nodes:
-        if node.op != "call_function" or node in written or _VALUE not in node.meta:
-            continue
-        name = getattr(node.target, "overloadpacket", node.target).__name__
-        function = getattr(torch._C._VariableFunctions, name, None)  # noqa: SLF001 - what torch's namespace is made of
-        method = getattr(Tensor, name, None)
-        if function is not None and _gives_the_same(function, node):
-            node.target = function
-        elif method is not None and _gives_the_same(method, node):
-            node.op, node.target = "call_method", name
-
-
-def _gives_the_same(function: Callable[..., Any], node: fx.Node) -> bool:
-    def value(argument: fx.Node) -> Any:
-        return argument.meta.get(_VALUE)
-
-    args, kwargs = fx.map_arg(node.args, value), fx.map_arg(node.kwargs, value)
-    try:
-        with torch.no_grad():
-            found = function(*args, **kwargs)
-    except (TypeError, RuntimeError, ValueError):
-        return False
-    expected = node.meta[_VALUE]
-    like = isinstance(found, Tensor) and found.stride() == expected.stride() and found.dtype == expected.dtype
-    return like and torch.equal(found, expected)
-
-
-def _turned(node: fx.Node) -> bool:
-    return node.target is aten.transpose.int and node.args[1:] == (1, 2)
-
-
-def _like(node: fx.Node, other: Any) -> bool:
-    return isinstance(other, fx.Node) and node.meta.get(_SHAPE) == other.meta.get(_SHAPE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from itertools import compress, pairwise
+from itertools import compress, islice, pairwise, takewhile
 from typing import Any
 
 import torch
@@ -17,7 +17,6 @@ from torch import Tensor
 
 from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Bundle, Feed, Group, Size
-from edgefl.compute.loop import one_thread
 from edgefl.compute.stacked import (
     Stack,
     aligned,
@@ -32,6 +31,7 @@ from edgefl.compute.stacked import (
     turned,
     with_fixed,
 )
+from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
@@ -85,7 +85,9 @@ def _work(group: Group, gradients: Gradients) -> list[Bundle]:
     carry |= {key: turned(carry[key]) for key in ("weights", "slots") if key in carry}
     crowd, steps = _Crowd(carry, [0] * count), [0] * count
     for phase in fold.phases:
-        _walk(phase, crowd, group.feed(phase), steps, gradients)
+        feed = group.feed(phase)
+        _walk(phase, crowd, feed, gradients)
+        steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
 
     bundles = []
     for places in crowd.alike():
@@ -193,9 +195,10 @@ class _Crowd:
         return carry
 
 
-def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: Gradients) -> None:
-    """Takes every client through its steps of a phase; adds them to ``steps``."""
-    done, often, following = [0] * len(feed.sizes), _often(feed.sizes), _Next(feed.sizes)
+def _walk(phase: Phase, crowd: _Crowd, feed: Feed, gradients: Gradients) -> None:
+    """Takes every client through its steps of a phase."""
+    done, following = [0] * len(feed.sizes), _Next(feed.sizes)
+    often = following.often()
     crowd.begin()
 
     def taken(places: list[int], count: int) -> Iterator[Batch]:
@@ -203,13 +206,12 @@ def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: 
             yield feed.take(places, done)
             for place in places:
                 done[place] += 1
-                steps[place] += 1
 
     while places := following.places(done, crowd.which):
         size = feed.sizes[places[0]][done[places[0]]]
         # What changes with every step, such as Adam's counter, has to be looked at after each.
         alone = not isinstance(phase.step, GradientStep) or "steps" in crowd.carry["slots"]
-        count = 1 if alone else _in_a_row(feed.sizes, done, places)
+        count = 1 if alone else following.in_a_row(done, places)
         carry, batches = crowd.of(places), taken(places, count)
         if isinstance(phase.step, GradientStep):
             carry = gradients.steps(phase.step, carry, batches, often=(size, len(places)) in often)
@@ -217,24 +219,6 @@ def _walk(phase: Phase, crowd: _Crowd, feed: Feed, steps: list[int], gradients: 
             for batch in batches:
                 carry = crowd.align(places, over(phase.step, carry, Batch._make(map(Stack, batch))))
         crowd.keep(places, carry, size)
-
-
-def _in_a_row(sizes: Sequence[Sequence[int]], done: Sequence[int], places: Sequence[int]) -> int:
-    """How many steps of one batch size some clients can take, as long as nobody else waits for them."""
-    size, left = sizes[places[0]][done[places[0]]], len(sizes[places[0]])
-    others = set(range(len(sizes))) - set(places)
-    if any(done[place] < len(sizes[place]) for place in others):
-        return 1
-    count = 0
-    for offset in range(left):
-        ahead = {
-            sizes[place][done[place] + offset] if done[place] + offset < len(sizes[place]) else 0
-            for place in places
-        }
-        if ahead != {size}:
-            break
-        count += 1
-    return count
 
 
 class _Next:
@@ -257,7 +241,7 @@ class _Next:
             which: clients with different numbers cannot go together.
         """
         everybody = len(done)
-        if self._aligned and done.count(done[0]) == which.count(which[0]) == everybody:
+        if self._level(done) and which.count(which[0]) == everybody:
             return list(range(everybody)) if done[0] < len(self._sizes[0]) else []
         waiting: dict[tuple[int, int], list[int]] = defaultdict(list)
         for place, (wanted, count) in enumerate(zip(self._sizes, done, strict=True)):
@@ -267,19 +251,39 @@ class _Next:
             return []
         return waiting[min(waiting, key=lambda kind: (self._common[kind[0]], -len(waiting[kind])))]
 
+    def in_a_row(self, done: Sequence[int], places: Sequence[int]) -> int:
+        """How many steps of one batch size some clients can take, as long as nobody else waits for them."""
+        if self._level(done) and len(places) == len(done):
+            return _run(self._sizes[0], done[0])
+        others = set(range(len(done))) - set(places)
+        if any(done[place] < len(self._sizes[place]) for place in others):
+            return 1
+        return min(_run(self._sizes[place], done[place]) for place in places)
 
-def _often(sizes: Sequence[Sequence[int]]) -> set[tuple[int, int]]:
-    """The (batch size, clients) of which a group has so many steps that recording one pays.
+    def often(self) -> set[tuple[int, int]]:
+        """The (batch size, clients) of which a group has so many steps that recording one pays.
 
-    Told from the group alone: who has which tapes already must not change a bit.
-    """
-    done, alike, found = [0] * len(sizes), [0] * len(sizes), Counter[tuple[int, int]]()
-    following = _Next(sizes)
-    while places := following.places(done, alike):
-        found[sizes[places[0]][done[places[0]]], len(places)] += 1
-        for place in places:
-            done[place] += 1
-    return {kind for kind, count in found.items() if count >= _OFTEN}
+        Told from the group alone: who has which tapes already must not change a bit.
+        """
+        done, found = [0] * len(self._sizes), Counter[tuple[int, int]]()
+        if self._aligned:
+            found.update((size, len(done)) for size in self._sizes[0])
+        else:
+            alike = [0] * len(done)
+            while places := self.places(done, alike):
+                found[self._sizes[places[0]][done[places[0]]], len(places)] += 1
+                for place in places:
+                    done[place] += 1
+        return {kind for kind, count in found.items() if count >= _OFTEN}
+
+    def _level(self, done: Sequence[int]) -> bool:
+        """Whether all clients have the same steps before them."""
+        return self._aligned and done.count(done[0]) == len(done)
+
+
+def _run(sizes: Sequence[int], start: int) -> int:
+    """How many sizes from a place on are equal."""
+    return sum(1 for _ in takewhile(sizes[start].__eq__, islice(sizes, start, None)))
 
 
 def _means(totals: Mapping[str, Any], steps: Sequence[int]) -> dict[str, list[float]]:

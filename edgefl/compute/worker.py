@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import shutil
 import signal
 import sys
 import traceback
@@ -16,6 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import torch
 
+from edgefl.compute.folders import removed
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
 from edgefl.compute.parcels import Depot, Parcel
@@ -27,7 +27,7 @@ class Setup(NamedTuple):
 
     Attributes:
         number: its number.
-        folder: where parcels lie.
+        folders: where parcels lie.
         build: see ``Recipe``.
         settings: see ``Recipe``.
         tensors: where the shared tensors lie.
@@ -35,7 +35,7 @@ class Setup(NamedTuple):
     """
 
     number: str
-    folder: Path
+    folders: tuple[Path, ...]
     build: Any
     settings: Any
     tensors: Parcel
@@ -62,23 +62,24 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_num_threads(1)
     keep_freed_memory()
-    _serve(sys.stdin.buffer, answers)
+    setup: Setup = pickle.load(sys.stdin.buffer)  # noqa: S301 - the driver's own words
+    try:
+        _serve(setup, sys.stdin.buffer, answers)
+    except (EOFError, OSError, pickle.UnpicklingError):
+        # The driver is gone, perhaps in the middle of a word and without a chance to clean up.
+        removed(setup.folders)
+    # An interpreter that ends would try to tell it what it was not told.
+    os._exit(0)
 
 
-def _serve(orders: BinaryIO, answers: BinaryIO) -> None:
-    setup: Setup = pickle.load(orders)  # noqa: S301 - the driver's own words
-    depot = Depot(setup.folder, setup.number)
+def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
+    depot = Depot(setup.folders, setup.number)
     workshop = None
     servers: dict[int, Any] = {}
     while True:
+        order: Order[Parcel] = pickle.load(orders)  # noqa: S301 - the driver's own words
         try:
-            order: Order[Parcel] = pickle.load(orders)  # noqa: S301
-        except EOFError:
-            # The driver is gone, perhaps without a chance to clean up.
-            shutil.rmtree(setup.folder, ignore_errors=True)
-            return
-        try:
-            workshop = workshop or setup.build(setup.settings, depot.get(setup.tensors))
+            workshop = workshop or setup.build(setup.settings, depot.borrow(setup.tensors))
             servers = {
                 version: servers[version] if version in servers else depot.get(parcel)
                 for version, parcel in order.servers.items()

@@ -82,6 +82,19 @@ def user_folders() -> list[Path]:
     return folders
 
 
+def user_files() -> list[dict[str, bytes]]:
+    """The files of components in each directory on ``EDGEFL_PATH``, by their paths in it."""
+    return [
+        {
+            path.relative_to(root).as_posix(): path.read_bytes()
+            for kind in KINDS
+            for path in sorted((root / kind).rglob("*"))
+            if path.suffix in {".py", ".yaml"} and path.is_file()
+        }
+        for root in user_folders()
+    ]
+
+
 def entries(kind: str) -> Mapping[str, Entry]:
     """Everything of one kind, by name.
 

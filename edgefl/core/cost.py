@@ -39,6 +39,8 @@ class Kernel(NamedTuple):
         flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
             cost is its bytes.
         bytes: operands read and results written once each.
+        phases: of a strided convolution's input gradient, into how many products it falls apart that
+            multiply no inserted zeros: the phases of the stride that meet any tap. 0 for everything else.
     """
 
     op: str
@@ -51,6 +53,7 @@ class Kernel(NamedTuple):
     groups: int
     flops: int
     bytes: int
+    phases: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,7 +38,8 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary name that becomes ``path`` at the end; a failure leaves nothing under it."""
-    temporary = path.with_name(f"{path.name}.tmp")
+    # A name of this thread's own: two writers of one path would mix what they write.
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         yield temporary
         temporary.replace(path)

@@ -108,6 +108,11 @@ class Price:
         return self.down_s + self.compute_s + self.up_s
 
 
+def peak_bytes(cost: Cost, dtype: str) -> int:
+    """The memory at the worst moment in a number type."""
+    return round(cost.peak_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
+
+
 class Pricer:
     """Prices work on one device in one number type; work seen before is not timed again.
 
@@ -130,7 +135,7 @@ class Pricer:
 
     def peak_bytes(self, cost: Cost) -> int:
         """The memory at the worst moment in this number type."""
-        return round(cost.peak_bytes * WIDTHS[self.dtype] / WIDTHS[TRACED])
+        return peak_bytes(cost, self.dtype)
 
     def time(self, cost: Cost) -> Bounds:
         """All steps, one after another.

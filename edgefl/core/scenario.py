@@ -20,6 +20,7 @@ from edgefl.core.training import Local
 from edgefl.core.yamls import Document, plain, validate
 
 Count = Annotated[int, Field(gt=0)]
+Saving = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Task(Strict):
@@ -93,6 +94,28 @@ class Engine(Component):
         return {"name": "null"} if value is None else value
 
 
+class Published(Strict):
+    """What a paper says that one method saves over another; ``edgefl profile`` prints ours beside it.
+
+    Attributes:
+        method: the method that saves.
+        against: the one that it is compared with.
+        exchange: the exchange that is compared.
+        latency: the share of the computing time saved, at most.
+        memory: the share of the peak memory saved, at most.
+        source: where it was read.
+        why: why ours is another figure, in a sentence.
+    """
+
+    method: str
+    against: str = "fedavg"
+    exchange: str = "train"
+    latency: Saving | None = None
+    memory: Saving | None = None
+    source: Annotated[str, Field(min_length=1)]
+    why: str = ""
+
+
 class Scenario(Strict):
     """One run's settings; see ``load`` for files, overrides and sweeps."""
 
@@ -108,6 +131,7 @@ class Scenario(Strict):
     evaluate: Evaluate = Evaluate()
     wire: Wire = Wire()
     engine: Engine = Engine()
+    published: tuple[Published, ...] = ()
 
     @field_validator("fleet", mode="before")
     @classmethod
@@ -126,8 +150,10 @@ class Scenario(Strict):
         return self.model if isinstance(self.model, tuple) else (self.model,)
 
     def resolved(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data: all but the engine, the name and notes."""
-        return self.model_dump(mode="json", exclude={"engine", "name", "notes"}, exclude_none=True)
+        """Everything that the result depends on, as plain data: all but engine, name, notes and claims."""
+        return self.model_dump(
+            mode="json", exclude={"engine", "name", "notes", "published"}, exclude_none=True
+        )
 
 
 class Draft(Strict):

@@ -1,12 +1,34 @@
-"""From a run to a device: verified ONNX files, and what they cost there."""
+"""From a run to a device: verified ONNX files, and what they cost there.
 
-from edgefl.export.compact import Compact
-from edgefl.export.graph import ExportError, Form
-from edgefl.export.make import Exported, Wanted, export
-from edgefl.export.mobile import Ort
-from edgefl.export.quantise import Precision
-from edgefl.export.trained import Trained, trained
-from edgefl.export.verify import Parity
+Names are loaded when they are first used: what only runs a file does not import torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgefl.export.compact import Compact
+    from edgefl.export.graph import ExportError, Form
+    from edgefl.export.make import Exported, Wanted, export
+    from edgefl.export.mobile import Ort
+    from edgefl.export.quantise import Precision
+    from edgefl.export.trained import Trained
+    from edgefl.export.verify import Parity
+
+_PLACES = {
+    "Compact": "compact",
+    "Ort": "mobile",
+    "Precision": "quantise",
+    "ExportError": "graph",
+    "Exported": "make",
+    "Form": "graph",
+    "Parity": "verify",
+    "Trained": "trained",
+    "Wanted": "make",
+    "export": "make",
+}
 
 __all__ = [
     "Compact",
@@ -19,5 +41,10 @@ __all__ = [
     "Trained",
     "Wanted",
     "export",
-    "trained",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'edgefl.export' has no attribute {name!r}")
+    return getattr(import_module(f"edgefl.export.{_PLACES[name]}"), name)

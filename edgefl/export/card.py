@@ -8,6 +8,7 @@ from typing import Any
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.export.graph import Form
+from edgefl.export.latency import latency
 from edgefl.export.trained import Trained
 from edgefl.report.summary import summary
 from edgefl.store import read
@@ -76,6 +77,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
             *(["Of the float32 model that this file was made of.", ""] if export["compact"] else []),
             *_parity(export["parity"]),
             "",
+            *latency(Path(export["path"])),
         ]
     )
 

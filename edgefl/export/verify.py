@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from edgefl.compute.loop import one_thread
+from edgefl.compute.threads import one_thread
 from edgefl.export.graph import LOGITS, Form, Served
+from edgefl.export.running import session
 
 BATCHES = (1, 2, 7, 64)
 _CHUNK = 256
@@ -59,23 +59,6 @@ class Parity:
             f"top-1 agreement {self.agreement:.2%} on {self.samples:,} samples, "
             f"accuracy {self.accuracy:.2%} against PyTorch's {self.torch_accuracy:.2%}"
         )
-
-
-def session(model: bytes, threads: int = 1) -> Any:
-    """An ONNX Runtime session on the CPU.
-
-    Args:
-        model: the model.
-        threads: within an operator.
-    """
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    # On shared cores, a thread that spins takes time from the one that works.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def runner(model: bytes, form: Form) -> Run:

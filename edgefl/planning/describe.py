@@ -6,12 +6,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from pydantic import WithJsonSchema
+from pydantic.fields import FieldInfo
+
 from edgefl.core import catalogue
-from edgefl.core.devices import Board
+from edgefl.core.devices import Board, Systolic
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.link import Link, Radio
 from edgefl.core.sourced import Sourced, sourced
-from edgefl.core.units import show_bits, show_bytes, show_flops, show_seconds
+from edgefl.core.units import show_bits, show_bytes, show_flops, show_joules, show_seconds
 from edgefl.planning.components import Nothing
 from edgefl.planning.fleets import device, link
 
@@ -48,7 +51,14 @@ def _headline(found: Board | Link) -> str:
     if isinstance(found, Link):
         return found.title
     training = f"\ntrains {found.training.supports}: {found.training.source}" if found.training else ""
-    return f"{found.title}; {found.category}, {found.kind}{training}"  # type: ignore[attr-defined]  # every kind has it
+    array = ""
+    if isinstance(found, Systolic):
+        array = (
+            f"\ndataflow {found.dataflow}; strided input gradients by {found.stride_handling}; "
+            f"depthwise convolutions on the {found.depthwise.replace('_', ' ')}"
+        )
+    kind = found.kind  # type: ignore[attr-defined]  # every kind has it
+    return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
 
 
 def _flops_s(value: float) -> str:
@@ -100,13 +110,24 @@ def _value(name: str, number: Sourced[Any]) -> str:
     return show(number.value) if show else f"{number.value:g}"
 
 
+# By dimension, as ``core.units`` names them.
+_QUANTITIES: dict[str, Callable[[float], str]] = {
+    "time": show_seconds,
+    "bytes": show_bytes,
+    "byte rate": lambda value: f"{show_bytes(value)}/s",
+    "operation rate": lambda value: f"{show_flops(value)}/s",
+    "power": lambda value: f"{value:g} W",
+    "energy": show_joules,
+}
+
+
 def _parameters(params: Any) -> Rows:
     schema = params.model_json_schema(mode="validation")
     required = set(schema.get("required", []))
     return [
         (
             name,
-            "required" if name in required else _default(field),
+            "required" if name in required else _default(field, params.model_fields.get(name)),
             _kind(field),
             field.get("description", ""),
         )
@@ -114,11 +135,20 @@ def _parameters(params: Any) -> Rows:
     ]
 
 
-def _default(field: dict[str, Any]) -> str:
+def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
     value = field.get("default")
+    show = next(filter(None, map(_shown, info.metadata if info else ())), None)
+    if show and isinstance(value, (int, float)):
+        return show(value)
     if isinstance(value, dict) and set(value) == {"name"}:
         value = value["name"]
     return "null" if value is None else str(value)
+
+
+def _shown(annotation: Any) -> Callable[[float], str] | None:
+    """How a quantity's default is printed, by the text that ``core.units`` describes the quantity with."""
+    schema = annotation.json_schema if isinstance(annotation, WithJsonSchema) else None
+    return _QUANTITIES.get((schema or {}).get("description", "").partition(",")[0])
 
 
 def _kind(field: dict[str, Any]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from edgefl.core import catalogue
-from edgefl.core.devices import KINDS, Board
+from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
@@ -90,3 +91,14 @@ def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
 def named(names: Iterable[str], where: str) -> dict[str, Board]:
     """Devices by name, each read once."""
     return {name: device(name, where=where) for name in dict.fromkeys(names)}
+
+
+def dtype_of(text: str | None) -> DType | None:
+    """A number type by name.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if text is not None and text not in WIDTHS:
+        raise UserError(f"no number type is called {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
+    return cast("DType | None", text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
 from edgefl.planning.components import completed, resolve
-from edgefl.protocol import Method, Net, Payload, Phase, Site
+from edgefl.planning.wire import Codec, codec
+from edgefl.protocol import Method, Net, Phase, Site
 
 
 @dataclass(frozen=True)
@@ -28,17 +29,17 @@ class Learning:
         nets: one for each model of the scenario.
         methods: the method built on each net.
         augmentations: what changes training batches; see ``augment``.
-        down: what a client receives of a payload sent.
-        up: what the server receives of one.
-        settings: task, models and method with every parameter written out.
+        down: how payloads travel to clients.
+        up: how uploads travel to the server.
+        settings: task, models, method and codecs with every parameter written out.
     """
 
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
     augmentations: Mapping[str, Augmentation | None]
-    down: Callable[[Payload], Payload]
-    up: Callable[[Payload], Payload]
+    down: Codec
+    up: Codec
     settings: dict[str, Any]
 
     def augment(self, phase: Phase) -> Augmentation | None:
@@ -130,15 +131,16 @@ def learn_from(draft: Draft, federation: Federation) -> Learning:
     methods = tuple(build_method(draft, scenario.method, net, ["method"]) for net in nets)
     _check_fit(methods, nets, scenario.method.name, document)
     method_params = resolve("methods", scenario.method, document, ["method"])[1]
+    down, up = codec(draft, "down"), codec(draft, "up")
     settings = {
         "dataset": completed(task.dataset, source_params),
         "partition": completed(task.partition, partition_params),
         "augment": completed(task.augment, augment_params),
         "models": models,
         "method": completed(scenario.method, method_params),
+        "wire": {"up": up.settings(), "down": down.settings()},
     }
     augmentations = _augmentations(methods, task.augment, document)
-    down, up = (_codec(draft, way) for way in ("down", "up"))
     return Learning(federation, nets, methods, augmentations, down, up, settings)
 
 
@@ -161,11 +163,6 @@ def _augmentations(
 
 def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
-
-
-def _codec(draft: Draft, way: str) -> Callable[[Payload], Payload]:
-    codec, params = resolve("codecs", getattr(draft.scenario.wire, way), draft.document, ["wire", way])
-    return partial(codec.carried, params)
 
 
 def _nets(draft: Draft, federation: Federation) -> tuple[tuple[Net, ...], list[dict[str, Any]]]:

@@ -147,6 +147,7 @@ def _resolved(
     data["task"] |= {key: settings[key] for key in ("dataset", "partition", "augment")}
     data["model"] = settings["models"] if isinstance(scenario.model, tuple) else settings["models"][0]
     data["method"] = settings["method"]
+    data["wire"] = settings["wire"]
     data["server"]["policy"] = policy
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy as np
 
@@ -17,18 +16,8 @@ from edgefl.core.plan import Clients, Prices, Refusal
 from edgefl.core.price import Draw, Price, Pricer
 from edgefl.core.scenario import Draft
 from edgefl.core.steps import step_sizes
-from edgefl.planning.components import resolve
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Exchange
-
-
-def wire_sizes(draft: Draft) -> meta.Sizes:
-    """The bytes that the scenario's codecs make of payloads."""
-    ways = {}
-    for way in ("down", "up"):
-        codec, params = resolve("codecs", getattr(draft.scenario.wire, way), draft.document, ["wire", way])
-        ways[way] = partial(codec.sizes, params)
-    return meta.Sizes(**ways)
 
 
 def traced(
@@ -49,7 +38,7 @@ def traced(
     """
     key = _trace_key(draft, learning, place, kinds)
     if key not in known:
-        wire = wire_sizes(draft)
+        wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
         known[key] = tuple(
             meta.trace(method, method.exchanges[place], net, steps, wire)
             for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
@@ -98,9 +87,9 @@ def _trace_key(
 ) -> str:
     """Everything that an exchange's traces depend on; not the rate, which adds no kernel."""
     optimizer = draft.scenario.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    settings = {key: learning.settings[key] for key in ("dataset", "models", "method")}
+    settings = {key: learning.settings[key] for key in ("dataset", "models", "method", "wire")}
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
-    return repr((settings, optimizer, draft.scenario.wire, place, steps))
+    return repr((settings, optimizer, place, steps))
 
 
 class Pricers:

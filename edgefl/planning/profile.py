@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
-from edgefl.core.devices import WIDTHS, Board, DType
-from edgefl.core.errors import UserError, nearest
+from edgefl.core.devices import Board, DType
+from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
-from edgefl.core.price import Pricer
+from edgefl.core.price import Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import phase_steps, traced
+from edgefl.planning.probe import measured_exchange
 from edgefl.protocol import Exchange
 
 ALL = "all"
@@ -36,12 +37,14 @@ class Ask:
         link: a network class; each device's own in the fleet, or the fleet's first, where there is none.
         dtype: the number type that devices compute in; the fleet's own where there is none.
         layers: whether to add the counts of each layer.
+        measure: whether to do each exchange once on this host, in a fresh process, beside the model.
     """
 
     devices: Sequence[str] = ()
     link: str | None = None
     dtype: DType | None = None
     layers: bool = False
+    measure: bool = False
 
 
 @dataclass
@@ -129,17 +132,6 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     return found
 
 
-def dtype_of(text: str | None) -> DType | None:
-    """A number type by name.
-
-    Raises:
-        UserError: there is none of that name.
-    """
-    if text is not None and text not in WIDTHS:
-        raise UserError(f"no number type is called {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
-    return cast("DType | None", text)
-
-
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:
     if ALL in names:
         return named(catalogue.entries("devices"), "--device")
@@ -151,10 +143,44 @@ def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[dict[str, Any
     learning, batch_size = desk.learning, desk.draft.scenario.local.size
     steps = phase_steps(learning.methods[0].exchanges[place], desk.samples, batch_size)
     traces = traced(desk.draft, learning, place, [[steps]] * len(learning.nets), access.traces)
-    return [
-        _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
-        for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True)
-    ]
+    rows = []
+    for model, (method, net, trace) in enumerate(zip(learning.methods, learning.nets, traces, strict=True)):
+        row = _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
+        if desk.ask.measure:
+            row["measured"] = _measured(desk, row, model)
+        rows.append(row)
+    return rows
+
+
+def _measured(desk: _Desk, row: Mapping[str, Any], model: int) -> dict[str, Any]:
+    """What one client's share really takes on this host, and the model's figures over it.
+
+    Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
+    over this host's on one thread: near 1 for a device that was calibrated here.
+
+    Raises:
+        RunError: the measuring process failed.
+    """
+    found = measured_exchange(
+        desk.draft, row["exchange"], model=model, samples=desk.samples, limit=_MOST_STEPS
+    )
+    done = found["steps"] / row["steps"] if row["steps"] else 1.0
+    added, seconds = found["added_bytes"], found["cpu_s"]
+    return {
+        **found,
+        "modelled_over_measured": {
+            "memory": sum(row["peak"].values()) / added if added else None,
+            "time": {
+                one["device"]: one["compute_s"] * done / seconds
+                for one in row["devices"]
+                if one["compute_s"] and seconds
+            },
+        },
+    }
+
+
+# Steps of one size take the same time and memory.
+_MOST_STEPS = 10
 
 
 def _row(
@@ -209,7 +235,13 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         "dtype": dtype,
         "link": connection.title,
         "unknown": device.refusal(cost.work, dtype),
-        **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share", "memory_share", "fits")),
+        **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share")),
+    }
+    room, needs, battery = device.usable_memory_bytes, peak_bytes(cost, dtype), device.battery
+    row |= {
+        "memory_bytes": needs,
+        "memory_share": needs / room if room else None,
+        "fits": None if room is None else needs <= room,
     }
     pricer = desk.pricer(name)
     if row["unknown"] or isinstance(pricer, str):
@@ -218,7 +250,6 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         price = pricer.price(cost, connection)
     except UserError as error:
         return {**row, "unknown": error.what}
-    room, needs, battery = device.usable_memory_bytes, pricer.peak_bytes(cost), device.battery
     joules = price.energy.joules
     capacity_j = battery.value if battery else None
     return {
@@ -228,9 +259,6 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         "energy": price.energy._asdict(),
         "joules": joules,
         "battery_share": None if joules is None or capacity_j is None else joules / capacity_j,
-        "memory_bytes": needs,
-        "memory_share": needs / room if room else None,
-        "fits": None if room is None else needs <= room,
     }
 
 

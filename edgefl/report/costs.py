@@ -31,6 +31,8 @@ def profile(found: dict[str, Any]) -> RenderableType:
         }
         if not work["flops_by_part"]:
             del lines["of"]
+        if "measured" in work:
+            lines["host"] = _measured(work["measured"])
         blocks += [
             Text(title, style="bold"),
             _indented(lines),
@@ -41,6 +43,18 @@ def profile(found: dict[str, Any]) -> RenderableType:
             Text(""),
         ]
     return Group(*blocks)
+
+
+def _measured(found: Mapping[str, Any]) -> str:
+    """What this host took for it, and the model's figures over that."""
+    ratios = found["modelled_over_measured"]
+    added = show_bytes(found["added_bytes"])
+    memory = f" (the modelled peak is {ratios['memory']:.2f} of it)" if ratios["memory"] else ""
+    steps = f"{found['steps']:,} steps in {show_seconds(found['cpu_s'])}"
+    times = ", ".join(f"{name} {ratio:.3g}" for name, ratio in ratios["time"].items())
+    return f"{added} added to a fresh process{memory}; {steps} on one thread" + (
+        f"; modelled over that: {times}" if times else ""
+    )
 
 
 def _flops(flops: Mapping[str, int]) -> str:
@@ -67,27 +81,20 @@ def _parts(parts: dict[str, int]) -> str:
 
 def _times(rows: Sequence[dict[str, Any]]) -> Table:
     """Times by phase, what bounds the computing, and memory."""
-    table = _table("device", "down", "compute", "up", "bound by", "memory used", "fits")
+    bounds = ("bound by\ncompute", "\nmemory", "\nlaunch")
+    table = _table("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
     for row in (one for one in rows if not one["unknown"]):
         used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
         fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
         times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
         name = row["device"] if row["dtype"] == "fp32" else f"{row['device']}, {row['dtype']}"
-        table.add_row(name, *times, _bounds(row["bounds"]), used, fits)
+        table.add_row(name, *times, *_shares(row["bounds"]), used, fits)
     return table
 
 
-def _bounds(bounds: Mapping[str, float]) -> str:
-    """The shares of computing, memory and launches, the largest first; what rounds to nothing is left out."""
+def _shares(bounds: Mapping[str, float]) -> list[str]:
     whole = sum(bounds.values())
-    shares = sorted(((seconds / whole, name) for name, seconds in bounds.items() if seconds), reverse=True)
-    return (
-        ", ".join(f"{name.removesuffix('_s')} {share:.0%}" for share, name in shares if share >= _SHOWN)
-        or MISSING
-    )
-
-
-_SHOWN = 0.005
+    return [f"{seconds / whole:.0%}" if whole else MISSING for seconds in bounds.values()]
 
 
 def _energies(rows: Sequence[dict[str, Any]]) -> Table:
@@ -108,13 +115,24 @@ def _joules(joules: float | None) -> str:
 
 def _cannot(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
     """The devices without a price, each with the reason."""
-    return [Text(f" {row['device']}: {row['unknown']}", style="yellow") for row in rows if row["unknown"]]
+    return [
+        Text(f" {row['device']}: {row['unknown']}{_holds(row)}", style="yellow")
+        for row in rows
+        if row["unknown"]
+    ]
+
+
+def _holds(row: dict[str, Any]) -> str:
+    """What is known all the same: whether the memory would do."""
+    if row["memory_share"] is None:
+        return ""
+    return f"; memory used {row['memory_share']:.1%}, {'fits' if row['fits'] else 'does not fit'}"
 
 
 def _table(*heads: str) -> Table:
     table = Table(show_edge=False, header_style="bold")
     for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place and head not in {"fits", "bound by"} else "left")
+        table.add_column(head, justify="right" if place and head.strip() != "fits" else "left")
     return table
 
 

@@ -1,8 +1,8 @@
 """Which engine is fastest for a piece of work on this machine, by a short measurement that is kept.
 
 The same work on the same machine gets the same engine again, because another engine gives other last bits.
-Work is the same when all but the seed of the resolved scenario is. What was measured is kept in
-``engines.json`` in the user's cache, and in the run's ``host.json``.
+Work is the same when all but the seed of the resolved scenario is, and the code on ``EDGEFL_PATH``. What was
+measured is kept in ``engines.json`` in the user's cache, and in the run's ``host.json``.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def cache_folder() -> Path:
 
 
 def signature(learner: Learner, params: Any) -> str:
-    """A hash of the work, the machine and the libraries."""
+    """A hash of the work, the user's own code, the machine and the libraries."""
     work = {key: value for key, value in learner.planned.resolved["scenario"].items() if key != "seed"}
     machine = {
         "processor": _processor(),
@@ -86,7 +86,11 @@ def signature(learner: Learner, params: Any) -> str:
         "device": _device_name(learner.workshop.device),
         "libraries": {name: installed(name) for name in ("torch", "numpy", "edgefl-emulator")},
     }
-    text = json.dumps([work, machine, params.model_dump(mode="json")], sort_keys=True)
+    code = [
+        {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name.endswith(".py")}
+        for files in catalogue.user_files()
+    ]
+    text = json.dumps([work, code, machine, params.model_dump(mode="json")], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -94,7 +98,7 @@ def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]
     """The fastest engine, and the seconds that each took for a client's step."""
     start = time.perf_counter()
     cohort = _cohort(learner, _heaviest(learner))
-    step_s = {"loop": _loop_s(learner, params, cohort)}
+    step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])}
     given = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
     notes: dict[str, Any] = {}
     # Several clients' steps at once must still be a short measurement.
@@ -132,10 +136,6 @@ def _engine(name: str, settings: dict[str, Any], learner: Learner) -> Engine:
     module = catalogue.load("engines", name)
     engine: Engine = module.build(module.Params.model_validate(settings), learner)
     return engine
-
-
-def _loop_s(learner: Learner, params: Any, cohort: Sequence[Job]) -> float:
-    return _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])
 
 
 def _step_s(engine: Engine, jobs: Sequence[Job]) -> float:

@@ -14,6 +14,7 @@ import torch
 from edgefl.compute import loop
 from edgefl.compute.job import Outcome
 from edgefl.compute.local import Local
+from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import EdgeflError
 from edgefl.core.event import Event, Job
@@ -156,7 +157,7 @@ def _order(planned: Planned) -> str:
     for version, (name, jobs) in enumerate(_merges(planned), start=1):
         exchange = next(one for one in method.exchanges if one.name == name)
         tasks = [learner.group([job]).tasks[0] for job in jobs]
-        with torch.no_grad(), loop.one_thread():
+        with torch.no_grad(), one_thread():
             server = learner.versions[version - 1]
             arrivals = [Arrival(outcome.upload, task.ctx) for task, outcome in _worked(tasks)]
             forth, back = exchange.merge(server, arrivals), exchange.merge(server, arrivals[::-1])

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from edgefl.compute import loop
 from edgefl.compute.evaluate import Personal, Scores, personal, score
 from edgefl.compute.job import Engine, Group, Outcome, Size
 from edgefl.compute.remote import Recipe
+from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
@@ -50,7 +50,7 @@ class Learner:
         self._stash = Stash(lambda job: self.workshop.exchange(job).stateful)
         learning = self.workshop.learning
         seed = seeds.derive(planned.plan.scenario.seed, "init")
-        with torch.no_grad(), loop.one_thread():
+        with torch.no_grad(), one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
             initial = [self._moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
@@ -126,10 +126,10 @@ class Learner:
                 self.states.put(outcome.job.client, outcome.job.id, tree_map(torch.Tensor.cpu, outcome.state))
         merged = [outcomes[job.id] for job in jobs]
         trained = time.perf_counter()
-        arrivals = [self._arrival(outcome, version) for outcome in merged]
         method = self.workshop.learning.methods[0]
         merge = next(one.merge for one in method.exchanges if one.name == exchange)
-        with torch.no_grad(), loop.one_thread():
+        with torch.no_grad(), one_thread():
+            arrivals = self._arrivals(merged, version)
             self.versions[version] = merge(self.versions[version - 1], arrivals)
         self.host_s["train"] += trained - start
         self.host_s["merge"] += time.perf_counter() - trained
@@ -145,9 +145,19 @@ class Learner:
             for outcome in self.engine.outcomes(wave):
                 self._stash.put(outcome)
 
-    def _arrival(self, outcome: Outcome, version: int) -> Arrival:
-        upload, staleness = self.workshop.learning.up(outcome.upload), version - 1 - outcome.job.version
-        return Arrival(upload, self.workshop.ctx(outcome.job), staleness)
+    def _arrivals(self, outcomes: Sequence[Outcome], version: int) -> list[Arrival]:
+        """What the server has of outcomes: what the codec leaves of what was sent."""
+        up, jobs = self.workshop.learning.up, [outcome.job for outcome in outcomes]
+        # The server knows what it sent, and so what each client began with.
+        sent = [
+            self.workshop.received(job, self.versions[job.version]) if up.needs_reference else None
+            for job in jobs
+        ]
+        uploads = up.carried_all([outcome.upload for outcome in outcomes], sent)
+        return [
+            Arrival(upload, self.workshop.ctx(job), version - 1 - job.version)
+            for upload, job in zip(uploads, jobs, strict=True)
+        ]
 
     def forget(self, needed: set[int]) -> None:
         """Drops the versions that nobody needs."""
@@ -175,6 +185,7 @@ class Learner:
                 clients,
                 federation.test_parts,
                 scorer,
+                shared=(server, *self._initial_states),
             )
         self.host_s["evaluate"] += time.perf_counter() - start
         return found, own

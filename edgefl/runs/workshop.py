@@ -17,7 +17,7 @@ from edgefl.data import Federation, Together, batches
 from edgefl.planning.components import resolve
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
-from edgefl.protocol import Batch, Ctx, Exchange, Phase, Tree
+from edgefl.protocol import Batch, Ctx, Exchange, Payload, Phase, Tree
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Workshop:
         learning: data, nets and methods, on the device that trains.
         models: for each client, its model's place.
         device: where tensors lie.
-        class_counts: (clients, classes) float32.
+        class_counts: for each client, (classes,) float32.
         samples: for each client, how many it has.
     """
 
@@ -37,7 +37,7 @@ class Workshop:
     learning: Learning
     models: Sequence[int]
     device: torch.device
-    class_counts: Tensor
+    class_counts: Sequence[Tensor]
     samples: Sequence[int]
 
     @classmethod
@@ -57,7 +57,7 @@ class Workshop:
             replace(learning, federation=federation),
             models,
             device,
-            counts.to(device, torch.float32),
+            counts.to(device, torch.float32).unbind(),
             counts.sum(dim=1).tolist(),
         )
 
@@ -82,10 +82,14 @@ class Workshop:
             class_counts=self.class_counts[job.client],
         )
 
+    def received(self, job: Job, server: Tree) -> Payload:
+        """What a job's client receives of a server version: what the codec leaves of what was sent."""
+        return self.learning.down.received(self.exchange(job).down(server, job.client))
+
     def task(self, job: Job, server: Tree, state: Tree | None) -> Task:
         """A job from a server version and its client's state."""
         exchange, federation = self.exchange(job), self.learning.federation
-        payload = self.learning.down(exchange.down(server, job.client))
+        payload = self.received(job, server)
         batch_size = self.scenario.local.size
 
         def of_phase(phase: Phase) -> Iterator[Batch]:

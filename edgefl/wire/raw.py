@@ -1,20 +1,41 @@
-"""Tensors as they are: every value in its own type, nothing added."""
+"""Tensors as they are: every value in its own type, nothing added, nothing lost."""
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from edgefl.core.params import Strict
 from edgefl.protocol import Payload, bytes_by_part
+from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes
 
 
 class Params(Strict):
     """Raw has no parameters."""
 
 
-def sizes(params: Params, payload: Payload) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """The bytes on the wire, by part of the payload; they depend on shapes and types only."""
+def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
+    """The bytes of the values, by part."""
     return bytes_by_part(payload)
 
 
-def carried(params: Params, payload: Payload) -> Payload:  # noqa: ARG001
-    """What the receiver gets: here, exactly what was sent."""
+def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """Exactly what was sent."""
     return payload
+
+
+def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
+    """Every tensor's values, one after another."""
+    return joined(lambda leaf, _: to_bytes(leaf), payload, reference)
+
+
+def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """The tensors again."""
+    return split(_read, _size, data, like, reference)
+
+
+def _size(leaf: Tensor, _: Tensor | None) -> int:
+    return plain_size(leaf)
+
+
+def _read(data: bytes, like: Tensor, _: Tensor | None) -> Tensor:
+    return from_bytes(data, like)

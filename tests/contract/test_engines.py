@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from builders import learned
 
 import edgefl
 from edgefl.compute.gradients import Gradients
-from edgefl.protocol import flatten, read_tree
 
 SCENARIO = {
     "task": {
@@ -42,12 +42,6 @@ CASES = {
         "local": {"epochs": 2, "optimizer": ADAM},
     },
 }
-
-
-def learned(run):
-    """The tensors of all files of a run."""
-    files = sorted([*(run.folder / "versions").iterdir(), *(run.folder / "states").iterdir()])
-    return {(path.name, key): leaf for path in files for key, leaf in flatten(read_tree(path)).items()}
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from onnx import numpy_helper
 import edgefl
 from edgefl.cli import main
 from edgefl.core import files as files_module
-from edgefl.export import ExportError, Form, Wanted, export, make, trained
+from edgefl.export import ExportError, Form, Wanted, export, make
 from edgefl.export.samples import calibration
+from edgefl.export.trained import trained
 from edgefl.export.verify import runner, session
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read

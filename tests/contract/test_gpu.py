@@ -6,9 +6,9 @@ import json
 
 import pytest
 import torch
+from builders import learned
 
 import edgefl
-from edgefl.protocol import flatten, read_tree
 
 pytestmark = [
     pytest.mark.gpu,
@@ -22,11 +22,6 @@ SCENARIO = {
     "fleet": "home-lab",
     "server": {"rounds": 2},
 }
-
-
-def learned(run):
-    files = sorted([*(run.folder / "versions").iterdir(), *(run.folder / "states").iterdir()])
-    return {(path.name, key): leaf for path in files for key, leaf in flatten(read_tree(path)).items()}
 
 
 @pytest.mark.parametrize("engine", ["loop", "vmapped"])

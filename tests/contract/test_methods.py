@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from builders import STEPS, Federation, build_method, build_net
+from builders import NETS, STEPS, Federation, build_method, build_net
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
 from edgefl.compute.kernels import PRODUCTS, Roles
-from edgefl.compute.loop import one_thread
+from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE, FORWARD
 from edgefl.core.errors import UserError
@@ -33,11 +33,6 @@ from edgefl.protocol import (
 from edgefl.runs import run
 
 NAMES = tuple(catalogue.entries("methods"))
-NETS = {
-    "mlp": ("mlp", (1, 8, 8), {"hidden": (24,)}),
-    "cnn": ("cnn2", (1, 16, 16), {"channels": (4, 6), "hidden": 16}),
-    "batch norm": ("spherefed_convnet", (3, 8, 8), {"norm": "batch"}),
-}
 CLASSES = 10
 
 

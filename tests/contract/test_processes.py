@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
+from builders import learned
 
 import edgefl
 from edgefl.cli import main
-from edgefl.protocol import flatten, read_tree
+from edgefl.compute import processes
+from edgefl.store import read
 
 SCENARIO = {
     "name": "workers",
@@ -61,14 +65,9 @@ def run(out: Path, engine, **changes):
     return one
 
 
-def learned(one) -> dict[str, bytes]:
+def bits(one) -> dict[str, bytes]:
     """Everything in a run's version and state files, by name."""
-    files = sorted([*(one.folder / "versions").iterdir(), *(one.folder / "states").iterdir()])
-    return {
-        f"{path.parent.name}/{path.name}/{key}": leaf.numpy().tobytes()
-        for path in files
-        for key, leaf in flatten(read_tree(path)).items()
-    }
+    return {name: leaf.numpy().tobytes() for name, leaf in learned(one).items()}
 
 
 @pytest.fixture
@@ -95,17 +94,30 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     }
     changes = changes if method == "fedclassavg" else {"method": changes["method"]}
     loop = run(tmp_path / "loop", "loop", **changes)
-    assert learned(loop)
+    assert bits(loop)
     one = run(tmp_path / "one", {"name": "processes", "workers": workers}, **changes)
-    assert learned(one) == learned(loop)
+    assert bits(one) == bits(loop)
     assert one.table("events") == loop.table("events")
+
+
+@pytest.mark.parametrize("method", ["spherefed", "fedavg"])
+def test_what_a_worker_calculates_with_lies_as_in_the_driver(tmp_path, method):
+    """Kernels round otherwise at odd addresses, such as those of tensors of 33 numbers in a file."""
+    changes = {
+        "method": {"name": method},
+        "model": {"name": "mlp", "hidden": [33]},
+        "local": {"epochs": 1, "batch_size": 1, "optimizer": {"name": "sgd", "lr": 0.05}},
+    }
+    loop = run(tmp_path / "loop", "loop", **changes)
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
+    assert learned(one) == learned(loop)
 
 
 def test_workers_that_stack_clients_share_the_groups(tmp_path):
     """Groups are cut without regard to the workers: one process and two workers have the same bits."""
     alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
     spread = run(tmp_path / "spread", {"name": "processes", "workers": 2, "inner": "vmapped", "group": 2})
-    assert learned(spread) == learned(alone)
+    assert bits(spread) == bits(alone)
 
 
 def test_a_killed_worker_changes_nothing(tmp_path, accident):
@@ -114,7 +126,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, accident):
     one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
     assert (tmp_path / "marker").exists()
     assert one.status == "done"
-    assert learned(one) == learned(run(tmp_path / "loop", "loop", **changes))
+    assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
 @pytest.mark.parametrize(
@@ -155,6 +167,41 @@ def test_nothing_stays_behind_when_the_driver_is_killed(tmp_path):
     assert _eventually(folder.exists, lambda there: not there) is False
 
 
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
+def test_nothing_stays_behind_of_workers_at_work(tmp_path, accident, number, status):
+    """A worker in the middle of a job finds its driver gone when it answers, and says nothing about it."""
+    method = accident("marker.touch(); import time; time.sleep(2)")
+    scenario, out = tmp_path / "scenario.json", tmp_path / "run"
+    scenario.write_text(json.dumps({**SCENARIO, "method": method}), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "edgefl",
+        "run",
+        str(scenario),
+        "--engine",
+        "processes",
+        "--workers",
+        "2",
+    ]
+    with (tmp_path / "told").open("wb") as told:
+        driver = subprocess.Popen([*command, "--workers", "2", "--out", str(out)], stdout=told, stderr=told)
+    try:
+        assert _eventually((tmp_path / "marker").exists, bool)
+        workers = psutil.Process(driver.pid).children()
+        folder = next(filter(None, map(_folder_of, workers)))
+        driver.send_signal(number)
+        assert driver.wait(30) == status
+    finally:
+        driver.kill()
+        driver.wait()
+    assert not psutil.wait_procs(workers, timeout=30)[1]
+    assert not folder.exists()
+    assert "Traceback" not in (tmp_path / "told").read_text(encoding="utf-8")
+    with read(out) as found:
+        assert found.meta["status"] == ("running" if number == signal.SIGKILL else "failed")
+
+
 def _folder_of(worker: psutil.Process) -> Path | None:
     """Where the parcels lie that a worker has mapped."""
     maps = (Path(one.path) for one in worker.memory_maps(grouped=False))
@@ -166,6 +213,36 @@ def _eventually(look, enough, seconds=60.0):
     while not enough(found := look()) and time.monotonic() < deadline:
         time.sleep(0.1)
     return found
+
+
+def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
+    """Another does its job; where none can be read, the run fails with the reason."""
+    monkeypatch.setattr(processes, "LEAVING_S", 0.2)
+    left = 1
+
+    def load(file):
+        nonlocal left
+        found = pickle.load(file)  # noqa: S301 - our own worker's words
+        left -= 1
+        if left >= 0:
+            raise ModuleNotFoundError("no module named mine")
+        return found
+
+    monkeypatch.setattr(processes, "pickle", SimpleNamespace(load=load, dump=pickle.dump))
+    one = run(tmp_path / "one", {"name": "processes", "workers": 1})
+    assert one.status == "done"
+    assert learned(one) == learned(run(tmp_path / "loop", "loop"))
+    left = 100
+    one = run(tmp_path / "never", {"name": "processes", "workers": 1})
+    assert one.status == "failed"
+    assert "its answer cannot be read: ModuleNotFoundError: no module named mine" in one.reason
+
+
+def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
+    """A file in the current directory takes no module's place."""
+    (tmp_path / "random.py").write_text("raise ImportError('this is not the random that was meant')")
+    monkeypatch.chdir(tmp_path)
+    assert run(tmp_path / "one", {"name": "processes", "workers": 1}).status == "done"
 
 
 def test_host_json_says_who_trained(tmp_path):

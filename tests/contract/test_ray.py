@@ -22,7 +22,7 @@ import pytest
 
 import edgefl
 from edgefl.cli import main
-from edgefl.core.errors import RunError, UserError
+from edgefl.core.errors import UserError
 from edgefl.runs.group import RunResult
 
 HAS_RAY = importlib.util.find_spec("ray") is not None
@@ -270,10 +270,17 @@ def test_too_many_workers_are_refused(cluster, monkeypatch, tmp_path):
     with pytest.raises(UserError, match="the cluster has 2 CPUs, and 3 workers need one each"):
         far_run(cluster, tmp_path / "many", workers=3)
     monkeypatch.setattr(on_ray, "COMING_S", 0.0)
-    with pytest.raises(RunError, match="room for 0 of 2 workers"):
-        far_run(cluster, tmp_path / "late")
+    late = far_run(cluster, tmp_path / "late")
+    assert late.status == "failed"
+    assert "room for 0 of 2 workers" in late.reason
 
 
+LEAVING = """
+import sys
+from pathlib import Path
+from edgefl.compute.folders import owned_folder
+owned_folder("ray-", Path(sys.argv[1]))
+"""
 LOCAL = """
 import sys
 from pathlib import Path
@@ -292,6 +299,9 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
     path.write_text(json.dumps(SCENARIO))
     command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]
     with tempfile.TemporaryDirectory(prefix="er-", dir=SHORT) as folder:
+        # What a driver that was killed left there goes, too.
+        subprocess.run([sys.executable, "-c", LEAVING, folder], check=True)
+        assert list(Path(folder).iterdir())
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", LOCAL, folder, *command],
             capture_output=True,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from builders import MOMENTUM, build_method, build_net
+from builders import MOMENTUM, NETS, build_method, build_net
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
@@ -32,11 +32,6 @@ from edgefl.protocol import (
 )
 
 NAMES = tuple(catalogue.entries("methods"))
-NETS = {
-    "mlp": ("mlp", (1, 8, 8), {"hidden": (24,)}),
-    "cnn": ("cnn2", (1, 16, 16), {"channels": (4, 6), "hidden": 16}),
-    "batch norm": ("spherefed_convnet", (3, 8, 8), {"norm": "batch"}),
-}
 # Two passes each: other numbers of full batches, other rests, one of them equal for two clients, one joined.
 SIZES = ([6, 6, 4] * 2, [6, 6, 6, 4] * 2, [6, 3] * 2, [6, 7] * 2)
 OPTIMIZERS = {

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from edgefl.core.fleet import Fleet
-from edgefl.core.scenario import Engine, Evaluate, Scenario, Server, Task, Wire
+from edgefl.core.scenario import Engine, Evaluate, Published, Scenario, Server, Task, Wire
 from edgefl.core.training import Local, Sgd
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
@@ -25,6 +25,7 @@ RECORDS: dict[str, tuple[type[BaseModel], frozenset[str]]] = {
     "evaluate": (Evaluate, frozenset()),
     "wire": (Wire, frozenset()),
     "engine": (Engine, frozenset()),
+    "Published figures": (Published, frozenset()),
     "Fleets": (Fleet, frozenset()),
 }
 

@@ -113,7 +113,7 @@ class Board(Strict):
 
     Attributes:
         title: its name for people.
-        category: sbc, edge-gpu, phone, laptop, mcu, fpga, npu or server-gpu.
+        category: sbc, edge-gpu, phone, laptop, mcu, fpga, npu, server or server-gpu.
         memory: bytes of memory.
         reserved_memory: bytes that the system and the runtime take of it.
         power: idle and active.
@@ -123,7 +123,7 @@ class Board(Strict):
     """
 
     title: str
-    category: Literal["sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "server-gpu"]
+    category: Literal["sbc", "edge-gpu", "phone", "laptop", "mcu", "fpga", "npu", "server", "server-gpu"]
     memory: Sourced[units.Bytes]
     reserved_memory: Sourced[units.Bytes]
     power: Power

@@ -3,9 +3,12 @@
 Kernels run one after another, each at the slower of its two roofs and with a fixed time to start it:
 ``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (Williams, Waterman, Patterson 2009,
 with an efficiency for each class of kernels). Nothing stays in caches between kernels, but a kernel whose
-operands fit into a cache streams at the cache's bandwidth where the file gives one. Elementwise kernels have
+operands fit into a cache streams at the cache's bandwidth where the file gives one. A dense product with a
+short side fills vector registers and cache blocks badly: where the file gives a ``half_side`` h, one whose
+shortest side is s reaches s / (s + h) of the dense efficiency, half of it at s = h. Elementwise kernels have
 no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
-fp32 every byte counted in fp32 shrinks by the type's width, and the efficiencies are taken to be the same.
+fp32 every byte counted in fp32 shrinks by the type's width; the efficiencies are the same unless the file
+gives others, as it should where the peak is of other units, such as tensor cores.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgefl.core import units
-from edgefl.core.cost import ELEMENTWISE, OP_CLASSES, Kernel
+from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
 from edgefl.core.devices.board import TRACED, WIDTHS, Board, DType, KernelClock, known
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
@@ -24,6 +27,7 @@ from edgefl.core.sourced import Sourced, sourced
 Efficiency = Annotated[float, Field(gt=0, le=1)]
 OperationRate = Annotated[units.FlopsPerSecond, Field(gt=0)]
 Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+Side = Annotated[float, Field(gt=0)]
 
 
 class EfficiencyByClass(Strict):
@@ -52,11 +56,14 @@ class Runtime(Strict):
     Attributes:
         runtime: its name and version.
         efficiency: the share of the peak reached, by class of kernels.
+        half_side: the shortest side at which a dense product reaches half of its efficiency; where left out,
+            short sides cost nothing.
         launch_overhead: seconds added to every kernel.
     """
 
     runtime: str
     efficiency: EfficiencyByClass
+    half_side: Sourced[Side] | None = None
     launch_overhead: Sourced[units.Seconds]
 
 
@@ -66,6 +73,9 @@ class Roofline(Board):
     Attributes:
         peak: operations a second by number type, a multiply-add being two.
         efficiency: the share of the peak that training reaches, by class of kernels.
+        efficiency_in: the same in number types in which it differs.
+        half_side: the shortest side at which a dense product reaches half of its efficiency; where left out,
+            short sides cost nothing.
         memory_bandwidth: bytes a second that streaming kernels reach.
         cache: a cache's size and bandwidth; left out where none was measured.
         launch_overhead: seconds added to every kernel in training.
@@ -75,10 +85,18 @@ class Roofline(Board):
     kind: Literal["roofline"] = "roofline"
     peak: Annotated[dict[DType, Sourced[OperationRate]], Field(min_length=1)]
     efficiency: EfficiencyByClass
+    efficiency_in: dict[DType, EfficiencyByClass] = Field(default_factory=dict)
+    half_side: Sourced[Side] | None = None
     memory_bandwidth: Sourced[Bandwidth]
     cache: Cache | None = None
     launch_overhead: Sourced[units.Seconds]
     inference: Runtime | None = None
+
+    @model_validator(mode="after")
+    def _efficiencies_have_peaks(self) -> Roofline:
+        if lonely := sorted(self.efficiency_in.keys() - self.peak.keys()):
+            raise ValueError(f"efficiency_in has {', '.join(lonely)}, of which peak has none")
+        return self
 
     def dtypes(self) -> tuple[str, ...]:
         """The number types it has a peak for."""
@@ -87,14 +105,22 @@ class Roofline(Board):
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
         """See ``Board.clock``."""
         runtime = self.inference if inference and self.inference else None
-        efficiency = (runtime or self).efficiency
-        launch = (runtime or self).launch_overhead
+        if runtime:
+            place, efficiency, launch = "inference.", runtime.efficiency, runtime.launch_overhead
+        else:
+            place, efficiency, launch = "", self.efficiency, self.launch_overhead
+        area = f"{place}efficiency"
+        if not runtime and dtype in self.efficiency_in:
+            area, efficiency = f"efficiency_in.{dtype}", self.efficiency_in[dtype]
+        half_side = (runtime or self).half_side
 
         def read() -> Iterator[tuple[str, Sourced[Any]]]:
             yield f"peak.{dtype}", self.peak[dtype]  # type: ignore[index]  # dtypes() has it
-            yield from sourced(efficiency, "efficiency")
+            yield from sourced(efficiency, area)
             yield "memory_bandwidth", self.memory_bandwidth
-            yield "launch_overhead", launch
+            yield f"{place}launch_overhead", launch
+            if half_side is not None:
+                yield f"{place}half_side", half_side
             if self.cache is not None:
                 yield from sourced(self.cache, "cache")
 
@@ -107,6 +133,7 @@ class Roofline(Board):
             streaming=known(self.memory_bandwidth),
             cache=cache,
             elementwise=shares[ELEMENTWISE],
+            half_side=known(half_side) if half_side else 0.0,
             launch_s=known(launch),
             width=WIDTHS[dtype] / WIDTHS[TRACED],
         )
@@ -122,6 +149,7 @@ class RooflineClock(KernelClock):
         streaming: float,
         cache: tuple[float, float],
         elementwise: float,
+        half_side: float,
         launch_s: float,
         width: float,
     ) -> None:
@@ -130,6 +158,7 @@ class RooflineClock(KernelClock):
         self._streaming = streaming
         self._cache = cache
         self._elementwise = elementwise
+        self._half_side = half_side
         self._width = width
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
@@ -139,4 +168,8 @@ class RooflineClock(KernelClock):
         bandwidth = rate if moved <= size else self._streaming
         if kernel.kind == ELEMENTWISE:
             bandwidth *= self._elementwise
-        return kernel.flops / self._rates[kernel.kind], moved / bandwidth
+        rate = self._rates[kernel.kind]
+        if self._half_side and kernel.kind == DENSE:
+            side = max(1, min(kernel.m, kernel.n, kernel.k))
+            rate *= side / (side + self._half_side)
+        return kernel.flops / rate, moved / bandwidth

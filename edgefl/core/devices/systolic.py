@@ -4,6 +4,11 @@ A product (m x k) @ (k x n) is cut into folds that fill the array; their cycles 
 counts (Samajdar et al. 2020, section 3; as its code implements them). The product takes the longer of its
 cycles and of its traffic over the DRAM's bandwidth. Convolutions of all three passes are their im2col
 products, once a group.
+
+What the array needs again for a later fold comes from DRAM again unless on-chip memory keeps it. How a real
+accelerator shares that memory out is its compiler's business; here it keeps whatever saves most traffic
+among: nothing, the part of one operand that consecutive folds share, and that of one operand with the whole
+of the other. A convolution whose image, filters and result fit together moves these, not im2col's copies.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from edgefl.core import units
-from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, GRAD_INPUT, Kernel
+from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
 from edgefl.core.devices.board import TRACED, WIDTHS, Board, DType, KernelClock, known
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
@@ -39,7 +44,7 @@ class SpecialUnit(Strict):
     """A vector unit beside the array, for norms, activations and whatever else is no product.
 
     Attributes:
-        lanes: values (or multiply-adds) a cycle.
+        lanes: values read or written a cycle; multiply-adds, for depthwise convolutions.
     """
 
     lanes: Sourced[Cells]
@@ -125,31 +130,31 @@ class SystolicClock(KernelClock):
             return values / self._lanes / self._hz, moved_s
         if kernel.kind == DEPTHWISE and self._device.depthwise == "special_unit":
             return kernel.flops / 2 / self._lanes / self._hz, moved_s
-        spent = words = 0
+        spent, words = 0, 0.0
         for gemm, times in gemms(kernel, phases=self._device.stride_handling == "phase"):
             spent += times * cycles(self._device.dataflow, self._rows, self._columns, gemm)
             words += times * self._words(gemm)
+        operands = kernel.bytes / WIDTHS[TRACED]
+        if operands <= self._on_chip_words:
+            words = min(words, operands)
         return spent / self._hz, words * self._word_bytes / self._bandwidth
 
     def _words(self, gemm: Gemm) -> int:
-        least = floor_words(gemm)
-        if least <= self._on_chip_words:
-            return least
-        return dram_words(self._device.dataflow, self._rows, self._columns, gemm)
+        return kept_words(self._device.dataflow, self._rows, self._columns, gemm, self._on_chip_words)
 
 
 def gemms(kernel: Kernel, *, phases: bool) -> list[tuple[Gemm, int]]:
     """The products of a kernel, and how often each.
 
-    A strided convolution's input gradient has stride^2 times more multiply-adds as one product of
-    zero-inserted operands than it needs; decomposed by phases it is stride^2 products of 1 / stride^2 of the
-    places and, on average, of the depth each.
+    The input gradient of a convolution with stride s is one product of zero-inserted operands, or one for
+    each of the s^2 phases of the stride that meets any tap: as many places as the convolution has outputs,
+    and that phase's share of the taps, here the average one.
     """
     whole = Gemm(kernel.m, kernel.n, kernel.k)
-    useless = 2 * kernel.m * kernel.n * kernel.k * kernel.groups // kernel.flops
-    if not phases or kernel.role != GRAD_INPUT or useless <= 1:
+    if not phases or not kernel.phases:
         return [(whole, kernel.groups)]
-    return [(Gemm(ceil(kernel.m / useless), kernel.n, ceil(kernel.k / useless)), useless * kernel.groups)]
+    places = kernel.flops // (2 * kernel.n * kernel.k * kernel.groups)
+    return [(Gemm(places, kernel.n, ceil(kernel.k / kernel.phases)), kernel.phases * kernel.groups)]
 
 
 def cycles(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
@@ -176,15 +181,55 @@ def dram_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
 
 
 def traffic(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> tuple[int, int, int]:
-    """The same by operand: (m x k), (k x n), (m x n).
+    """The same by operand: (m x k), (k x n), (m x n)."""
+    one, two, three = _operands(dataflow, rows, columns, gemm)
+    return one.words * one.times, two.words * two.times, three.words * three.times
+
+
+def kept_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm, room: float) -> int:
+    """The DRAM traffic in words where ``room`` words of on-chip memory keep what saves most of it.
+
+    Of the two operands that come more than once, folds in one order share a part of the first, in the other
+    order a part of the second; with one of the two kept whole, nothing comes twice.
+    """
+    one, two = sorted(_operands(dataflow, rows, columns, gemm), key=lambda operand: operand.times)[1:]
+    nothing = dram_words(dataflow, rows, columns, gemm)
+    ways = (
+        (one.shared, nothing - one.words * (one.times - 1)),
+        (two.shared, nothing - two.words * (two.times - 1)),
+        (one.shared + two.words, floor_words(gemm)),
+        (two.shared + one.words, floor_words(gemm)),
+    )
+    return min([nothing, *(words for held, words in ways if held <= room)])
+
+
+class _Operand(NamedTuple):
+    """One operand of a product, or its result.
+
+    Attributes:
+        words: its size.
+        times: how often DRAM moves it where nothing is kept.
+        shared: the words of it that consecutive folds share, if folds are taken in the order that suits it.
+    """
+
+    words: int
+    times: int
+    shared: int
+
+
+def _operands(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> tuple[_Operand, _Operand, _Operand]:
+    """(m x k), (k x n) and (m x n).
 
     What streams past the cells comes again for every fold across it; partial sums that leave the array are
     written once a fold along k, and read back from the second on.
     """
     m, n, k = gemm
     if dataflow == "os":
-        return m * k * ceil(n / columns), k * n * ceil(m / rows), m * n
-    sums = m * n * (2 * ceil(k / rows) - 1)
-    if dataflow == "ws":
-        return m * k * ceil(n / columns), k * n, sums
-    return m * k, k * n * ceil(m / columns), sums
+        left = _Operand(m * k, ceil(n / columns), min(m, rows) * k)
+        right = _Operand(k * n, ceil(m / rows), k * min(n, columns))
+        return left, right, _Operand(m * n, 1, 0)
+    stays, across, streamed = (k * n, n, m) if dataflow == "ws" else (m * k, m, n)
+    held = _Operand(stays, 1, 0)
+    streams = _Operand(streamed * k, ceil(across / columns), streamed * min(k, rows))
+    sums = _Operand(m * n, max(1, 2 * ceil(k / rows) - 1), streamed * min(across, columns))
+    return (streams, held, sums) if dataflow == "ws" else (held, streams, sums)

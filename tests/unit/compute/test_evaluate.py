@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from functools import partial
 
 import numpy as np
@@ -51,7 +52,7 @@ def test_scores_are_those_of_plain_torch(monkeypatch):
     assert found.accuracy == pytest.approx(found.correct.mean())
 
 
-def personal(predictors, tests, calls=None):
+def personal(predictors, tests, calls=None, shared=()):
     """Scores of all clients; ``calls`` collects the sizes that were asked for."""
 
     def counted(predictor, indices):
@@ -60,7 +61,7 @@ def personal(predictors, tests, calls=None):
         return scorer(predictor, indices)
 
     trained = lambda client: client != 1  # noqa: E731
-    return evaluate.personal(predictors, trained, range(len(tests)), tests, counted)
+    return evaluate.personal(predictors, trained, range(len(tests)), tests, counted, shared=shared)
 
 
 def test_shared_predictors_are_scored_together():
@@ -74,7 +75,7 @@ def test_shared_predictors_are_scored_together():
         return Predictor({part: {**tree} for part, tree in mine.items()}, linear)
 
     calls: list[int] = []
-    found = personal(predictors, tests, calls)
+    found = personal(predictors, tests, calls, [shared])
     assert sorted(calls) == [3, 5]
     for place, client in enumerate(found.clients):
         alone = scorer(predictors(client), tests[client])
@@ -84,6 +85,22 @@ def test_shared_predictors_are_scored_together():
     assert found.untrained == 1
 
 
+def test_one_clients_own_weights_are_in_memory_at_a_time():
+    """Weights that were read for a client's scores are dropped before the next one's are."""
+    alive, most = weakref.WeakSet(), []
+
+    def predictors(client: int) -> Predictor:
+        own = weights(client)
+        alive.add(own["head"]["weight"])
+        most.append(len(alive))
+        return Predictor(own, linear)
+
+    found = personal(predictors, [np.arange(4)] * 5, shared=[weights(0), None])
+    assert most == [1] * 5
+    for client in range(5):
+        assert found.loss[client] == scorer(Predictor(weights(client), linear), np.arange(4)).loss.mean()
+
+
 def test_equal_tensors_under_another_model_are_apart():
     """What a predictor does with its weights counts too, not the weights alone."""
     shared, tests = weights(0), [np.arange(10), np.arange(10)]
@@ -91,7 +108,7 @@ def test_equal_tensors_under_another_model_are_apart():
     def mirrored(own, x: Tensor) -> Tensor:
         return -linear(own, x)
 
-    found = personal(lambda client: Predictor(shared, mirrored if client else linear), tests)
+    found = personal(lambda client: Predictor(shared, mirrored if client else linear), tests, shared=[shared])
     assert found.loss[0] != found.loss[1]
 
 
@@ -102,7 +119,9 @@ def test_trees_of_any_depth_are_told_apart():
         return x.flatten(1) @ own["a"]["b"]["c"]
 
     mine = [{"a": {"b": {"c": weights(seed)["head"]["weight"]}}} for seed in (0, 1)]
-    found = personal(lambda client: Predictor(mine[client], deep), [np.arange(10), np.arange(10)])
+    found = personal(
+        lambda client: Predictor(mine[client], deep), [np.arange(10), np.arange(10)], shared=mine
+    )
     assert found.loss[0] != found.loss[1]
 
 

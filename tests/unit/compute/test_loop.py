@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from edgefl.compute import loop
+from edgefl.compute.threads import one_thread
 
 # Prints a digest of two jobs' uploads and scalars; wide enough that torch would share the work out.
 _SCRIPT = """
@@ -76,7 +76,7 @@ def test_the_number_of_threads_comes_back(before: int):
     torch.set_num_threads(before)
 
     def fail() -> None:
-        with loop.one_thread():
+        with one_thread():
             assert torch.get_num_threads() == 1
             raise RuntimeError("as planned")
 

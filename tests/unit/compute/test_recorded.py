@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from edgefl.compute.stacked import Stack, turned
 from edgefl.compute.tape import UnrecordableError, record
 
 
@@ -26,14 +27,53 @@ def gradients(w, b, x, y):
 
 
 def test_a_replay_is_the_function():
-    """On the recorded inputs and on others of their shapes, bit for bit."""
+    """On the recorded inputs and on others of their shapes, but for rounding; always with the same bits."""
     y = torch.arange(20).view(4, 5) % 3
     first, second = (drawn((4, 3, 8), (4, 3), (4, 5, 8)) for _ in range(2))
     second = [2 * one + 1 for one in second]
     tape = record(gradients, [*first, y])
+    again = record(gradients, [*second, 2 - y])
     for inputs in (first, second, first):
-        for got, expected in zip(tape([*inputs, 2 - y]), gradients(*inputs, 2 - y), strict=True):
-            assert torch.equal(got, expected)
+        found, same = tape([*inputs, 2 - y]), again([*inputs, 2 - y])
+        for got, one, expected in zip(found, same, gradients(*inputs, 2 - y), strict=True):
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
+            assert torch.equal(got, one)
+
+
+@pytest.mark.parametrize(("inner", "classes"), [(8, 3), (3, 8), (5, 5), (64, 40)])
+def test_gradients_lie_as_stacked_weights_do(inner, classes):
+    """Or the update would go through memory in two orders at once."""
+    w, b, x = drawn((4, classes, inner), (4, classes), (4, 6, inner))
+    inputs = [turned(Stack(w)).value, b, x, torch.arange(24).view(4, 6) % classes]
+    tape = record(gradients, inputs)
+    assert tape(inputs)[1].stride() == inputs[0].stride()
+    for got, expected in zip(tape(inputs), gradients(*inputs), strict=True):
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("classes", "spelt"), [(15, True), (16, False)])
+def test_log_softmax_of_few_classes_is_spelt_out(classes, spelt):
+    inputs = [*drawn((4, classes, 8), (4, classes), (4, 5, 8)), torch.zeros(4, 5, dtype=torch.int64)]
+    code = record(gradients, inputs)._forward.__self__.code  # noqa: SLF001
+    assert ("logsumexp" in code) == spelt
+    assert ("_log_softmax" in code) != spelt
+
+
+def test_only_a_bias_is_added_within_a_product():
+    """What is as large as the product, such as a pull on a gradient, is added as it was."""
+    first, second, bias = drawn((4, 5, 8), (4, 8, 3), (4, 3))
+
+    def biased(first, second, bias):
+        return [bias.unsqueeze(1) + torch.bmm(first, second)]
+
+    def pulled(first, second, bias):
+        return [bias.unsqueeze(1).expand(-1, 5, -1).contiguous() + torch.bmm(first, second)]
+
+    for function, within in ((biased, True), (pulled, False)):
+        tape = record(function, [first, second, bias])
+        assert ("baddbmm" in tape._forward.__self__.code) == within  # noqa: SLF001
+        found, expected = tape([first, second, bias]), function(first, second, bias)
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_it_is_shorter_than_what_was_called():

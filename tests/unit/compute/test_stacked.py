@@ -64,9 +64,9 @@ def test_over_keeps_shared_leaves_and_numbers():
 
 def test_writes_in_place_reach_the_stack():
     """Rows are views of the stack, matrices that lie transposed included."""
-    weights = turned({"w": Stack(torch.zeros(3, 2, 4)), "b": Stack(torch.zeros(3, 2))})
-    assert weights["w"].value.stride() == (8, 1, 2)
-    left, right = torch.randn(3, 2, 5), torch.randn(3, 5, 4)
+    weights = turned({"w": Stack(torch.zeros(3, 4, 2)), "b": Stack(torch.zeros(3, 4))})
+    assert weights["w"].value.stride() == (8, 1, 4)
+    left, right = torch.randn(3, 4, 5), torch.randn(3, 5, 2)
 
     def function(tree, left, right):
         tree["w"].add_(left @ right)
@@ -75,7 +75,7 @@ def test_writes_in_place_reach_the_stack():
 
     found = over(function, weights, Stack(left), Stack(right))
     torch.testing.assert_close(weights["w"].value, left @ right)
-    assert weights["b"].value.tolist() == [[1, 1]] * 3
+    assert weights["b"].value.tolist() == [[1] * 4] * 3
     torch.testing.assert_close(found["w"].value, weights["w"].value)
 
 
@@ -137,7 +137,7 @@ def test_what_cannot_lie_in_one_tree(tree, part, why):
 
 def test_rows_and_copies():
     """Rows lie one after another in memory; what is shared is expanded, or spread into copies."""
-    tree = {"w": turned(Stack(torch.arange(12.0).view(2, 2, 3))), "shared": SHARED}
+    tree = {"w": turned(Stack(torch.arange(12.0).view(2, 3, 2))), "shared": SHARED}
     found = rows(tree, 2)
     assert found["w"].is_contiguous()
     assert found["w"].flatten().tolist() == list(range(12))

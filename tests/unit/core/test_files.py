@@ -1,14 +1,40 @@
-"""Files that belong together are written together, or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
+
+import threading
 
 import pytest
 
 from edgefl.core.errors import RunError
-from edgefl.core.files import all_atomically
+from edgefl.core.files import all_atomically, replacing
 
 
-def test_all_are_written(tmp_path):
+def test_two_writers_of_one_path_do_not_mix(tmp_path):
+    """Each has a temporary file of its own; the last one's is what stays, whole."""
+    path, inside, done = tmp_path / "kept.json", threading.Event(), threading.Event()
+
+    def slow():
+        with replacing(path) as temporary, temporary.open("w") as file:
+            file.write("first ")
+            file.flush()
+            inside.set()
+            done.wait(10)
+            file.write("and whole")
+
+    writer = threading.Thread(target=slow)
+    writer.start()
+    inside.wait(10)
+    with replacing(path) as temporary:
+        temporary.write_text("second")
+    assert path.read_text() == "second"
+    done.set()
+    writer.join()
+    assert path.read_text() == "first and whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_that_belong_together_are_all_written(tmp_path):
     """Each under its name, with nothing beside."""
     all_atomically({tmp_path / "a": b"1", tmp_path / "b": b"2"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"1", "b": b"2"}

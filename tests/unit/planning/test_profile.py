@@ -8,7 +8,8 @@ import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.planning.profile import Ask, dtype_of, profile
+from edgefl.planning.fleets import dtype_of
+from edgefl.planning.profile import Ask, profile
 from edgefl.runs import drafts
 
 SCENARIO = {
@@ -70,6 +71,29 @@ def test_layers_agree_with_fvcore():
     (found,) = profile(draft, Ask(layers=True))["layers"]
     assert all(row["flops"] == row["fvcore_flops"] for row in found["modules"])
     assert sum(row["flops"] for row in found["modules"]) == found["traced_flops"] == found["fvcore_flops"]
+
+
+def test_the_host_does_the_work_beside_the_model(monkeypatch):
+    """A stand-in for the measuring process: the ratios are the model's figures over what it says."""
+    asked = []
+
+    def stand_in(_, exchange, *, model, samples, limit):
+        asked.append((exchange, model, samples, limit))
+        return {"steps": 8, "cpu_s": 0.5, "added_bytes": 10**6}
+
+    monkeypatch.setattr("edgefl.planning.profile.measured_exchange", stand_in)
+    found = train(Ask(devices=("raspberry-pi-4b",), measure=True))
+    assert asked == [("train", 0, 500, 10)]
+    ratios = found["measured"]["modelled_over_measured"]
+    assert ratios["memory"] == sum(found["peak"].values()) / 10**6
+    (row,) = found["devices"]
+    assert math.isclose(ratios["time"]["raspberry-pi-4b"], row["compute_s"] * 8 / 16 / 0.5)
+
+
+def test_a_large_network_needs_what_the_trace_says():
+    """ResNet-18's activations outweigh what a process needs beside them: the real work takes as much."""
+    found = train(Ask(measure=True), model="resnet18", local={"batch_size": 32, "steps": 1})
+    assert 0.6 < found["measured"]["modelled_over_measured"]["memory"] < 1.2
 
 
 def test_an_unknown_number_type_is_refused():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import busy
 import pytest
 import torch
+from builders import learned
 
 import edgefl
 from edgefl.compute.job import Outcome
-from edgefl.compute.local import Local
 from edgefl.core.event import Job
-from edgefl.protocol import flatten, read_tree
 from edgefl.runs.ahead import Stash
-from edgefl.runs.states import States
 
 
 def job(number: int, client: int = 0) -> Job:
@@ -83,86 +82,21 @@ def test_work_without_states_depends_on_nothing():
     assert begins(stash, job(1)) is None
 
 
-# Clients are always at work. "first" merges each arrival at once; "moody" the newest two of three, and every
-# fourth job is lost on the way.
-POLICY = """
-'''Always busy clients.'''
-import simpy
-
-def serve(world, params):
-    (prices,), rounds = world.plan.prices, world.plan.scenario.server.rounds
-    inbox, came = [], simpy.Store(world.env)
-
-    def busy(client):
-        while world.version < rounds:
-            job = world.job(prices.exchange, client, min(world.version, rounds - 1))
-            yield from world.work(job)
-            if not ({lossy} and job.id % 4 == 3):
-                inbox.append(job)
-                yield came.put(job)
-
-    for client in world.clients:
-        world.env.process(busy(client))
-    for round_ in range(rounds):
-        while len(inbox) < {waiting}:
-            yield came.get()
-        jobs = [inbox.pop() for _ in range({merged})]
-        yield from world.merge(prices.exchange, jobs, round_)
-    yield from world.evaluate(rounds - 1)
-"""
-POLICIES = {
-    "first": {"lossy": False, "waiting": 1, "merged": 1},
-    "moody": {"lossy": True, "waiting": 3, "merged": 2},
-}
-SCENARIO = {
-    "task": {
-        "dataset": "digits",
-        "clients": 6,
-        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
-    },
-    "model": {"name": "mlp", "hidden": [8]},
-    "local": {"steps": 4, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},
-    "fleet": "home-lab",
-}
-
-
 @pytest.fixture
 def seen(tmp_path, monkeypatch):
     """The jobs of every call of an engine, and those whose states were committed, in order."""
-    folder = tmp_path / "own" / "policies"
-    folder.mkdir(parents=True)
-    for name, settings in POLICIES.items():
-        (folder / f"{name}.py").write_text(POLICY.format(**settings), encoding="utf-8")
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
-    calls, committed, outcomes, put = [], [], Local.outcomes, States.put
-
-    def watched(self, jobs, **options):
-        calls.append([one.id for one in jobs])
-        return outcomes(self, jobs, **options)
-
-    def noted(self, client, number, tree):
-        committed.append(number)
-        put(self, client, number, tree)
-
-    monkeypatch.setattr(Local, "outcomes", watched)
-    monkeypatch.setattr(States, "put", noted)
-    return calls, committed
+    busy.policies(tmp_path / "own", monkeypatch)
+    return busy.watched(monkeypatch)
 
 
-def learned(run):
-    """The tensors of all files of a run."""
-    files = sorted([*(run.folder / "versions").iterdir(), *(run.folder / "states").iterdir()])
-    return {(path.name, key): leaf for path in files for key, leaf in flatten(read_tree(path)).items()}
-
-
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ["first", "moody"])
 @pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
 def test_engines_agree_whatever_the_policy(tmp_path, seen, method, policy):
     """One job at its merge or many ahead of it: the same events, states in the same order, near weights."""
     calls, committed = seen
     found = {}
     for engine in ("loop", "vmapped"):
-        scenario = {**SCENARIO, "method": method, "server": {"policy": policy, "rounds": 16}}
+        scenario = {**busy.SCENARIO, "method": method, "server": {"policy": policy, "rounds": 16}}
         (run,) = edgefl.run(scenario, engine=engine, out=tmp_path / engine).runs
         found[engine] = run.table("events"), learned(run), list(calls), list(committed)
         calls.clear()
@@ -171,7 +105,7 @@ def test_engines_agree_whatever_the_policy(tmp_path, seen, method, policy):
     assert same == events
     assert sum(row["kind"] == "merged" for row in events) == 16
     assert also == kept
-    assert len(kept) == (0 if method == "fedavg" else 16 * POLICIES[policy]["merged"])
+    assert len(kept) == (0 if method == "fedavg" else 16 * busy.POLICIES[policy]["merged"])
     assert got.keys() == expected.keys()
     for key, leaf in expected.items():
         torch.testing.assert_close(got[key], leaf, rtol=1e-3, atol=1e-4)

@@ -117,6 +117,19 @@ def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
     assert "_foreach_mul" in found["auto"]["measured"]["notes"]["vmapped"]
 
 
+def test_other_code_is_other_work(tmp_path, monkeypatch):
+    """A choice is not kept where the user's own code has changed; other files there do not matter."""
+    folder = tmp_path / "own" / "methods"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
+    (folder / "lists.py").write_text(SOURCE, encoding="utf-8")
+    chosen(tmp_path / "1", method="lists")
+    (folder / "notes.txt").write_text("what to try next", encoding="utf-8")
+    assert chosen(tmp_path / "2", method="lists")["auto"]["kept"] is True
+    (folder / "lists.py").write_text(SOURCE + "# other\n", encoding="utf-8")
+    assert chosen(tmp_path / "3", method="lists")["auto"]["kept"] is False
+
+
 def test_measuring_changes_no_result(tmp_path):
     """A run by auto is, to the last bit, a run by the engine that it chose."""
     found = chosen(tmp_path / "1", method="fedclassavg")

@@ -1,0 +1,94 @@
+"""How far a calibrated device's predictions are from this machine: the error on networks the fit never saw.
+
+Calibrates this machine several times and prints, for each network, the median over the calibrations of
+measured and predicted time and of the error.
+
+    python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from edgefl.calibrate import calibrate
+from edgefl.calibrate.host import host
+
+HELD_TO = 0.25
+
+
+def main() -> None:
+    """Prints a table for training and one for inference."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = [
+            calibrate(f"bench-{nth}", out=Path(folder) / f"bench-{nth}.yaml", threads=options.threads)
+            for nth in range(options.repeats)
+        ]
+    text = "\n".join(
+        [*_head(options, found), *_table("steps", found), *_table("inference", found), *_numbers(found)]
+    )
+    print(text)
+    if options.out:
+        options.out.write_text(text + "\n", encoding="utf-8")
+
+
+def _head(options: argparse.Namespace, found: list[dict[str, Any]]) -> list[str]:
+    machine = host()
+    took = median(one["took_s"] for one in found)
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("torch", "onnxruntime"))
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    return [
+        f"{today}, {machine.title}, {libraries}, {options.threads} thread(s)",
+        f"{options.repeats} calibrations, {took:.0f} s each; medians over them",
+        *sorted({f"note: {note}" for one in found for note in one["notes"]}),
+    ]
+
+
+def _table(key: str, found: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        "",
+        f"{key:30} {'':8} {'measured':>10} {'predicted':>10} {'error':>6}  errors of each calibration",
+    ]
+    for rows in zip(*(one[key] for one in found), strict=True):
+        measured, predicted = (median(row[name] for row in rows) for name in ("measured_s", "predicted_s"))
+        error = median(row["error"] for row in rows)
+        each = " ".join(f"{row['error']:+.0%}" for row in rows)
+        verdict = ""
+        if key == "steps" and rows[0]["use"] == "held out":
+            verdict = f"  within {HELD_TO:.0%}: {'yes' if abs(error) <= HELD_TO else 'NO'}"
+        lines.append(
+            f"{rows[0]['network']:30} {rows[0]['use']:8} {measured * 1e3:7.3f} ms {predicted * 1e3:7.3f} ms "
+            f"{error:+6.1%}  {each}{verdict}"
+        )
+    return lines
+
+
+def _numbers(found: list[dict[str, Any]]) -> list[str]:
+    """The fitted numbers of each calibration: how far they repeat."""
+    lines = ["", "numbers of each calibration"]
+    data = [one["numbers"] for one in found]
+    for title, read in (
+        ("peak", lambda one: one["peak"]["fp32"]),
+        ("efficiency, dense", lambda one: one["efficiency"]["dense"]),
+        ("efficiency, depthwise", lambda one: one["efficiency"]["depthwise"]),
+        ("efficiency, elementwise", lambda one: one["efficiency"]["elementwise"]),
+        ("half side", lambda one: one["half_side"]),
+        ("memory bandwidth", lambda one: one["memory_bandwidth"]),
+        ("launch overhead", lambda one: one["launch_overhead"]),
+    ):
+        lines.append(f"  {title:24} {', '.join(str(read(one)['value']) for one in data)}")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""From seconds to a roofline's numbers: a robust least-squares fit.
+
+The model is ``edgefl.core.devices.roofline``'s own; a test holds the two to each other. What a copy and the
+fastest product show directly is taken as it is. The other numbers are those at which the logarithms of
+predicted and measured seconds differ least over all workloads that may be seen, under a loss that grows
+linearly for large differences (``soft_l1``): one kernel that the model cannot describe moves the fit little.
+A network's step weighs as much as several kernels, since steps are what the device is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Work
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# Where a difference of logarithms turns from squared to linear: a fifth.
+_LINEAR_FROM = 0.2
+STEP_WEIGHT = 4.0
+# Dense and depthwise FLOP/s, the elementwise share of the bandwidth, seconds a launch, the half side.
+_START = (5e10, 5e9, 0.5, 5e-6, 8.0)
+_LEAST = (1e6, 1e5, 0.005, 1e-8, 0.01)
+_MOST = (1e15, 1e14, 1.0, 1e-2, 1000.0)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one workload took.
+
+    Attributes:
+        work: its kernels.
+        seconds: of one call.
+        weight: beside the others'.
+    """
+
+    work: Work
+    seconds: float
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What the fit found.
+
+    Attributes:
+        dense: FLOP/s of products without a short side.
+        depthwise: FLOP/s of depthwise convolutions.
+        elementwise: the share of the bandwidth that elementwise kernels reach.
+        launch_s: seconds to start a kernel.
+        half_side: the shortest side at which a dense product reaches half of ``dense``.
+        spread: the median of how far predicted and measured seconds of the workloads are apart, as a share.
+        workloads: how many there were.
+    """
+
+    dense: float
+    depthwise: float
+    elementwise: float
+    launch_s: float
+    half_side: float
+    spread: float
+    workloads: int
+
+
+class _Table:
+    """The observations' kernels as columns."""
+
+    def __init__(self, observations: Sequence[Observation]) -> None:
+        rows = list(_rows(observations))
+        flops, moved, side, count, kind, place = (np.array(column) for column in zip(*rows, strict=True))
+        self._flops: Floats = flops.astype(np.float64)
+        self._bytes: Floats = moved.astype(np.float64)
+        self._side: Floats = side.astype(np.float64)
+        self._count: Floats = count.astype(np.float64)
+        self._place = place
+        self._dense, self._depthwise, self._elementwise = (
+            kind == one for one in (DENSE, DEPTHWISE, ELEMENTWISE)
+        )
+
+    def seconds(self, numbers: Floats, bandwidth: float) -> Floats:
+        """Each observation's predicted seconds."""
+        dense, depthwise, elementwise, launch_s, half = numbers
+        rate = np.where(self._depthwise, depthwise, dense * self._side / (self._side + half))
+        compute = np.divide(self._flops, rate, where=~self._elementwise, out=np.zeros_like(self._flops))
+        memory = self._bytes / (bandwidth * np.where(self._elementwise, elementwise, 1.0))
+        kernels = (np.maximum(compute, memory) + launch_s) * self._count
+        found: Floats = np.bincount(self._place, kernels).astype(np.float64)
+        return found
+
+
+def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, int, str, int]]:
+    for place, one in enumerate(observations):
+        for kernel, count in one.work:
+            side = min(kernel.m, kernel.n, kernel.k)
+            # An elementwise kernel has no sides; its rate is not looked at.
+            yield kernel.flops, kernel.bytes, max(side, 1), count, kernel.kind, place
+
+
+def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> Fitted:
+    """The numbers that explain the observations best.
+
+    Args:
+        observations: of every class of kernels at least one.
+        bandwidth: bytes a second, as a copy reaches it.
+        most_dense: what ``dense`` and ``depthwise`` may not exceed, in FLOP/s. Where every workload has about
+            the same mixture of products and elementwise kernels, a bound keeps the one from making up for the
+            other.
+    """
+    table = _Table(observations)
+    measured = np.log([one.seconds for one in observations])
+    weights = np.sqrt([one.weight for one in observations])
+
+    def apart(logs: Floats) -> Floats:
+        found: Floats = weights * (np.log(table.seconds(np.exp(logs), bandwidth)) - measured)
+        return found
+
+    most = (most_dense, min(most_dense, _MOST[1]), *_MOST[2:])
+    start = np.minimum(_START, 0.9 * np.array(most))
+    bounds = np.log(_LEAST), np.log(most)
+    solved: Any = least_squares(apart, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
+    numbers = np.exp(solved.x)
+    ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
+    dense, depthwise, elementwise, launch_s, half_side = map(float, numbers)
+    spread = float(np.median(ratios)) - 1
+    return Fitted(dense, depthwise, elementwise, launch_s, half_side, spread, len(observations))

@@ -1,0 +1,240 @@
+"""An ONNX file as something to ask: its graph with every shape known, and what it says about itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.errors import UserError
+
+PREFIX = "edgefl."
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A valid ONNX file.
+
+    Attributes:
+        path: the file.
+        size_bytes: its size.
+        proto: the model, as onnx has it.
+    """
+
+    path: Path
+    size_bytes: int
+    proto: Any
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What ``edgefl export`` wrote into it, by key; empty where another program made it."""
+        found = {}
+        for entry in self.proto.metadata_props:
+            if entry.key.startswith(PREFIX):
+                found[entry.key.removeprefix(PREFIX)] = _parsed(entry.value)
+        return found
+
+
+def _parsed(text: str) -> Any:
+    """JSON where it is JSON; texts are written as they are."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_model(path: Path) -> ModelFile:
+    """Reads an ONNX file.
+
+    Raises:
+        UserError: there is none, or it is damaged.
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        proto = onnx.load(path)
+        onnx.checker.check_model(str(path))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
+    except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise UserError(
+            f"{path.name} is no ONNX model, or is damaged: {reason}",
+            where=str(path),
+            hint="export or copy it again",
+        ) from error
+    return ModelFile(path, path.stat().st_size, proto)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of a graph.
+
+    Attributes:
+        name: its name.
+        shape: its shape.
+        width: bytes of one element, as stored.
+        floating: whether its elements are floating-point numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    width: int
+    floating: bool
+
+    @property
+    def count(self) -> int:
+        """How many elements it has."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator of a graph.
+
+    Attributes:
+        op: its type, such as "Conv"; with its domain in front where it is not ONNX's own.
+        name: its name, or its first output's.
+        inputs: the names of its inputs; one that is left out is empty.
+        outputs: the names of its outputs.
+        attributes: its integer attributes, single ones and lists.
+    """
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+class Graph:
+    """A model's graph at one batch size.
+
+    Args:
+        model: the file.
+        batch: samples.
+
+    Raises:
+        UserError: the model takes no such batch, or a shape depends on more than the batch size.
+    """
+
+    def __init__(self, model: ModelFile, batch: int) -> None:
+        import onnx
+
+        proto = onnx.ModelProto()
+        proto.CopyFrom(model.proto)
+        self._where = str(model.path)
+        for one in model_inputs(proto):
+            _fix(one, batch, self._where)
+        # Shapes that were noted for any batch size would stand against those of this one.
+        del proto.graph.value_info[:]
+        for output in proto.graph.output:
+            output.type.tensor_type.ClearField("shape")
+        try:
+            inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        except onnx.shape_inference.InferenceError as error:
+            raise UserError(
+                f"no shapes follow from a batch of {batch}: {error}", where=self._where
+            ) from error
+        graph = inferred.graph
+        self.inputs = [_typed(one) for one in model_inputs(inferred)]
+        self.outputs = [one.name for one in graph.output]
+        self.nodes = [_node(one) for one in graph.node]
+        self._constants = {one.name: _constant(one) for one in graph.initializer}
+        self._values = {
+            one.name: one for one in map(_typed, [*graph.value_info, *graph.output]) if one is not None
+        }
+        self._values |= {one.name: one for one in self.inputs if one is not None}
+        self.producers = {name: node for node in self.nodes for name in node.outputs}
+        self.consumers: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in node.inputs:
+                self.consumers.setdefault(name, []).append(node)
+        self.fixed = self._fixed()
+
+    def value(self, name: str) -> Value:
+        """A tensor by name.
+
+        Raises:
+            UserError: its shape is not known.
+        """
+        found = self._constants.get(name) or self._values.get(name)
+        if found is None:
+            node = self.producers.get(name)
+            made = f", which {node.op} makes," if node else ""
+            raise UserError(
+                f"the shape of {name!r}{made} does not follow from the batch size", where=self._where
+            )
+        return found
+
+    def _fixed(self) -> set[str]:
+        """The tensors that are the same for all inputs of this batch size; a runtime makes them once."""
+        fixed = set(self._constants)
+        for node in self.nodes:
+            if node.op in {"Shape", "Size"} or all(name in fixed for name in node.inputs if name):
+                fixed |= set(node.outputs)
+        return fixed
+
+
+def model_inputs(proto: Any) -> list[Any]:
+    """A model's inputs; weights, which old files list among them, are none."""
+    weights = {one.name for one in proto.graph.initializer}
+    return [one for one in proto.graph.input if one.name not in weights]
+
+
+def _fix(value: Any, batch: int, where: str) -> None:
+    """Gives an input's first axis the batch size.
+
+    Raises:
+        UserError: the axis has another fixed size, or a further axis is open.
+    """
+    axes = value.type.tensor_type.shape.dim
+    for place, axis in enumerate(axes):
+        size = axis.dim_value if axis.HasField("dim_value") else None
+        if place and size is None:
+            raise UserError(
+                f"axis {place} of input {value.name!r} has no fixed size ({axis.dim_param or 'unnamed'}); "
+                "only the batch may vary",
+                where=where,
+            )
+        if not place and size not in {None, batch}:
+            raise UserError(f"the model takes batches of {size}, not of {batch}", where=where)
+    if axes:
+        axes[0].dim_value = batch
+
+
+def _typed(value: Any) -> Value | None:
+    """A value with its shape; None where an axis is open."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape") or not all(axis.HasField("dim_value") for axis in tensor.shape.dim):
+        return None
+    return Value(value.name, tuple(axis.dim_value for axis in tensor.shape.dim), *_element(tensor.elem_type))
+
+
+def _constant(tensor: Any) -> Value:
+    return Value(tensor.name, tuple(tensor.dims), *_element(tensor.data_type))
+
+
+def _element(kind: int) -> tuple[int, bool]:
+    """Bytes of an element, and whether it is a floating-point number."""
+    import numpy as np
+    import onnx
+
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    return dtype.itemsize, bool(np.issubdtype(dtype, np.floating)) or kind == onnx.TensorProto.BFLOAT16
+
+
+def _node(node: Any) -> Node:
+    import onnx
+
+    op = node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}.{node.op_type}"
+    integers = (onnx.AttributeProto.INT, onnx.AttributeProto.INTS)
+    attributes = {
+        one.name: onnx.helper.get_attribute_value(one) for one in node.attribute if one.type in integers
+    }
+    return Node(op, node.name or node.output[0], tuple(node.input), tuple(node.output), attributes)

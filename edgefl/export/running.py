@@ -1,0 +1,45 @@
+"""ONNX Runtime as every measurement and every use of a file here has it; imports no torch."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any
+
+from edgefl.core.errors import UserError
+
+
+def runtime() -> str:
+    """What runs the files, with its version."""
+    return f"onnxruntime {version('onnxruntime')}"
+
+
+def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
+    """An ONNX Runtime session on the CPU.
+
+    Args:
+        model: the model, or its file's name.
+        threads: within an operator.
+        profile: what the file with the time of every operator begins with; none is written where it is empty.
+
+    Raises:
+        UserError: ONNX Runtime cannot run the model.
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # On shared cores, a thread that spins takes time from the one that works.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3
+    if profile:
+        options.enable_profiling, options.profile_file_prefix = True, profile
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        # ONNX Runtime's errors have no common class of their own.
+        name = model if isinstance(model, str) else ""
+        raise UserError(f"ONNX Runtime cannot run the model: {_first(error)}", where=name) from error
+
+
+def _first(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

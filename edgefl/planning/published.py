@@ -1,0 +1,80 @@
+"""What papers say that a method saves, beside what the profiles of a scenario's runs give."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from edgefl.core.params import Component
+from edgefl.core.scenario import Draft, Published
+
+
+def comparisons(drafts: Sequence[Draft], profiles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Each claim of the scenario with the runs of its sweep that differ in the two methods alone.
+
+    Args:
+        drafts: a scenario's runs.
+        profiles: their profiles, in the same order; see ``edgefl.planning.profile``.
+
+    Returns:
+        For each claim its keys, with "ours": for each pair of runs, model and device the "latency" and
+        "memory" saved as shares, None where a device cannot be priced; and what they are shares of,
+        "against_s" and "against_bytes".
+    """
+    claims = dict.fromkeys(claim for draft in drafts for claim in draft.scenario.published)
+    return [
+        {
+            **claim.model_dump(),
+            "ours": [row for pair in _pairs(claim, drafts, profiles) for row in _rows(claim, *pair)],
+        }
+        for claim in claims
+    ]
+
+
+def _pairs(
+    claim: Published, drafts: Sequence[Draft], profiles: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[Draft, Mapping[str, Any], Mapping[str, Any]]]:
+    """The run of the claim's method, its profile and that of the method it is compared with."""
+    methods: dict[str, dict[str, tuple[Draft, Mapping[str, Any]]]] = {}
+    for draft, profile in zip(drafts, profiles, strict=True):
+        settings = {key: value for key, value in draft.scenario.resolved().items() if key != "method"}
+        alike = methods.setdefault(json.dumps(settings, sort_keys=True), {})
+        alike.setdefault(draft.scenario.method.name, (draft, profile))
+    for found in methods.values():
+        if claim.method in found and claim.against in found:
+            draft, profile = found[claim.method]
+            yield draft, profile, found[claim.against][1]
+
+
+def _rows(
+    claim: Published, draft: Draft, ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    both = (_exchanges(claim, profile) for profile in (ours, theirs))
+    for model, one, other in zip(draft.scenario.models, *both, strict=True):
+        times = {row["device"]: row["compute_s"] for row in one["devices"]}
+        for row in other["devices"]:
+            memory = sum(other["peak"].values())
+            yield {
+                "model": _written(model),
+                "batch_size": ours["batch_size"],
+                "device": row["device"],
+                "latency": _saved(times[row["device"]], row["compute_s"]),
+                "memory": _saved(sum(one["peak"].values()), memory),
+                "against_s": row["compute_s"],
+                "against_bytes": memory,
+            }
+
+
+def _exchanges(claim: Published, profile: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The exchange compared, on each model."""
+    return [row for row in profile["exchanges"] if row["exchange"] == claim.exchange]
+
+
+def _written(model: Component) -> str:
+    """A model with its parameters, as people write it."""
+    return " ".join([model.name, *(f"{key} {value}" for key, value in model.params.items())])
+
+
+def _saved(now: float | None, before: float | None) -> float | None:
+    return None if now is None or not before else 1 - now / before

@@ -1,0 +1,110 @@
+"""What codecs are made of: payloads tensor by tensor beside what the receiver has, and tensors as bytes.
+
+A codec is a file with these functions, of which each codec has ``sizes``, and ``carried`` or both of the
+others (see ``docs/extending.md``)::
+
+    sizes(params, payload, reference) -> {part: bytes}       from shapes and types only: payload has no values
+    carried(params, payload, reference) -> payload           what the receiver has after decoding
+    encode(params, payload, reference) -> bytes              what travels
+    decode(params, data, like, reference) -> payload         ``like`` has the payload's shapes and types
+
+``reference`` is what both ends have before: the payload that the client received, on the way up; None on the
+way down. Most codecs treat one tensor after another, and say so with ``by_part``, ``each``, ``joined`` and
+``split``: their functions are given a tensor and its counterpart, the reference's tensor at the same path,
+of the same shape and type, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from edgefl.protocol.trees import Payload, Tree, leaves, rebuild
+
+Size: TypeAlias = Callable[[Tensor, Tensor | None], int]
+Change: TypeAlias = Callable[[Tensor, Tensor | None], Tensor]
+Write: TypeAlias = Callable[[Tensor, Tensor | None], bytes]
+Read: TypeAlias = Callable[[bytes, Tensor, Tensor | None], Tensor]
+
+
+def counterparts(payload: Tree, reference: Tree | None) -> list[Tensor | None]:
+    """For each of ``leaves(payload)`` its counterpart in ``reference``, if it has one."""
+    if isinstance(payload, Tensor):
+        fits = (
+            isinstance(reference, Tensor)
+            and reference.shape == payload.shape
+            and reference.dtype == payload.dtype
+        )
+        return [reference if fits else None]
+    found: list[Tensor | None] = []
+    for key, inner in payload.items():
+        found += counterparts(inner, reference.get(key) if isinstance(reference, dict) else None)
+    return found
+
+
+def _pairs(payload: Tree, reference: Tree | None) -> Iterator[tuple[Tensor, Tensor | None]]:
+    return zip(leaves(payload), counterparts(payload, reference), strict=True)
+
+
+def by_part(size: Size, payload: Payload, reference: Payload | None) -> dict[str, int]:
+    """Bytes by part of the payload: the sum of ``size`` over its tensors."""
+    return {
+        part: sum(size(*pair) for pair in _pairs(tree, None if reference is None else reference.get(part)))
+        for part, tree in payload.items()
+    }
+
+
+def each(change: Change, payload: Payload, reference: Payload | None) -> Payload:
+    """The payload with every tensor changed."""
+    changed: Payload = rebuild(payload, [change(*pair) for pair in _pairs(payload, reference)])
+    return changed
+
+
+def joined(write: Write, payload: Payload, reference: Payload | None) -> bytes:
+    """Every tensor's bytes, one after another in the payload's order."""
+    return b"".join(write(*pair) for pair in _pairs(payload, reference))
+
+
+def split(read: Read, size: Size, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+    """The payload whose ``joined`` is ``data``.
+
+    Raises:
+        ValueError: there are more or fewer bytes than the shapes ask for.
+    """
+    found, start = [], 0
+    for leaf, counterpart in _pairs(like, reference):
+        end = start + size(leaf, counterpart)
+        found.append(read(data[start:end], leaf, counterpart))
+        start = end
+    if start != len(data):
+        raise ValueError(f"{len(data)} bytes came where {start} were expected")
+    payload: Payload = rebuild(like, found)
+    return payload
+
+
+def coded(leaf: Tensor) -> bool:
+    """Whether a lossy codec touches a tensor: real numbers, more than none of them, and no scalar."""
+    return leaf.is_floating_point() and leaf.dim() > 0 and leaf.numel() > 0
+
+
+def plain_size(leaf: Tensor) -> int:
+    """The bytes of a tensor as it is."""
+    return leaf.numel() * leaf.element_size()
+
+
+def to_bytes(leaf: Tensor) -> bytes:
+    """A tensor's values as they lie in memory, row after row."""
+    if not leaf.numel():
+        return b""
+    data: bytes = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    return data
+
+
+def from_bytes(data: bytes, like: Tensor) -> Tensor:
+    """The tensor of the shape and type of ``like`` whose ``to_bytes`` is ``data``."""
+    if not data:
+        return torch.empty(like.shape, dtype=like.dtype)
+    return torch.frombuffer(bytearray(data), dtype=like.dtype).reshape(like.shape)

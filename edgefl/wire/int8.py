@@ -1,0 +1,89 @@
+"""Eight bits: each tensor's real numbers on an affine grid of its own, one byte each.
+
+Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"
+(CVPR 2018), eq. 1: x = scale * (q - zero), here per tensor, with q an int8. What travels of a tensor is its
+scale (float32), its zero point (int32) and its q: 8 bytes and one a number. The grid spans the tensor's own
+range: scale = (max - min) / 255. Zero itself is on the grid, but needs not be in the range, so that numbers
+far from zero, such as batch norm's variances, lose nothing to it. Every number comes back with an error of at
+most scale / 2; a tensor of one value comes back as it is, but for rounding.
+
+Integers, scalars and empty tensors travel as they are.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Payload
+from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
+
+_LOW, _HIGH = -128, 127
+_GRID_BYTES = 8
+# So that max / scale fits the zero point, and float64 holds every product exactly.
+_MOST_STEPS = 2**23
+# No grid is finer, so that a tensor of zeros has one, too.
+_FINEST = torch.finfo(torch.float32).tiny
+
+
+class Params(Strict):
+    """Eight bits have no parameters."""
+
+
+def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
+    """A byte a real number and 8 a tensor, by part."""
+    return by_part(_size, payload, reference)
+
+
+def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """The nearest numbers on each tensor's grid, in the payload's own types."""
+    return each(_carried, payload, reference)
+
+
+def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
+    """For every tensor its scale, its zero point and its numbers' places on the grid."""
+    return joined(_write, payload, reference)
+
+
+def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """The numbers in their own types again."""
+    return split(_read, _size, data, like, reference)
+
+
+def _size(leaf: Tensor, _: Tensor | None) -> int:
+    return leaf.numel() + _GRID_BYTES if coded(leaf) else plain_size(leaf)
+
+
+def _quantised(leaf: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A tensor's scale () of float32, zero point () of int32, and places on the grid, of int8."""
+    # In float64, where a number's place is found exactly: float32 would add up to a step far from zero.
+    values = leaf.double()
+    low, high = values.aminmax()
+    largest = torch.maximum(low.abs(), high.abs())
+    step = torch.maximum((high - low) / (_HIGH - _LOW), largest / _MOST_STEPS)
+    scale = step.clamp_min(_FINEST).float()
+    lowest = (low / scale.double()).round()
+    places = (values / scale.double()).round() - lowest + _LOW
+    return scale, (_LOW - lowest).to(torch.int32), places.clamp(_LOW, _HIGH).to(torch.int8)
+
+
+def _dequantised(scale: Tensor, zero: Tensor, places: Tensor, dtype: torch.dtype) -> Tensor:
+    return ((places.double() - zero.double()) * scale.double()).to(dtype)
+
+
+def _carried(leaf: Tensor, _: Tensor | None) -> Tensor:
+    return _dequantised(*_quantised(leaf), leaf.dtype) if coded(leaf) else leaf
+
+
+def _write(leaf: Tensor, _: Tensor | None) -> bytes:
+    return b"".join(map(to_bytes, _quantised(leaf))) if coded(leaf) else to_bytes(leaf)
+
+
+def _read(data: bytes, like: Tensor, _: Tensor | None) -> Tensor:
+    if not coded(like):
+        return from_bytes(data, like)
+    scale = from_bytes(data[:4], torch.empty((), dtype=torch.float32))
+    zero = from_bytes(data[4:_GRID_BYTES], torch.empty((), dtype=torch.int32))
+    places = from_bytes(data[_GRID_BYTES:], torch.empty(like.shape, dtype=torch.int8, device="meta"))
+    return _dequantised(scale, zero, places, like.dtype)

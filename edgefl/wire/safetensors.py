@@ -1,0 +1,90 @@
+"""The safetensors file format: tensors as they are behind a header that names them.
+
+https://github.com/huggingface/safetensors#format: 8 bytes of the header's length; the header, JSON with each
+tensor's type, shape and place, filled up with blanks to a multiple of 8; the values. The bytes are what
+``safetensors.torch.save`` makes of the payload with its paths, joined with "/", as names. All but the values
+is the part "header".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import safetensors.torch as library
+import torch
+from torch import Tensor
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Payload, bytes_by_part, flatten, rebuild
+
+HEADER = "header"
+_LENGTH_BYTES = 8
+_ALIGNMENT = 8
+# The format's names, in the order in which the library lays types out: the widest first.
+_TYPES = {
+    torch.uint64: "U64",
+    torch.int64: "I64",
+    torch.float64: "F64",
+    torch.complex64: "C64",
+    torch.float32: "F32",
+    torch.uint32: "U32",
+    torch.int32: "I32",
+    torch.bfloat16: "BF16",
+    torch.float16: "F16",
+    torch.uint16: "U16",
+    torch.int16: "I16",
+    torch.float8_e4m3fn: "F8_E4M3",
+    torch.float8_e5m2: "F8_E5M2",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+_ORDER = {kind: place for place, kind in enumerate(_TYPES)}
+
+
+class Params(Strict):
+    """The format has no parameters."""
+
+
+def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
+    """The bytes of the values, by part, and of the header."""
+    found = bytes_by_part(payload)
+    return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(flatten(payload))}
+
+
+def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """Exactly what was sent."""
+    return payload
+
+
+def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
+    """The file's bytes."""
+    # The format refuses tensors that share memory, so each has its own.
+    own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
+    data: bytes = library.save(own)
+    return data
+
+
+def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
+    """The tensors again."""
+    found = library.load(data)
+    payload: Payload = rebuild(like, (found[name] for name in flatten(like)))
+    return payload
+
+
+def _header_bytes(tensors: dict[str, Tensor]) -> int:
+    """The bytes before the values, from names, shapes and types."""
+    described: dict[str, Any] = {}
+    start = 0
+    for name in sorted(tensors, key=lambda name: (_ORDER[tensors[name].dtype], name)):
+        leaf = tensors[name]
+        end = start + leaf.numel() * leaf.element_size()
+        described[name] = {
+            "dtype": _TYPES[leaf.dtype],
+            "shape": list(leaf.shape),
+            "data_offsets": [start, end],
+        }
+        start = end
+    text = json.dumps(described, separators=(",", ":"), ensure_ascii=False).encode()
+    return _LENGTH_BYTES + -(-len(text) // _ALIGNMENT) * _ALIGNMENT

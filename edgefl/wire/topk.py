@@ -1,0 +1,106 @@
+"""Top-k: of each tensor's change, the entries of largest magnitude; the receiver adds them to what it has.
+
+Aji and Heafield, "Sparse Communication for Distributed Gradient Descent" (EMNLP 2017), and Lin et al., "Deep
+Gradient Compression" (ICLR 2018), for a model's update in place of a gradient, and without their memory: what
+is not sent is lost, not kept for the next time.
+
+What is coded is the difference of an upload from the payload that its client received, which the server has
+as well, so that this is a codec for the way up. Of a tensor of n numbers, k = ceil(share * n) travel, each as
+its value in the tensor's own type and its index in row-major order as an int32. With float32 that is less
+than the tensor as it is where share is below 1/2.
+
+What has no counterpart in the payload received - same path, shape and type -, such as the sums of a
+calibration, is no change of anything and travels whole. So do integers, scalars and empty tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Payload
+from edgefl.protocol.coding import by_part, coded, each, from_bytes, joined, plain_size, split, to_bytes
+
+NEEDS_REFERENCE = True
+_INDEX_BYTES = 4
+
+
+class Params(Strict):
+    """How much travels."""
+
+    share: Annotated[float, Field(gt=0, le=1, description="of each tensor's entries, how many travel")] = 0.1
+
+
+def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:
+    """A value and an index for each of a tensor's k, by part."""
+    return by_part(lambda leaf, base: _size(params, leaf, base), payload, reference)
+
+
+def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:
+    """What the client received, with the largest of its changes."""
+    return each(lambda leaf, base: _carried(params, leaf, base), payload, reference)
+
+
+def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:
+    """For every tensor its k values, then their indices."""
+    return joined(lambda leaf, base: _write(params, leaf, base), payload, reference)
+
+
+def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:
+    """The reference, changed in the places that came."""
+    return split(
+        lambda piece, leaf, base: _read(params, piece, leaf, base),
+        lambda leaf, base: _size(params, leaf, base),
+        data,
+        like,
+        reference,
+    )
+
+
+def _count(params: Params, leaf: Tensor) -> int:
+    # As the decimal that was written: 100 times 0.07 is 7, not 7.000000000000001 with ceiling 8.
+    return math.ceil(Fraction(str(params.share)) * leaf.numel())
+
+
+def _size(params: Params, leaf: Tensor, base: Tensor | None) -> int:
+    if base is None or not coded(leaf):
+        return plain_size(leaf)
+    return _count(params, leaf) * (leaf.element_size() + _INDEX_BYTES)
+
+
+def _largest(params: Params, leaf: Tensor, base: Tensor) -> tuple[Tensor, Tensor]:
+    """The (k,) values of the largest changes, and their (k,) places in the flat tensor."""
+    change = (leaf - base).reshape(-1)
+    places = change.abs().topk(_count(params, leaf), sorted=False).indices
+    return change.gather(0, places), places
+
+
+def _applied(base: Tensor, values: Tensor, places: Tensor) -> Tensor:
+    return base + torch.zeros_like(base).reshape(-1).scatter(0, places, values).reshape(base.shape)
+
+
+def _carried(params: Params, leaf: Tensor, base: Tensor | None) -> Tensor:
+    return leaf if base is None or not coded(leaf) else _applied(base, *_largest(params, leaf, base))
+
+
+def _write(params: Params, leaf: Tensor, base: Tensor | None) -> bytes:
+    if base is None or not coded(leaf):
+        return to_bytes(leaf)
+    values, places = _largest(params, leaf, base)
+    return to_bytes(values) + to_bytes(places.to(torch.int32))
+
+
+def _read(params: Params, data: bytes, like: Tensor, base: Tensor | None) -> Tensor:
+    if base is None or not coded(like):
+        return from_bytes(data, like)
+    count = _count(params, like)
+    cut = count * like.element_size()
+    values = from_bytes(data[:cut], torch.empty(count, dtype=like.dtype, device="meta"))
+    places = from_bytes(data[cut:], torch.empty(count, dtype=torch.int32, device="meta"))
+    return _applied(base.cpu(), values, places.long())

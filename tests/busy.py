@@ -1,0 +1,80 @@
+"""An asynchronous server whose clients are always at work, and what an engine is seen to do for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edgefl.compute.local import Local
+from edgefl.runs.states import States
+
+# Merges the newest ``merged`` jobs as soon as ``waiting`` are there; where ``lossy``, every fourth is lost on
+# the way.
+_POLICY = """
+'''Always busy clients.'''
+import simpy
+
+def serve(world, params):
+    (prices,), rounds = world.plan.prices, world.plan.scenario.server.rounds
+    inbox, came = [], simpy.Store(world.env)
+
+    def busy(client):
+        while world.version < rounds:
+            job = world.job(prices.exchange, client, min(world.version, rounds - 1))
+            yield from world.work(job)
+            if not ({lossy} and job.id % 4 == 3):
+                inbox.append(job)
+                yield came.put(job)
+
+    for client in world.clients:
+        world.env.process(busy(client))
+    for round_ in range(rounds):
+        while len(inbox) < {waiting}:
+            yield came.get()
+        jobs = [inbox.pop() for _ in range({merged})]
+        yield from world.merge(prices.exchange, jobs, round_)
+    yield from world.evaluate(rounds - 1)
+"""
+POLICIES = {
+    "first": {"lossy": False, "waiting": 1, "merged": 1},
+    "buffered": {"lossy": False, "waiting": 2, "merged": 2},
+    "moody": {"lossy": True, "waiting": 3, "merged": 2},
+}
+SCENARIO = {
+    "task": {
+        "dataset": "digits",
+        "clients": 6,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [8]},
+    "local": {"steps": 4, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},
+    "fleet": "home-lab",
+}
+
+
+def policies(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes the policies below a folder, where scenarios find them."""
+    (folder / "policies").mkdir(parents=True)
+    for name, settings in POLICIES.items():
+        (folder / "policies" / f"{name}.py").write_text(_POLICY.format(**settings), encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(folder))
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[list[int]], list[int]]:
+    """The jobs of every call of an engine, and those whose states are committed, as they come."""
+    calls: list[list[int]] = []
+    committed: list[int] = []
+    outcomes, put = Local.outcomes, States.put
+
+    def asked(self, jobs, **options):
+        calls.append([job.id for job in jobs])
+        return outcomes(self, jobs, **options)
+
+    def noted(self, client, job, tree):
+        committed.append(job)
+        put(self, client, job, tree)
+
+    monkeypatch.setattr(Local, "outcomes", asked)
+    monkeypatch.setattr(States, "put", noted)
+    return calls, committed

@@ -1,0 +1,18 @@
+"""The command line, run in this process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edgefl.cli import main
+
+
+def run_command(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str, str]:
+    """What a command does: (exit status, stdout, stderr)."""
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as raised:
+        main(list(map(str, arguments)))
+    out, err = capsys.readouterr()
+    return int(raised.value.code or 0), out, err

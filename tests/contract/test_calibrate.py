@@ -1,0 +1,38 @@
+"""``edgefl calibrate`` for real, too shortly for its figures to mean anything."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from edgefl.cli import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A directory of the user's own, on EDGEFL_PATH."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    return tmp_path
+
+
+def command(capsys, *arguments):
+    """(exit status, stdout, stderr) of ``edgefl calibrate``."""
+    with pytest.raises(SystemExit) as ended:
+        main(["calibrate", *arguments])
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.out, printed.err
+
+
+def test_a_machine_becomes_a_device(folder, capsys):
+    """It measures, writes the file, prints one JSON document, and will not do it again over the same file."""
+    status, out, _ = command(capsys, "this-machine", "--quick", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["file"] == str(folder / "devices" / "this-machine.yaml")
+    assert {row["use"] for row in found["steps"]} == {"fit", "held out"}
+    assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in found["steps"])
+    status, out, err = command(capsys, "this-machine", "--quick")
+    assert (status, out) == (2, "")
+    assert "is there already" in err
+    assert "--force" in err

@@ -1,0 +1,283 @@
+"""Every codec: its sizes are the bytes that it writes, and it carries what is read from them again."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from builders import build_method, build_net
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from safetensors.torch import save
+
+from edgefl.compute.meta import Sizes, trace
+from edgefl.core import catalogue
+from edgefl.protocol import Ctx, bytes_by_part, flatten, leaves, tree_map
+from edgefl.protocol.coding import counterparts
+from edgefl.wire import fp16, int8, topk
+from edgefl.wire import safetensors as file_format
+
+SETTINGS = {"topk": ({"share": 0.1}, {"share": 0.5}, {"share": 1.0})}
+CODECS = [
+    pytest.param(module, module.Params(**settings), id=f"{name} {settings or ''}".strip())
+    for name in catalogue.entries("codecs")
+    for module in [catalogue.load("codecs", name)]
+    for settings in SETTINGS.get(name, ({},))
+]
+LOSSY = [
+    param for param in CODECS if param.values[0].__name__.rsplit(".", 1)[-1] not in {"raw", "safetensors"}
+]
+REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+OTHER = (torch.int64, torch.int32, torch.uint8, torch.bool)
+
+names = st.text('ab.é"\\\n0', min_size=1, max_size=4)
+shapes = st.lists(st.integers(0, 7), max_size=3).map(tuple)
+
+
+def tensor(shape, dtype, seed, scale=1.0, offset=0.0):
+    values = torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return (values * scale + offset).to(dtype)
+
+
+def tensors(dtypes=REAL, among=shapes, exponents=(-6, 4)):
+    """Random tensors of many magnitudes, some of them far from zero."""
+    exponent = st.integers(*exponents).map(lambda power: 10.0**power)
+    offset = st.sampled_from((0.0, 1.0, -300.0))
+    return st.builds(tensor, among, st.sampled_from(dtypes), st.integers(0, 2**31), exponent, offset)
+
+
+@st.composite
+def payloads(draw):
+    """A payload and a reference that has some of its tensors, some of them in another shape."""
+    parts = st.dictionaries(names, tensors(REAL + OTHER), max_size=3)
+    payload = draw(st.dictionaries(names, parts, max_size=3))
+    reference = {}
+    for part, tree in payload.items():
+        for name, leaf in tree.items():
+            kind = draw(st.sampled_from(("same", "other shape", "missing")))
+            if kind != "missing":
+                shape = leaf.shape if kind == "same" else (*leaf.shape, 2)
+                reference.setdefault(part, {})[name] = tensor(shape, leaf.dtype, draw(st.integers(0, 99)))
+    return payload, draw(st.sampled_from((reference, None)))
+
+
+def same(one, other):
+    first, second = flatten(one), flatten(other)
+    return list(first) == list(second) and all(
+        leaf.dtype == second[key].dtype and torch.equal(leaf, second[key]) for key, leaf in first.items()
+    )
+
+
+def on_meta(tree):
+    return tree_map(lambda leaf: torch.empty(leaf.shape, dtype=leaf.dtype, device="meta"), tree)
+
+
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+@given(payloads())
+def test_sizes_are_the_bytes_that_are_written(codec, params, given_):
+    """From tensors without values, by part, exactly; nothing that is given changes."""
+    payload, reference = given_
+    before = [leaf.clone() for leaf in leaves(payload)]
+    sizes = codec.sizes(params, on_meta(payload), reference and on_meta(reference))
+    assert sum(sizes.values()) == len(codec.encode(params, payload, reference))
+    assert set(payload) <= set(sizes)
+    assert all(torch.equal(leaf, old) for leaf, old in zip(leaves(payload), before, strict=True))
+
+
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+@given(payloads())
+def test_what_is_carried_is_what_is_read(codec, params, given_):
+    """``carried`` is a short cut of encoding and decoding, to the last bit; shapes are all it takes."""
+    payload, reference = given_
+    decoded = codec.decode(params, codec.encode(params, payload, reference), on_meta(payload), reference)
+    assert same(codec.carried(params, payload, reference), decoded)
+
+
+@pytest.mark.parametrize(("codec", "params"), LOSSY)
+@given(payloads(), st.binary(min_size=1, max_size=9))
+def test_bytes_that_do_not_fit_are_refused(codec, params, given_, more):
+    """A message of another length is not read as if it were whole."""
+    payload, reference = given_
+    data = codec.encode(params, payload, reference)
+    with pytest.raises(ValueError, match="bytes came where"):
+        codec.decode(params, data + more, payload, reference)
+
+
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+@given(payloads())
+def test_integers_and_empty_tensors_arrive_as_they_are(codec, params, given_):
+    """No codec rounds a count."""
+    payload, reference = given_
+    found = flatten(codec.carried(params, payload, reference))
+    for name, leaf in flatten(payload).items():
+        if not leaf.is_floating_point() or not leaf.numel():
+            assert torch.equal(found[name], leaf)
+
+
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+@given(st.lists(tensors((torch.float32,), st.just((3, 4))), min_size=2, max_size=5))
+def test_stacked_tensors_are_coded_each_on_its_own(codec, params, stacked):
+    """Under vmap every client has its own scale and its own largest entries, to the last bit."""
+    reference = {"w": {"": tensor((3, 4), torch.float32, 0)}}["w"]
+    alone = [codec.carried(params, {"w": leaf}, {"w": reference[""]})["w"] for leaf in stacked]
+    together = torch.vmap(lambda leaf: codec.carried(params, {"w": leaf}, {"w": reference[""]})["w"])
+    assert torch.equal(together(torch.stack(stacked)), torch.stack(alone))
+
+
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+@given(payloads())
+def test_coding_twice_is_coding_once(codec, params, given_):
+    """What was coded once is not moved further, but for rounding."""
+    payload, reference = given_
+    once = codec.carried(params, payload, reference)
+    twice = flatten(codec.carried(params, once, reference))
+    for (name, leaf), base in zip(flatten(once).items(), counterparts(once, reference), strict=True):
+        if leaf.is_floating_point() and leaf.numel():
+            # In the units of the numbers that were reckoned with: a difference rounds as its operands do.
+            largest = max(float(one.abs().max()) for one in (leaf, base) if one is not None)
+            room = 4 * torch.finfo(torch.float32).eps + 2 * torch.finfo(leaf.dtype).eps
+            assert float((twice[name] - leaf).abs().max()) <= room * largest
+
+
+@given(tensors((torch.float32, torch.float64), exponents=(-9, 4)))
+def test_half_precision_errs_by_half_a_unit(leaf):
+    """2^-11 of a number from 2^-14 on, 2^-25 below; the bounds of IEEE 754."""
+    found = fp16.carried(fp16.Params(), {"w": leaf}, None)["w"]
+    inside = leaf.abs() <= 65504
+    error = (found.double() - leaf.double()).abs()
+    assert (error <= torch.clamp_min(leaf.double().abs() * 2**-11, 2**-25))[inside].all()
+    assert (found.abs() == 65504)[~inside].all()
+
+
+@given(tensors(among=shapes.filter(lambda shape: len(shape) > 0 and math.prod(shape) > 0)))
+def test_eight_bits_err_by_half_a_step(leaf):
+    """At most half of (max - min) / 255, however far from zero the numbers are."""
+    found = int8.carried(int8.Params(), {"w": leaf}, None)["w"].double()
+    leaf_ = leaf.double()
+    step = (leaf_.max() - leaf_.min()) / 255
+    # Besides, the type's own rounding, and the scale's, which is a float32.
+    own = leaf_.abs().max() * (torch.finfo(leaf.dtype).eps + 2**-22)
+    assert float((found - leaf_).abs().max()) <= float(step / 2 * (1 + 1e-4) + own)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.3, -7e8, 1e-30, 5e-324])
+@pytest.mark.parametrize("count", [1, 3])
+def test_eight_bits_of_one_value(value, count):
+    """A range of nothing still has a grid, which the value is on."""
+    leaf = torch.full((count,), value)
+    torch.testing.assert_close(
+        int8.carried(int8.Params(), {"w": leaf}, None)["w"], leaf, rtol=1e-6, atol=1e-37
+    )
+
+
+def test_eight_bits_solved_by_hand():
+    """Steps of one: -100 ... 155 lie on the grid, and halves go to the even neighbour."""
+    leaf = torch.tensor([-100.0, 155.0, 0.0, 0.4, 0.6, -1.5])
+    data = int8.encode(int8.Params(), {"w": leaf}, None)
+    assert data[:4] == b"\x00\x00\x80\x3f"  # 1.0
+    assert int.from_bytes(data[4:8], "little", signed=True) == -28
+    assert list(data[8:]) == [128, 127, 256 - 28, 256 - 28, 256 - 27, 256 - 30]
+    found = int8.carried(int8.Params(), {"w": leaf}, None)["w"]
+    assert found.tolist() == [-100.0, 155.0, 0.0, 0.0, 1.0, -2.0]
+
+
+@given(
+    tensors(among=shapes.filter(lambda shape: len(shape) > 0 and math.prod(shape) > 0)),
+    st.sampled_from((0.01, 0.1, 0.3, 0.5, 0.99, 1.0)),
+    st.integers(0, 99),
+)
+def test_topk_keeps_the_largest_changes(leaf, share, seed):
+    """K places change, by the change that was there; every other change was no larger."""
+    base = tensor(leaf.shape, leaf.dtype, seed)
+    params = topk.Params(share=share)
+    found = topk.carried(params, {"w": leaf}, {"w": base})["w"]
+    change, k = (leaf - base), math.ceil(Fraction(str(share)) * leaf.numel())
+    kept = found != base
+    assert int(kept.sum()) <= k
+    torch.testing.assert_close(found[kept], (base + change)[kept], rtol=0, atol=0)
+    largest = change.abs().flatten().sort(descending=True).values
+    # What was left out is no larger than the k-th; with a tie any of the equal ones may stay.
+    left = change[~kept & (base + change != base)].abs()
+    assert bool((left <= largest[k - 1]).all())
+
+
+@given(tensors((torch.float32, torch.float64)), st.integers(0, 99))
+def test_topk_of_everything_is_raw_but_for_rounding(leaf, seed):
+    """With share 1 the receiver adds the whole difference."""
+    base = tensor(leaf.shape, leaf.dtype, seed)
+    found = topk.carried(topk.Params(share=1.0), {"w": leaf}, {"w": base})["w"]
+    assume(leaf.numel())
+    room = 2 * torch.finfo(leaf.dtype).eps * float(torch.maximum(leaf.abs(), base.abs()).max())
+    torch.testing.assert_close(found, leaf, rtol=0, atol=room)
+
+
+@pytest.mark.parametrize(("share", "count"), [(0.07, 7), (0.071, 8), (1.0, 100), (1e-9, 1), (0.29, 29)])
+def test_topk_counts_as_decimals_do(share, count):
+    """100 times 0.07 is 7, although it is more in binary floating point; at least one entry travels."""
+    payload = {"w": {"w": torch.ones(10, 10, device="meta")}}
+    assert topk.sizes(topk.Params(share=share), payload, payload) == {"w": 8 * count}
+
+
+def test_topk_sends_whole_what_has_no_counterpart():
+    """A tensor that the client was not sent, or was sent in another shape or type, is no change of one."""
+    reference = {"body": {"w": torch.zeros(8)}, "other": {"w": torch.zeros(8).double(), "v": torch.zeros(4)}}
+    upload = {
+        "body": {"w": torch.arange(8.0)},
+        "other": {"w": torch.arange(8.0), "v": torch.arange(8.0)},
+        "gram": {"u": torch.ones(3, 3)},
+    }
+    params = topk.Params(share=0.25)
+    assert topk.sizes(params, upload, reference) == {"body": 16, "other": 64, "gram": 36}
+    found = topk.carried(params, upload, reference)
+    assert found["body"]["w"].tolist() == [0, 0, 0, 0, 0, 0, 6, 7]
+    assert found["other"]["w"] is upload["other"]["w"]
+    assert found["gram"]["u"] is upload["gram"]["u"]
+
+
+@given(payloads())
+def test_safetensors_sizes_are_the_librarys(given_):
+    """The header is all that the library's own file has beside the values."""
+    payload, _ = given_
+    data = save({name: leaf.clone() for name, leaf in flatten(payload).items()})
+    sizes = file_format.sizes(file_format.Params(), on_meta(payload), None)
+    header = 8 + int.from_bytes(data[:8], "little")
+    assert sum(sizes.values()) == len(data)
+    if "header" not in payload:
+        assert sizes == {**bytes_by_part(payload), "header": header}
+
+
+def test_safetensors_of_tensors_that_share_memory():
+    """A tensor in two places, or turned, is written as any other."""
+    shared = torch.arange(12.0).reshape(3, 4)
+    payload = {"a": {"w": shared}, "b": {"w": shared, "turned": shared.T}}
+    params = file_format.Params()
+    data = file_format.encode(params, payload, None)
+    assert len(data) == sum(file_format.sizes(params, payload, None).values())
+    assert same(file_format.decode(params, data, payload, None), payload)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedclassavg", "spherefed"])
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+def test_traced_sizes_are_those_of_real_payloads(codec, params, method):
+    """For every exchange of a method the trace's bytes are those that the codec writes, each way."""
+    net = build_net("spherefed_convnet", (1, 8, 8), norm="batch")
+    built = build_method(method, net)
+    server, state = built.server(net.init(0)), built.client(net.init(0))
+    wire = Sizes(
+        lambda payload, reference: codec.sizes(params, payload, reference),
+        lambda payload, reference: codec.sizes(params, payload, reference),
+    )
+    for exchange in built.exchanges:
+        traced = trace(built, exchange, net, [[{6: 1}] * len(exchange.work.phases)], wire)
+        payload = exchange.down(server, 0)
+        assert sum(dict(traced.down).values()) == len(codec.encode(params, payload, None))
+        upload = worked(exchange, payload, state, net)
+        assert sum(dict(traced.up).values()) == len(codec.encode(params, upload, payload))
+
+
+def worked(exchange, payload, state, net):
+    """An upload without a step of training."""
+    ctx = Ctx(0, 0, 0.1, 1, 16, torch.full((net.classes,), 1.6))
+    return exchange.work.finish(exchange.work.start(payload, state, ctx), ctx)[0]

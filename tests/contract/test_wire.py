@@ -1,0 +1,340 @@
+"""Runs with codecs: bytes, time and what is learned follow from what travels; wrong codecs are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+import edgefl
+from edgefl.cli import main
+from edgefl.compute.local import Local
+from edgefl.compute.loop import Loop, work
+from edgefl.core.errors import UserError
+from edgefl.core.event import Job
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.planning.wire import codec
+from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
+from edgefl.runs import drafts
+from edgefl.runs.learner import Learner
+from edgefl.runs.states import States
+from edgefl.wire import fp16, int8, topk
+
+SCENARIO = {
+    "task": {"dataset": "digits", "clients": 4},
+    "model": {"name": "mlp", "hidden": [16]},
+    "method": "fedavg",
+    "local": {"epochs": 2, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.3}},
+    "fleet": "home-lab",
+    "server": {"rounds": 8},
+    "evaluate": {"every": 8, "models": ["global"]},
+}
+SHORT = {**SCENARIO, "server": {"rounds": 2}, "evaluate": {"every": 2, "models": ["global"]}}
+NUMBERS = {"body": 64 * 16 + 16, "head": 16 * 10 + 10}
+TOPK = {"name": "topk", "share": 0.25}
+# codec -> bytes of an upload
+BYTES = {
+    "raw": 4 * 1210,
+    "fp16": 2 * 1210,
+    "int8": 1210 + 4 * 8,
+    "topk": 8 * (256 + 4 + 40 + 3),
+}
+WAYS = {"raw": "raw", "fp16": "fp16", "int8": "int8", "topk": TOPK}
+
+
+def run_with(folder, *, up="raw", down="raw", engine="loop", scenario=SCENARIO):
+    (only,) = edgefl.run({**scenario, "wire": {"up": up, "down": down}}, engine=engine, out=folder).runs
+    assert only.status == "done"
+    return only
+
+
+def learned(run):
+    """The tensors of a run's last version."""
+    path = max((run.folder / "versions").iterdir(), key=lambda path: int(path.stem))
+    return flatten(read_tree(path))
+
+
+def upload_parts(run):
+    """Bytes of an upload by part; the model has no buffers."""
+    rows = [row for row in run.table("payloads") if row["direction"] == "up" and row["bytes"]]
+    return {row["part"]: row["bytes"] for row in rows}
+
+
+def global_row(run):
+    return run.table("evaluations")[-1]
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(torch.equal(leaf, other[key]) for key, leaf in one.items())
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    return run_with(tmp_path_factory.mktemp("raw") / "run")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Writes a codec of the user's own."""
+    folder = tmp_path / "own" / "codecs"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
+    monkeypatch.chdir(tmp_path)
+    return lambda name, text: (folder / f"{name}.py").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["fp16", "int8", "topk"])
+def test_a_lossy_upload_is_smaller_and_still_learns(tmp_path, raw, name):
+    """Bytes are those computed by hand; weights differ from raw's; digits are learned."""
+    run = run_with(tmp_path / "run", up=WAYS[name])
+    arrived = [event["up_bytes"] for event in run.table("events") if event["kind"] == "arrived"]
+    assert arrived == [BYTES[name]] * 32
+    assert global_row(run)["up_bytes"] == 32 * BYTES[name]
+    assert global_row(run)["down_bytes"] == global_row(raw)["down_bytes"]
+    assert global_row(run)["t_s"] < global_row(raw)["t_s"]
+    assert not equal(learned(run), learned(raw))
+    assert global_row(run)["accuracy"] > 0.85
+    parts = upload_parts(run)
+    assert parts.keys() == NUMBERS.keys()
+    assert sum(parts.values()) == BYTES[name]
+
+
+@pytest.mark.parametrize("name", ["fp16", "int8"])
+def test_a_lossy_download_is_smaller_and_still_learns(tmp_path, raw, name):
+    """The way down has a codec of its own."""
+    run = run_with(tmp_path / "run", down=name)
+    received = [event["down_bytes"] for event in run.table("events") if event["kind"] == "received"]
+    assert received == [BYTES[name]] * 32
+    assert global_row(run)["up_bytes"] == global_row(raw)["up_bytes"]
+    assert not equal(learned(run), learned(raw))
+    assert global_row(run)["accuracy"] > 0.85
+
+
+def test_a_file_format_costs_its_header_and_changes_no_bit(tmp_path, raw):
+    """Safetensors both ways: more bytes, the same weights."""
+    run = run_with(tmp_path / "run", up="safetensors", down="safetensors")
+    parts = upload_parts(run)
+    assert parts == {"body": 4 * NUMBERS["body"], "head": 4 * NUMBERS["head"], "header": parts["header"]}
+    assert parts["header"] % 8 == 0
+    assert global_row(run)["up_bytes"] == 32 * sum(parts.values())
+    assert equal(learned(run), learned(raw))
+
+
+@pytest.mark.parametrize("name", ["int8", "topk"])
+def test_engines_carry_the_same(tmp_path, name):
+    """Again the same bits; workers the same bits; stacked clients each have their own scale and entries."""
+    wire = {"up": WAYS[name], "down": "int8", "scenario": SHORT}
+    loop, again, workers, stacked = (
+        run_with(tmp_path / str(place), engine=engine, **wire)
+        for place, engine in enumerate(
+            ("loop", "loop", {"name": "processes", "workers": 2, "inner": "loop"}, "vmapped")
+        )
+    )
+    assert equal(learned(again), learned(loop))
+    assert equal(learned(workers), learned(loop))
+    for run in (again, workers, stacked):
+        assert run.table("events") == loop.table("events")
+    found, apart, count = learned(stacked), 0, 0
+    for key, leaf in learned(loop).items():
+        # A number at the edge between two places of the grid, or the k-th, may fall to the other side.
+        apart += int((~torch.isclose(found[key], leaf, rtol=1e-3, atol=1e-4)).sum())
+        count += leaf.numel()
+        assert torch.allclose(found[key], leaf, atol=0.05)
+    assert apart <= count / 50
+
+
+def test_parameters_are_part_of_a_runs_identity():
+    """A default that is written out is the same run; another share is another."""
+    found = [
+        plan(drafts({**SHORT, "wire": {"up": up}})[0], DataAccess()).run_id
+        for up in ("topk", {"name": "topk", "share": 0.1}, {"name": "topk", "share": 0.2}, "raw")
+    ]
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
+
+
+def learner_of(**wire):
+    planned = plan(drafts({**SHORT, "wire": wire})[0], DataAccess())
+    learner = Learner(planned, States(None, 0))
+    learner.engine = Local(learner, Loop(), ahead=False)
+    return learner
+
+
+def jobs_of(learner, version, first=0):
+    steps = learner.planned.plan.prices[0].steps
+    return [
+        Job(first + client, client, "train", version, version, version, first + client, int(steps[client]))
+        for client in range(4)
+    ]
+
+
+def test_clients_begin_with_what_the_codec_carried():
+    """All with the very same tensors, so that an engine need not stack them."""
+    learner = learner_of(down="int8")
+    tasks = learner.group(jobs_of(learner, 0)).tasks
+    sent = learner.versions[0]
+    expected = int8.carried(int8.Params(), {part: sent[part] for part in NUMBERS}, None)
+    for task in tasks:
+        assert equal(flatten(task.payload), flatten(expected))
+        assert all(
+            one is other for one, other in zip(leaves(task.payload), leaves(tasks[0].payload), strict=True)
+        )
+    learner.versions[1] = tree_map(lambda leaf: leaf + 1, sent)
+    (later,) = learner.group(jobs_of(learner, 1)[:1]).tasks
+    assert not equal(flatten(later.payload), flatten(expected))
+
+
+def test_what_is_merged_is_what_was_decoded():
+    """Also late: the change is the one from the version that the client was sent, as it was received."""
+    learner = learner_of(up=TOPK, down="fp16")
+    first, stale = jobs_of(learner, 0), jobs_of(learner, 0, first=4)
+    uploads = [work(learner.group([job]).tasks[0]).upload for job in stale]
+    sent = fp16.carried(fp16.Params(), {part: learner.versions[0][part] for part in NUMBERS}, None)
+    learner.merge(1, "train", first)
+    learner.merge(2, "train", stale)
+    decoded = [topk.carried(topk.Params(share=0.25), upload, sent) for upload in uploads]
+    expected = flatten(weighted_mean(decoded, [learner.workshop.samples[job.client] for job in stale]))
+    found = flatten({part: learner.versions[2][part] for part in NUMBERS})
+    for key, leaf in expected.items():
+        torch.testing.assert_close(found[key], leaf, rtol=1e-6, atol=1e-7)
+    assert not equal(found, flatten({part: learner.versions[1][part] for part in NUMBERS}))
+
+
+@pytest.mark.parametrize("up", ["raw", "fp16", "int8", TOPK], ids=str)
+def test_uploads_coded_together_are_coded_alone(up):
+    """To the last bit, in groups of any size and with references of their own."""
+    one = codec(drafts({**SHORT, "wire": {"up": up}})[0], "up")
+    generator = torch.Generator().manual_seed(0)
+    uploads = [{"body": {"w": torch.randn(9, 7, generator=generator) * 1.1**n}} for n in range(70)]
+    other = {"body": {"w": torch.randn(9, 7, generator=generator)}}
+    for references in ([uploads[0]] * 70, [uploads[0], other] * 35):
+        found = one.carried_all(uploads, references)
+        alone = [one.carried(*pair) for pair in zip(uploads, references, strict=True)]
+        assert all(equal(flatten(x), flatten(y)) for x, y in zip(found, alone, strict=True))
+    assert one.carried_all([], []) == []
+
+
+def test_what_needs_a_reference_is_refused_on_the_way_down(tmp_path, capsys):
+    """With the scenario's line, and what to do instead."""
+    path = tmp_path / "mine.yaml"
+    lines = [f"{key}: {json.dumps(value)}" for key, value in SHORT.items()]
+    path.write_text("\n".join([*lines, "wire:", "  up: topk", "  down: {name: topk, share: 0.1}", ""]))
+    assert status(["check", str(path)]) == 2
+    told = capsys.readouterr().err
+    assert "'topk' cannot carry what clients receive" in told
+    assert f"{path}:{len(lines) + 3}, key 'wire.down'" in told
+    assert "wire.up" in told
+
+
+def status(arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    return caught.value.code
+
+
+SIZED = {
+    "compresses": (
+        "len(zlib.compress(b''.join(leaf.numpy().tobytes() for leaf in leaves(payload))))",
+        r"shapes and types: \w+: ",
+    ),
+    "counts": ("int((leaves(payload)[0] != 0).sum())", r"shapes and types: RuntimeError: "),
+    "counts without asking": ("4 * (leaves(payload)[0] != 0).sum()", "returned a tensor without a value"),
+    "halves": ("2.5", "returned 2.5"),
+    "owes": ("-1", "returned -1"),
+}
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_sizes_that_depend_on_values_are_refused(own, kind):
+    """Time is known before training: a codec that reads values to tell a size is refused."""
+    size, expected = SIZED[kind]
+    own(
+        "entropy",
+        f"""
+import zlib
+from edgefl.protocol import leaves
+
+def sizes(params, payload, reference):
+    return {{"all": {size}}}
+
+def carried(params, payload, reference):
+    return payload
+""",
+    )
+    with pytest.raises(UserError, match=expected) as caught:
+        edgefl.run({**SHORT, "wire": {"up": "entropy"}}, engine="null")
+    assert caught.value.exit_status == 2
+    assert "'entropy'" in caught.value.what
+    assert "entropy.py" in caught.value.where
+    assert "'wire.up'" in caught.value.where
+    assert "time is known before training" in caught.value.hint
+
+
+def test_a_value_sized_codec_ends_a_command_with_one_block(own, capsys):
+    """No traceback."""
+    own(
+        "entropy",
+        "def sizes(p, payload, r): return {'all': int(sum(payload))}\ndef carried(p, x, r): return x",
+    )
+    assert status(["profile", "quickstart", "--set", "wire.down=entropy", "--set", "sweep=null"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: the codec 'entropy' does not tell a payload's size")
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def carried(params, payload, reference): return payload", "no function sizes"),
+        ("def sizes(params, payload, reference): return {}", "no function carried, nor encode and decode"),
+        ("def sizes(p, x, r): return 7\ndef carried(p, x, r): return x", "returned a int"),
+    ],
+)
+def test_a_codec_that_lacks_something_is_told(own, text, expected):
+    own("mine", text)
+    with pytest.raises(UserError, match=expected):
+        edgefl.run({**SHORT, "wire": {"up": "mine"}}, engine="null")
+
+
+SIZES = "from edgefl.protocol import *\ndef sizes(p, x, r): return bytes_by_part(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("return tree_map(lambda leaf: leaf.half(), x)", "other keys, shapes or types"),
+        ("return {'body': x['body']}", "other keys, shapes or types"),
+        ("return 1 / 0", "ZeroDivisionError"),
+    ],
+)
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_codec_that_breaks_fails_the_run(own, tmp_path, body, expected, way):
+    """The run says whose fault it is."""
+    own("mine", f"{SIZES}def carried(p, x, r): {body}")
+    (only,) = edgefl.run({**SHORT, "wire": {way: "mine"}}, engine="loop", out=tmp_path / "run").runs
+    assert only.status == "failed"
+    assert expected in only.reason
+    assert "the codec 'mine' fails" in only.reason
+
+
+def test_a_codec_may_be_bytes_alone(own, tmp_path, raw):
+    """What is carried is what is decoded; a codec that vmap cannot take works upload by upload."""
+    own(
+        "bytes_only",
+        f"""{SIZES}
+from edgefl.protocol.coding import *
+def encode(p, x, r): return joined(lambda leaf, _: to_bytes(leaf), x, r)
+def decode(p, data, like, r):
+    read, size = lambda data, leaf, _: from_bytes(data, leaf), lambda leaf, _: plain_size(leaf)
+    return split(read, size, data, like, r)
+""",
+    )
+    own(
+        "by_value",
+        f"{SIZES}def carried(p, x, r): return tree_map(lambda leaf: leaf + 0 * int(leaf.sum() > 0), x)",
+    )
+    for name in ("bytes_only", "by_value"):
+        run = run_with(tmp_path / name, up=name, down=name)
+        assert equal(learned(run), learned(raw))

@@ -1,0 +1,244 @@
+"""Laws of devices of every kind, and of links: more is never less, slower is never cheaper.
+
+A measured device is taken as its laws allow: its curve rises with the batch size.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import pytest
+from hardware import array, measured, product, step
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plans import cost, device, link, sourced
+
+from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Cost, Kernel, Work
+from edgefl.core.devices.roofline import Cache
+from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
+from edgefl.core.price import Pricer
+
+SIDES = st.integers(1, 300)
+MORE = st.integers(0, 300)
+FLOWS = st.sampled_from(["os", "ws", "is"])
+CELLS = st.integers(1, 64)
+FACTORS = st.floats(1, 100)
+STEPS = st.integers(0, 500)
+SLACK = 1 + 1e-9
+
+
+products = st.builds(
+    product, SIDES, SIDES, SIDES, st.integers(1, 8), kind=st.sampled_from([DENSE, DEPTHWISE])
+)
+moves = st.builds(
+    lambda size: Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4 * size), st.integers(0, 10**6)
+)
+works = st.builds(Work.of, st.lists(st.one_of(products, moves), min_size=1, max_size=5))
+
+
+curves = st.lists(st.floats(0.001, 10), min_size=2, max_size=5).map(sorted)
+boards = st.one_of(
+    st.just(device()),
+    st.just(device(launch=0, dense=0.01, bandwidth=1e11)),
+    st.builds(
+        array,
+        rows=CELLS,
+        columns=CELLS,
+        dataflow=FLOWS,
+        on_chip=st.sampled_from(["0 B", "64 kB", "1 MB"]),
+        depthwise=st.sampled_from(["array", "special_unit"]),
+    ),
+)
+
+
+def bounds(board, work):
+    """The work's time on a board, as bounds."""
+    return board.clock("board", "fp32").time(work)
+
+
+def no_dearer(less, more):
+    """Whether no phase of the first price takes more time or energy than the second's, but for rounding."""
+    times = all(
+        getattr(less, name) <= getattr(more, name) * SLACK for name in ("down_s", "compute_s", "up_s")
+    )
+    return times and all(one <= two * SLACK for one, two in zip(less.energy, more.energy, strict=True))
+
+
+@given(boards, works)
+def test_no_time_is_negative(board, work):
+    """Not by any bound, on any device."""
+    found = bounds(board, work)
+    assert min(found) >= 0
+    assert math.isfinite(found.seconds)
+
+
+@given(boards, works, works)
+def test_more_work_never_takes_less(board, work, more):
+    """Nor less energy in any phase."""
+    pricer = Pricer("board", board)
+    assert no_dearer(pricer.price(cost(work), link()), pricer.price(cost(work + more), link()))
+
+
+@given(boards, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 3))
+def test_a_larger_product_never_takes_less(board, m, n, k, dm, dn, dk, groups):
+    """In none of its sides, nor in how often it is done."""
+    small, large = product(m, n, k), product(m + dm, n + dn, k + dk, 1 + groups)
+    assert bounds(board, Work.of([small])).seconds <= bounds(board, Work.of([large])).seconds * SLACK
+
+
+@given(boards, products, st.integers(0, 10**6))
+def test_more_bytes_never_take_less(board, one, size):
+    """Of elementwise work; and of products, whose bytes an array derives from their sides."""
+    larger = one._replace(bytes=one.bytes + 4 * size)
+    assert bounds(board, Work.of([one])).seconds <= bounds(board, Work.of([larger])).seconds * SLACK
+    alone = Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, one.bytes)
+    more = alone._replace(bytes=alone.bytes + 4 * size)
+    assert bounds(board, Work.of([alone])).seconds <= bounds(board, Work.of([more])).seconds * SLACK
+
+
+def none_is_cheaper(better, worse, work):
+    """Whether none of the worse boards takes the work faster or more cheaply than the better one."""
+    least = Pricer("board", better).price(cost(work), link())
+    return all(no_dearer(least, Pricer("board", board).price(cost(work), link())) for board in worse)
+
+
+@given(works, FLOWS, FACTORS)
+def test_a_slower_array_is_never_faster_or_cheaper(work, dataflow, factor):
+    """A slower clock or DRAM, less memory on the chip, or a longer start: no faster, no cheaper."""
+    given_ = {"dataflow": dataflow, "on_chip": "100 kB"}
+    worse = (
+        {"clock": f"{100 / factor} MHz"},
+        {"bandwidth": f"{12.8 / factor} GB/s"},
+        {"on_chip": f"{1e5 / factor} B"},
+        {"launch_overhead": sourced(f"{factor} us")},
+    )
+    assert none_is_cheaper(array(**given_), [array(**{**given_, **change}) for change in worse], work)
+
+
+@given(works, FACTORS)
+def test_a_slower_roofline_is_never_faster_or_cheaper(work, factor):
+    """A lower peak, bandwidth or efficiency, or a longer start: no faster, no cheaper."""
+    worse = (
+        {"peak": 10e9 / factor},
+        {"bandwidth": 1e9 / factor},
+        {"dense": 0.5 / factor},
+        {"depthwise": 0.1 / factor},
+        {"elementwise": 0.5 / factor},
+        {"launch": 1e-3 * factor},
+    )
+    assert none_is_cheaper(device(), [device(**change) for change in worse], work)
+
+
+@given(st.integers(0, 10**6), FACTORS, st.integers(0, 10**6))
+def test_a_cache_is_never_slower_than_the_memory_behind_it(size, faster, moved):
+    """Work whose operands fit streams at the cache's bandwidth, the rest at the memory's."""
+    cache = Cache.model_validate({"size": sourced(f"{size} B"), "bandwidth": sourced(f"{1e9 * faster} B/s")})
+    work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, moved)])
+    cached = bounds(device().model_copy(update={"cache": cache}), work)
+    assert cached.seconds <= bounds(device(), work).seconds * SLACK
+
+
+@given(curves, st.integers(4, 64), st.integers(4, 64), FACTORS)
+def test_a_measured_curve_rises_and_passes_through_its_points(curve, one, two, slower):
+    """Between two measured batch sizes time lies between theirs; a slower curve is slower everywhere."""
+    board = measured(curve)
+    low, high = sorted(min(size, 4 * 2 ** (len(curve) - 1)) for size in (one, two))
+    assert bounds(board, step(low)).seconds <= bounds(board, step(high)).seconds * SLACK
+    for place, seconds in enumerate(curve):
+        assert bounds(board, step(4 * 2**place)).seconds == pytest.approx(seconds)
+    later = measured([seconds * slower for seconds in curve])
+    prices = [Pricer("board", found).price(cost(step(high)), link()) for found in (board, later)]
+    assert no_dearer(*prices)
+
+
+@given(st.lists(moves, max_size=4), FACTORS, st.floats(0, 1))
+def test_work_without_products_on_a_measured_device(kernels, slower, launch):
+    """Bytes over the bandwidth and launches: more, a slower memory or a longer start never take less."""
+    work, board = Work.of(kernels), measured([1, 2])
+    slow = measured([1, 2], bandwidth=f"{1 / slower} GB/s", launch=f"{0.001 + launch} s")
+    more = work + Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4)])
+    assert 0 <= bounds(board, work).seconds <= bounds(board, more).seconds * SLACK
+    assert bounds(board, work).seconds <= bounds(slow, work).seconds * SLACK
+
+
+@given(boards, works, works, STEPS, STEPS)
+def test_time_adds_up_over_steps(board, one, two, many, few):
+    """A job of both works takes their times and compute energies together; each is linear in its steps."""
+    pricer = Pricer("board", board)
+    first, second = (pricer.price(cost(work), link()) for work in (one, two))
+    both = pricer.price(Cost(steps=((one, many), (two, few))), link())
+    for name in ("compute_s", "compute_j"):
+        parts = [_figure(price, name) for price in (first, second, both)]
+        assert parts[2] == pytest.approx(many * parts[0] + few * parts[1], rel=1e-9, abs=1e-15)
+    for place in range(3):
+        expected = many * first.bounds[place] + few * second.bounds[place]
+        assert both.bounds[place] == pytest.approx(expected, rel=1e-9, abs=1e-15)
+
+
+@given(curves, STEPS)
+def test_a_measured_step_counts_as_often_as_it_is_taken(curve, many):
+    """N identical steps take n times one."""
+    board = measured(curve)
+    clock = Pricer("board", board)
+    once, often = (clock.time(Cost(steps=((step(4), count),))) for count in (1, many))
+    assert often.seconds == pytest.approx(many * once.seconds)
+
+
+def _figure(price, name):
+    return price.compute_s if name == "compute_s" else price.energy.compute_j
+
+
+@settings(max_examples=500)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE)
+def test_cycles_rise_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk):
+    """In each of m, n and k alone, and no array is faster than all its cells busy."""
+    least = cycles(dataflow, rows, columns, Gemm(m, n, k))
+    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+        assert cycles(dataflow, rows, columns, larger) >= least
+    assert least * rows * columns >= m * n * k
+
+
+@settings(max_examples=500)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, st.lists(st.integers(0, 200_000), min_size=2, max_size=6))
+def test_memory_on_the_chip_never_adds_traffic(dataflow, rows, columns, m, n, k, rooms):
+    """Between every operand once and nothing kept; the more room, the less traffic; the least with all."""
+    gemm = Gemm(m, n, k)
+    least, most = floor_words(gemm), dram_words(dataflow, rows, columns, gemm)
+    found = [kept_words(dataflow, rows, columns, gemm, room) for room in sorted(rooms)]
+    assert all(least <= words <= most for words in found)
+    assert all(less <= more for more, less in pairwise(found))
+    assert kept_words(dataflow, rows, columns, gemm, 0) == most
+    assert kept_words(dataflow, rows, columns, gemm, floor_words(gemm)) == least
+    assert all(words >= 0 for words in traffic(dataflow, rows, columns, gemm))
+
+
+@settings(max_examples=500)
+@given(FLOWS, CELLS, CELLS, SIDES, SIDES, SIDES, MORE, MORE, MORE, st.integers(0, 200_000))
+def test_traffic_rises_with_every_side(dataflow, rows, columns, m, n, k, dm, dn, dk, room):
+    """A larger product never moves fewer words through the same memory."""
+    least = kept_words(dataflow, rows, columns, Gemm(m, n, k), room)
+    for larger in (Gemm(m + dm, n, k), Gemm(m, n + dn, k), Gemm(m, n, k + dk)):
+        assert kept_words(dataflow, rows, columns, larger, room) >= least
+
+
+rates = st.floats(1e3, 1e9)
+sizes = st.integers(0, 10**9)
+
+
+@given(sizes, sizes, rates, FACTORS, st.floats(0, 9), st.floats(0, 9), st.integers(0, 3), st.floats(0, 0.5))
+def test_a_slower_link_is_never_faster(size, more, rate, slower, latency, delay, trips, loss):
+    """A lower rate, a longer or further round trip, lost packets or more bytes never make it shorter."""
+    near = _link(rate, latency, trips, loss)
+    far = _link(rate / slower, latency + delay, trips + 1, min(0.9, loss * 1.5))
+    for way in ("receiving_seconds", "sending_seconds"):
+        assert 0 <= getattr(near, way)(size) <= getattr(near, way)(size + more) * SLACK
+        assert getattr(near, way)(size) <= getattr(far, way)(size) * SLACK
+
+
+def _link(rate, latency, trips, loss):
+    data = {"handshakes": sourced(trips), "loss": sourced(loss)}
+    base = link(down=rate, up=rate / 2, latency=latency)
+    return base.model_copy(
+        update={key: type(getattr(base, key)).model_validate(value) for key, value in data.items()}
+    )

@@ -1,0 +1,43 @@
+"""Two ways to the same count: a net's exported graph and the trace of its forward pass."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+
+import pytest
+import torch
+from builders import build_net
+
+from edgefl.compute import meta
+from edgefl.core import catalogue
+from edgefl.data import Spec
+from edgefl.export.graph import Form, Served, to_onnx
+from edgefl.export.kernels import kernels
+from edgefl.export.model import Graph, read_model
+from edgefl.protocol import Predictor
+
+SHAPE, CLASSES = (3, 32, 32), 10
+SPEC = Spec("colours", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
+
+
+def products(found):
+    """How often each product occurs."""
+    return Counter((one.kind, one.m, one.n, one.k, one.groups) for one in found if one.flops)
+
+
+@pytest.mark.parametrize("name", catalogue.entries("models"))
+def test_graph_and_trace_have_the_same_products(name: str, tmp_path):
+    """Every shipped model, at two batch sizes: the same FLOPs, product by product."""
+    net, form = build_net(name, SHAPE, CLASSES), Form()
+    served = Served(Predictor(net.init(0), net.logits), SPEC, form)
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        content = to_onnx(served, SHAPE, form, {})
+    file = tmp_path / "m.onnx"
+    file.write_bytes(content)
+    for batch in (1, 4):
+        exported = [one.kernel for one in kernels(Graph(read_model(file), batch))]
+        traced = meta.forward_kernels(net, batch)
+        assert products(exported) == products(traced)
+        assert sum(one.flops for one in exported) == sum(one.flops for one in traced) > 0

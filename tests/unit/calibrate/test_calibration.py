@@ -1,0 +1,179 @@
+"""A calibration with made-up processes in the place of real ones: the file, its numbers, what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edgefl.calibrate import QUICK, Effort, calibrate
+from edgefl.calibrate.power import joules, meter, why_unknown
+from edgefl.calibrate.workloads import HELD_OUT, Workload, work_of
+from edgefl.core.devices import KINDS, Measured, Roofline
+from edgefl.core.errors import UserError
+from edgefl.planning.fleets import device
+
+# A machine that computes at 50 GFLOP/s, streams 10 GB/s and takes 5 us for each kernel.
+FLOPS_S, BYTES_S, LAUNCH_S = 50e9, 10e9, 5e-6
+SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1, batches=(2, 4, 8))
+
+
+class Machine:
+    """Answers as the measuring processes would."""
+
+    def __init__(self, watts: float | None = None) -> None:
+        self.watts = watts
+        self.orders: list[tuple[str, int]] = []
+
+    def __call__(self, module, order):
+        """An answer to an order."""
+        self.orders.append((module.rpartition(".")[2], len(order["workloads"])))
+        if module.endswith("inference"):
+            return None
+        return {"loaded_bytes": 200_000_000, "timings": [self._timing(one) for one in order["workloads"]]}
+
+    def _timing(self, plain):
+        work = work_of(Workload(**plain))
+        each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
+        return {
+            "seconds": [sum(each) + work.launches * LAUNCH_S] * 4,
+            "share": 1.0,
+            "watts": self.watts,
+        }
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A directory of the user's own, on EDGEFL_PATH."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_file_is_read_back_and_predicts_the_machine(folder):
+    """A roofline's file is found by its name, and predicts every network of a machine that is a roofline."""
+    machine, seen = Machine(), []
+    found = calibrate("mine", run=machine, effort=SHORT, watch=lambda *told: seen.append(told))
+    assert found["file"] == str(folder / "devices" / "mine.yaml")
+    assert found["found"]
+    board = device("mine")
+    assert isinstance(board, Roofline)
+    assert board.inference is not None
+    assert board.inference.runtime.startswith("onnxruntime ")
+    for row in (*found["steps"], *found["inference"]):
+        assert abs(row["error"]) < 0.05, row
+    assert {row["network"] for row in found["steps"] if row["use"] == HELD_OUT} == {
+        "mobilenet-v2 at 32, batch 4",
+        "mobilenet-v2 at 32, batch 16",
+        "spherefed-convnet at 32, batch 8",
+        "spherefed-convnet at 32, batch 32",
+    }
+    assert [(done, total) for _, done, total in seen] == [(nth, len(seen)) for nth in range(len(seen))]
+    assert len(seen) == len(machine.orders)
+
+
+def test_every_number_says_how_it_was_found():
+    """Date, library, threads and repeats stand in the source; what nobody measured is unknown."""
+    calibrate("mine", run=Machine(), effort=SHORT, threads=2)
+    numbers = dict(device("mine").numbers())
+    for name, number in numbers.items():
+        if name.startswith(("peak", "efficiency", "memory_bandwidth", "launch", "half_side")):
+            assert number.status in {"measured", "derived"}
+            assert "torch" in number.source
+            assert "2 threads, median of 2 fresh processes" in number.source
+    assert numbers["memory"].status == numbers["reserved_memory"].status == "measured"
+
+
+def test_curves_are_steps_at_the_batch_sizes_measured():
+    """A measured device knows the networks' steps, at its points exactly and between them."""
+    found = calibrate("mine", run=Machine(), effort=SHORT, curves=True)
+    board = device("mine")
+    assert isinstance(board, Measured)
+    assert {len(curve.points) for curve in board.networks.values()} == {3}
+    assert [row["use"] for row in found["steps"]][:3] == ["fit", HELD_OUT, "fit"]
+    clock = board.clock("mine", "fp32")
+    for row, one in zip(found["steps"], _networks(), strict=True):
+        assert clock.time(work_of(one)).seconds == pytest.approx(row["measured_s"], rel=1e-3)
+
+
+def _networks() -> list[Workload]:
+    from edgefl.calibrate.suites import curve
+
+    return [one for group in curve(SHORT.batches) for one in group]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        ("My Laptop", {}, "cannot be a device's name"),
+        ("../mine", {}, "cannot be a device's name"),
+        ("raspberry-pi-5", {}, "called 'raspberry-pi-5' already"),
+        ("mine", {"out": Path("mine.txt")}, "no .yaml file"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_measuring(name, settings, says):
+    """Nothing is measured for a file that could not be taken."""
+    machine = Machine()
+    with pytest.raises(UserError, match=says):
+        calibrate(name, run=machine, effort=SHORT, **settings)
+    assert machine.orders == []
+
+
+def test_a_file_is_overwritten_only_by_force(folder):
+    """A second calibration of the same name asks for --force."""
+    path = folder / "devices" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text("title: precious\n", encoding="utf-8")
+    with pytest.raises(UserError, match="is there already") as refused:
+        calibrate("mine", run=Machine(), effort=QUICK)
+    assert "--force" in refused.value.hint
+    assert path.read_text(encoding="utf-8") == "title: precious\n"
+    calibrate("mine", run=Machine(), effort=QUICK, force=True)
+    assert isinstance(device("mine"), Roofline)
+
+
+def test_elsewhere_it_is_written_but_not_found(tmp_path):
+    """``out`` may be anywhere; the result says that scenarios will not find it."""
+    found = calibrate("mine", run=Machine(), effort=QUICK, out=tmp_path / "elsewhere" / "mine.yaml")
+    assert Path(found["file"]).is_file()
+    assert not found["found"]
+
+
+def counters(tree: Path, microjoules: int) -> Path:
+    """A powercap tree of two packages, one of which has a part with a counter of its own."""
+    for name in ("intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"):
+        (tree / name).mkdir(parents=True, exist_ok=True)
+        (tree / name / "energy_uj").write_text(f"{microjoules}\n", encoding="ascii")
+    return tree
+
+
+def test_power_is_what_the_packages_counted(tmp_path):
+    """Packages add up, parts of them are in them already, and the mean is over the time that passed."""
+    tree = counters(tmp_path, 1_000_000)
+    assert joules(tree) == 2.0
+    with meter(tree) as reading:
+        counters(tmp_path, 3_000_000)
+    assert reading.watts is not None
+    assert reading.watts > 0
+    assert why_unknown(tree) == ""
+
+
+def test_a_counter_that_began_anew_tells_nothing(tmp_path):
+    """Less than before is no power."""
+    tree = counters(tmp_path, 3_000_000)
+    with meter(tree) as reading:
+        counters(tmp_path, 1_000)
+    assert reading.watts is None
+
+
+def test_without_a_counter_power_is_unknown(tmp_path):
+    """No tree, no number, and a reason."""
+    with meter(tmp_path / "none") as reading:
+        pass
+    assert reading.watts is None
+    assert "exposes no power counter" in why_unknown(tmp_path / "none")
+
+
+def test_kinds_of_what_it_writes_are_known():
+    """Both kinds of file are ones that devices have."""
+    assert {"roofline", "measured"} <= set(KINDS)

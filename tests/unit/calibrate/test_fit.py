@@ -1,0 +1,92 @@
+"""The fit: it finds the device behind made-up timings, and means by its numbers what the roofline means."""
+
+from __future__ import annotations
+
+import random
+from itertools import chain
+
+import pytest
+
+from edgefl.calibrate import suites
+from edgefl.calibrate.fit import Observation, fit
+from edgefl.calibrate.workloads import FIT, work_of
+from edgefl.core.devices import Roofline
+
+BANDWIDTH = 12e9
+PEAK = 60e9
+TRUE = {"dense": 0.7, "depthwise": 0.08, "elementwise": 0.4, "half_side": 9.0, "launch_s": 7e-6}
+
+
+def roofline(
+    dense: float, depthwise: float, elementwise: float, half_side: float, launch_s: float
+) -> Roofline:
+    """A device of these numbers."""
+
+    def number(value: object) -> dict[str, object]:
+        return {"value": value, "status": "assumed", "source": "made up"}
+
+    return Roofline.model_validate(
+        {
+            "title": "made up",
+            "category": "server",
+            "kind": "roofline",
+            "peak": {"fp32": number(f"{PEAK} FLOP/s")},
+            "efficiency": {
+                "dense": number(dense),
+                "depthwise": number(depthwise),
+                "elementwise": number(elementwise),
+            },
+            "half_side": number(half_side),
+            "memory_bandwidth": number(f"{BANDWIDTH} B/s"),
+            "launch_overhead": number(f"{launch_s * 1e6} us"),
+            "memory": number("1 GB"),
+            "reserved_memory": number("0 B"),
+            "power": {"idle": number("1 W"), "active": number("2 W")},
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def works():
+    """The kernels of all workloads that the fit may see."""
+    return [work_of(one) for one in chain(suites.kernels(), *suites.steps()) if one.use == FIT]
+
+
+def timings(works, noise=0.0):
+    """What the device takes for them, by the roofline's own clock."""
+    clock, draw = roofline(**TRUE).clock("made up", "fp32"), random.Random(1)  # noqa: S311
+    return [Observation(one, clock.time(one).seconds * (1 + draw.uniform(0, noise))) for one in works]
+
+
+def check(found, within):
+    """Every number is the device's."""
+    assert found.dense == pytest.approx(PEAK * TRUE["dense"], rel=within)
+    assert found.depthwise == pytest.approx(PEAK * TRUE["depthwise"], rel=within)
+    for name in ("elementwise", "half_side", "launch_s"):
+        assert getattr(found, name) == pytest.approx(TRUE[name], rel=within)
+
+
+def test_the_numbers_behind_exact_timings_are_found(works):
+    """From the roofline's own times the fit gets the roofline's numbers, and says that it hits them all."""
+    found = fit(timings(works), BANDWIDTH)
+    check(found, 1e-3)
+    assert found.spread < 1e-3
+    assert found.workloads == len(works)
+
+
+def test_noise_moves_them_little(works):
+    """Times up to a tenth too long move no number by more than a third."""
+    check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
+
+
+def test_one_wild_timing_moves_them_little(works):
+    """A kernel that took a hundred times as long as it should is not believed."""
+    given = timings(works)
+    place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
+    given[place] = Observation(given[place].work, given[place].seconds * 100)
+    check(fit(given, BANDWIDTH), 0.33)
+
+
+def test_products_keep_under_their_bound(works):
+    """With a bound below the truth the dense rate stays at it."""
+    assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)

@@ -1,0 +1,128 @@
+"""A systolic device's times by hand; cycles and traffic themselves are held to SCALE-Sim in the oracles."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hardware import array
+from plans import sourced
+from torch.nn import functional as F
+
+from edgefl.compute import meta
+from edgefl.core.cost import GRAD_INPUT, Kernel, Work
+from edgefl.core.devices.systolic import Gemm, cycles, gemms
+from edgefl.core.errors import UserError
+
+
+def product(m, n, k, *, groups=1, kind="dense", role="forward", phases=0) -> Kernel:
+    """A matrix product whose operands are as large as it says."""
+    words = groups * (m * k + k * n + m * n)
+    return Kernel("mm", kind, role, "", m, n, k, groups, 2 * groups * m * n * k, 4 * words, phases)
+
+
+def seconds(device, kernel, dtype="fp32"):
+    """A kernel's (seconds by arithmetic, seconds by memory)."""
+    return device.clock("array", dtype).roofs(kernel)
+
+
+def test_a_product_takes_its_cycles_or_its_traffic():
+    """64 x 100 x 512: 2,424 cycles are 24.24 us; 174,336 words of 4 bytes at 12.8 GB/s are 54.48 us."""
+    device = array()
+    assert seconds(device, product(64, 100, 512)) == pytest.approx((24.24e-6, 54.48e-6))
+    bounds = device.clock("array", "fp32").time(Work.of([product(64, 100, 512)] * 3))
+    assert (bounds.compute_s, bounds.memory_s, bounds.launch_s) == (0.0, pytest.approx(3 * 54.48e-6), 0.0)
+
+
+def test_memory_on_the_chip_saves_traffic():
+    """With room for all operands each word moves once: 90,368 words are 28.24 us, or twice as long."""
+    kernel = product(64, 100, 512)
+    assert seconds(array(on_chip="400 kB"), kernel)[1] == pytest.approx(28.24e-6)
+    half = array(on_chip="400 kB", bandwidth_efficiency=sourced(0.5))
+    assert seconds(half, kernel)[1] == pytest.approx(2 * 28.24e-6)
+
+
+def test_a_narrow_type_halves_the_traffic_and_no_cycle():
+    """In fp16 the words are half as wide, and twice as many stay on the chip."""
+    device, kernel = array(on_chip="200 kB", dtypes_supported=["fp32", "fp16"]), product(64, 100, 512)
+    assert seconds(device, kernel, "fp16") == pytest.approx((24.24e-6, 90_368 * 2 / 12.8e9))
+    assert seconds(device, kernel)[1] == pytest.approx(123_136 * 4 / 12.8e9)
+
+
+def test_a_convolution_that_fits_moves_its_image_not_its_copies():
+    """3x3, 64 to 64 channels, 10x10 to 8x8: im2col makes 36,864 words of the image's 6,400."""
+    image = Kernel("convolution", "dense", "forward", "", 64, 64, 576, 1, 2 * 64 * 64 * 576, 4 * 47_360)
+    assert 47_360 == 6_400 + 36_864 + 4_096
+    assert seconds(array(on_chip="1 MB"), image) == pytest.approx((13.4e-6, 47_360 / 3.2e9))
+    # Without room: once 36,864 words of copies, two times as many of filters, and the result.
+    assert seconds(array(), image)[1] == pytest.approx((36_864 + 2 * 36_864 + 4_096) / 3.2e9)
+
+
+def test_everything_but_products_goes_to_the_lanes():
+    """Elementwise, 6,400 words read or written: 100 cycles of 64 lanes, or 2 us of DRAM."""
+    kernel = Kernel("relu", "elementwise", "forward", "", 0, 0, 0, 1, 0, 25_600)
+    assert seconds(array(), kernel) == pytest.approx((1e-6, 2e-6))
+
+
+def test_a_depthwise_convolution_is_a_product_a_channel_or_goes_to_the_lanes():
+    """16 channels of 256 places and 9 taps: 16 * 8 * (32+64+9-2) = 13,184 cycles, or 36,864 / 64 = 576."""
+    kernel = product(256, 1, 9, groups=16, kind="depthwise")
+    assert seconds(array(), kernel)[0] == pytest.approx(131.84e-6)
+    assert seconds(array(depthwise="special_unit"), kernel)[0] == pytest.approx(5.76e-6)
+    assert (
+        seconds(array(depthwise="special_unit"), product(256, 9, 9))[0]
+        == seconds(array(), product(256, 9, 9))[0]
+    )
+
+
+def input_gradient(size, kernel, stride, padding=0, dilation=1) -> Kernel:
+    """The input gradient of a convolution of 4 samples, 3 channels in, 5 out, as traced."""
+    with torch.device("meta"):
+        x, weight = torch.empty(4, 3, size, size, requires_grad=True), torch.empty(5, 3, kernel, kernel)
+        tracer = meta.Tracer()
+        with tracer:
+            out = F.conv2d(x, weight.requires_grad_(), stride=stride, padding=padding, dilation=dilation)
+            torch.autograd.grad(out.sum(), [weight, x])
+    (found,) = (one for one in tracer.kernels if one.role == GRAD_INPUT and one.op == "convolution")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "phases"), [(3, 2, 1, 4), (1, 2, 1, 1), (2, 3, 1, 4), (3, 2, 2, 1)]
+)
+def test_a_strided_gradient_falls_apart_by_phases(kernel, stride, dilation, phases):
+    """A product for each phase that meets a tap, as many multiply-adds as the forward pass in all."""
+    found = input_gradient(16, kernel, stride, dilation * (kernel // 2), dilation)
+    assert found.phases == phases
+    ((gemm, times),) = gemms(found, phases=True)
+    assert times == phases
+    assert gemm.m * gemm.n * found.k == found.flops / 2
+    assert gemm.k == -(-found.k // phases)
+    # As one product of zero-inserted operands it has a place for every input: stride^2 times the work.
+    assert gemms(found, phases=False) == [(Gemm(4 * 16 * 16, 3, 5 * kernel**2), 1)]
+
+
+def test_a_gradient_without_stride_is_one_product():
+    """Unpadded, it has more places than its forward pass, and no phases."""
+    found = input_gradient(12, 5, 1)
+    assert found.phases == 0
+    assert gemms(found, phases=True) == [(Gemm(4 * 12 * 12, 3, 5 * 25), 1)]
+
+
+def test_zero_insertion_is_an_option():
+    """3x3 with stride 2 on 16x16: 4 products of (256, 3, 12) against one of (1,024, 3, 45)."""
+    found = input_gradient(16, 3, 2, 1)
+    phased = 4 * cycles("os", 32, 64, Gemm(256, 3, 12))
+    whole = cycles("os", 32, 64, Gemm(1024, 3, 45))
+    assert (phased, whole) == (4 * 8 * 106, 32 * 139)
+    assert seconds(array(), found)[0] == pytest.approx(phased / 1e8)
+    assert seconds(array(stride_handling="zero-insert"), found)[0] == pytest.approx(whole / 1e8)
+
+
+def test_an_unknown_number_or_type_is_refused():
+    """What timing needs must be known; another type than the cells' has no figure."""
+    with pytest.raises(UserError, match="on_chip_memory unknown"):
+        array(on_chip_memory=sourced(None)).clock("array", "fp32")
+    with pytest.raises(UserError, match="lanes unknown"):
+        array(special_unit={"lanes": sourced(None)}).clock("array", "fp32")
+    with pytest.raises(UserError, match="no figure for int8"):
+        array().clock("array", "int8")

@@ -1,0 +1,225 @@
+"""From measurements to figures, predictions, and the model card."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from commands import run_command
+from graphs import floats, graph_of, write
+from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
+
+from edgefl.core.errors import UserError
+from edgefl.export.bench import Wish, bench
+from edgefl.export.latency import keep, kept, latency
+from edgefl.export.predict import predictions
+
+GEMM = [("Gemm", ["x", "w"], ["y"])]
+
+# 1 GFLOP/s in fp32, 4 in int8; 1 GB/s; 1 ms a kernel; twice as efficient in its inference runtime.
+DEVICE = """\
+title: A board
+category: sbc
+peak:
+  fp32: {value: 1 GFLOP/s, status: assumed, source: test}
+INT8
+efficiency:
+  dense: {value: 0.5, status: assumed, source: test}
+  depthwise: {value: 0.5, status: assumed, source: test}
+  elementwise: {value: 1.0, status: assumed, source: test}
+memory_bandwidth: {value: 1 GB/s, status: assumed, source: test}
+launch_overhead: {value: 1 ms, status: assumed, source: test}
+memory: {value: 1 GB, status: assumed, source: test}
+reserved_memory: {value: 100 MB, status: assumed, source: test}
+power:
+  idle: {value: 1 W, status: assumed, source: test}
+  active: {value: 5 W, status: assumed, source: test}
+"""
+INFERENCE = """\
+inference:
+  runtime: ort 9
+  efficiency:
+    dense: {value: 1.0, status: assumed, source: test}
+    depthwise: {value: 1.0, status: assumed, source: test}
+    elementwise: {value: 1.0, status: assumed, source: test}
+  launch_overhead: {value: 1 us, status: assumed, source: test}
+"""
+INT8 = "  int8: {value: 4 GFLOP/s, status: assumed, source: test}"
+
+
+@pytest.fixture
+def boards(tmp_path, monkeypatch):
+    """Devices: ``plain`` without an inference runtime, ``served`` with one, ``wide`` with int8 as well."""
+    folder = tmp_path / "devices"
+    folder.mkdir()
+    texts = {"plain": DEVICE.replace("INT8\n", ""), "served": DEVICE.replace("INT8\n", "") + INFERENCE}
+    texts["wide"] = DEVICE.replace("INT8", INT8) + INFERENCE
+    only = next(line for line in DEVICE.splitlines() if "fp32" in line)
+    texts["narrow"] = DEVICE.replace(f"{only}\n", "").replace("INT8", INT8) + INFERENCE
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def model(boards):
+    """A product of 1000 by 1000: 2 MFLOP a sample."""
+    return write(boards / "m.onnx", GEMM, {"w": floats(1000, 1000)}, ["batch", 1000])
+
+
+def fake(order):
+    """Measurements of 1 to 100 ms; PyTorch's are twice as long."""
+    if order.profile:
+        return {
+            "nodes": [
+                {"node": f"n{place}", "op": "Gemm", "seconds": 1.0, "share": 0.05} for place in range(20)
+            ]
+        }
+    factor = 2 if order.run else 1
+    seconds = [factor * place / 1000 for place in range(1, 101)]
+    load_s = None if order.run else 0.25
+    name = "torch 1" if order.run else "onnxruntime 1"
+    return {
+        "runtime": name,
+        "load_s": load_s,
+        "seconds": seconds,
+        "peak_bytes": 1000,
+        "warmup": 20,
+        "core_share": 0.5,
+    }
+
+
+def test_figures_of_a_measurement(model):
+    """Percentiles, samples a second over all calls, and whether the budget ended it."""
+    found = bench(model, Wish(threads=(1, 2), batch=4), fake)
+    assert [row["threads"] for row in found["measured"]] == [1, 2]
+    first = found["measured"][0]
+    assert first["p50_s"] == pytest.approx(0.0505)
+    assert first["p90_s"] == pytest.approx(0.0901)
+    assert first["p99_s"] == pytest.approx(0.09901)
+    assert first["images_per_s"] == pytest.approx(4 * 100 / 5.05)
+    assert first["stopped_early"]
+    assert len(found["slowest"]) == 10
+    assert (found["flops"], found["kernels"], found["quantised"]) == (4 * 2_000_000, 1, False)
+    assert "does not say which run" in found["pytorch"]
+    json.dumps(found, allow_nan=False)
+
+
+def test_predictions_by_hand(model):
+    """Training's figures or the inference runtime's; energy at the active power."""
+    plain, served = bench(model, Wish(threads=(), devices=("plain", "served")), fake)["devices"]
+    moved = 4 * (1000 + 1_000_000 + 1000)
+    # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
+    assert plain["seconds"] == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
+    assert plain["figures"] == "training"
+    assert plain["joules"] == pytest.approx(5 * plain["seconds"])
+    assert served["seconds"] == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
+    assert (served["figures"], served["dtype"]) == ("ort 9", "fp32")
+    assert served["images_per_s"] == pytest.approx(1 / served["seconds"])
+
+
+def test_quantised_predictions(boards):
+    """Int8 where the device has it, fp32 for the rest; a device without int8 says so."""
+    graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
+    rows = {row["device"]: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
+    assert "no figure for int8" in rows["plain"]["unknown"]
+    assert rows["plain"]["seconds"] is None
+    by_hand = (55 + 130 + 56) / 1e9 + 3e-6
+    assert rows["wide"]["dtype"] == "fp32 + int8"
+    assert rows["wide"]["seconds"] == pytest.approx(by_hand)
+    # What stands before the first product moves the same bytes on a device that has int8 alone.
+    assert rows["narrow"]["dtype"] == "int8"
+    assert rows["narrow"]["seconds"] == pytest.approx(by_hand)
+    asked = predictions(graph, ("plain",), 1, "fp32")[0]
+    assert asked["dtype"] == "fp32"
+
+
+def test_a_float_model_on_an_int8_device(model):
+    """It is not priced as if it were quantised, unless one asks for that."""
+    wish = Wish(threads=(), devices=("narrow",))
+    assert "no figure for fp32" in bench(model, wish, fake)["devices"][0]["unknown"]
+    assert bench(model, replace(wish, dtype="int8"), fake)["devices"][0]["seconds"] > 0
+
+
+def test_all_devices(model):
+    """Every device has a row: a time, or why it has none."""
+    rows = bench(model, Wish(threads=(), devices=("all",)), fake)["devices"]
+    assert {"plain", "wide", "raspberry-pi-5"} <= {row["device"] for row in rows}
+    assert all(bool(row["unknown"]) == (row["seconds"] is None) for row in rows)
+
+
+def test_the_card_shows_what_was_measured(model):
+    """Once, however often; and not of another file."""
+    found = bench(model, Wish(), fake)
+    with pytest.raises(UserError, match="no model card"):
+        keep(found)
+    card = model.with_suffix(".md")
+    card.write_text(
+        "# A model\n\n## Parity\n\n| | |\n\n## Latency\n\nold\n\n## Licence\n\nfree\n", encoding="utf-8"
+    )
+    keep(found)
+    keep(found)
+    page = card.read_text(encoding="utf-8")
+    assert page.count("## Latency") == 1
+    assert "old" not in page
+    assert "| onnxruntime 1 | 1 | 250 ms | 50.5 ms | 90.1 ms | 99 ms |" in page
+    assert page.endswith("## Licence\n\nfree\n")
+    assert latency(model)[0] == "## Latency"
+    model.write_bytes(model.read_bytes() + b"\n")
+    assert latency(model) == []
+    kept(model).write_text("{", encoding="utf-8")
+    assert latency(model) == []
+
+
+def test_the_command(model, capsys):
+    """Tables within 100 columns; one JSON document."""
+    status, out, _ = run_command(capsys, "bench", model, "--threads", 1, "--runs", 5, "--device", "served")
+    assert status == 0
+    assert "onnxruntime" in out
+    assert "served" in out
+    assert max(map(len, out.splitlines())) <= 100
+    status, out, _ = run_command(capsys, "bench", model, "--device", "all", "--predict-only", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["measured"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--device", "nowhere"], "no device is called 'nowhere'"),
+        (["--dtype", "fp17"], "no number type"),
+        (["--predict-only"], "--predict-only needs --device"),
+        (["--run", "."], "does not say which run"),
+        (["--card", "--threads", "1", "--runs", "1"], "no model card"),
+    ],
+)
+def test_bad_input(model, capsys, arguments, message):
+    """One message, exit status 2."""
+    status, out, err = run_command(capsys, "bench", model, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("kept_share", [0.0, 0.1, 0.5, 0.99])
+def test_a_damaged_file(model, capsys, kept_share):
+    """Wherever it was cut off."""
+    content = model.read_bytes()
+    model.write_bytes(content[: int(kept_share * len(content))])
+    for command in (["bench", model], ["infer", model, "image.png"]):
+        status, _, err = run_command(capsys, *command)
+        assert status == 2
+        assert "is no ONNX model, or is damaged" in err
+
+
+def test_shapes_that_do_not_fit(boards, capsys):
+    """Three numbers and four cannot be added, at any batch size."""
+    weights = {"w": floats(4), "v": floats(3)}
+    nodes = [("Add", ["x", "w"], ["h"]), ("Gemm", ["h", "v"], ["y"])]
+    model = write(boards / "m.onnx", nodes, weights, ["batch", 3])
+    status, _, err = run_command(capsys, "bench", model)
+    assert status == 2
+    assert "Traceback" not in err

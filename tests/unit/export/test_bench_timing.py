@@ -1,0 +1,110 @@
+"""What a measuring process does; no wall clock is asserted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from graphs import BYTE, floats, write
+
+from edgefl.export.running import session
+from edgefl.export.timing import LEAST_RUNS, Order, growth, operators, random_inputs, timed
+
+GEMM = [("Gemm", ["x", "w"], ["y"])]
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A product of 6 by 4."""
+    return write(tmp_path / "m.onnx", GEMM, {"w": floats(6, 4)}, ["batch", 6])
+
+
+class Clock:
+    """A clock that moves when it is told."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        """The time."""
+        return self.now
+
+    def spend(self):
+        """A call of one second."""
+        self.now += 1.0
+
+
+def test_as_many_calls_as_were_ordered():
+    """20 to warm up, 300 that count."""
+    clock = Clock()
+    found = timed(clock.spend, Order("", budget_s=1e9), clock)
+    assert (found["warmup"], len(found["seconds"])) == (20, 300)
+    assert set(found["seconds"]) == {1.0}
+
+
+def test_a_budget_ends_a_measurement():
+    """A quarter of it for warming up; some calls are always made."""
+    clock = Clock()
+    found = timed(clock.spend, Order("", budget_s=40.0), clock)
+    assert (found["warmup"], len(found["seconds"])) == (10, 40)
+    found = timed(clock.spend, Order("", budget_s=0.5), clock)
+    assert (found["warmup"], len(found["seconds"])) == (3, LEAST_RUNS)
+
+
+def test_inputs_fit_the_model(model, tmp_path):
+    """Floats for floats, bytes for pixels, as many as the batch has."""
+    given = random_inputs(session(str(model)), 3)
+    assert given["x"].shape == (3, 6)
+    assert given["x"].dtype == np.float32
+    pixels = write(tmp_path / "p.onnx", [("Cast", ["x"], ["y"], {"to": 1})], {}, ["batch", 2], kind=BYTE)
+    assert random_inputs(session(str(pixels)), 5)["x"].dtype == np.uint8
+
+
+def test_operators_of_a_profile():
+    """The median of the later calls, the slowest first; other events are no operators."""
+    events = [{"cat": "Session", "name": "model_run", "dur": 99}]
+    for took in (900, 30, 20, 20):
+        events.append(_event("conv", "Conv", took))
+        events.append(_event("relu", "Relu", 5))
+    assert operators(events) == [
+        {"node": "conv", "op": "Conv", "seconds": pytest.approx(20e-6), "share": pytest.approx(0.8)},
+        {"node": "relu", "op": "Relu", "seconds": pytest.approx(5e-6), "share": pytest.approx(0.2)},
+    ]
+
+
+def _event(name, op, took):
+    return {"cat": "Node", "name": f"{name}_kernel_time", "dur": took, "args": {"op_name": op}}
+
+
+def test_growth_sees_memory_that_is_used():
+    """At least what was written to, though it is freed before the end."""
+    with growth() as found:
+        size = np.ones(32_000_000 // 8).nbytes
+    assert found[0] >= 0.9 * size
+
+
+def test_a_fresh_process(model):
+    """The module does an order, and answers for what it cannot do."""
+    found = _answer(Order(str(model), runs=12))
+    assert found["runtime"].startswith("onnxruntime")
+    assert len(found["seconds"]) == 12
+    assert found["load_s"] > 0
+    assert found["peak_bytes"] > 0
+    nodes = _answer(Order(str(model), profile=True))["nodes"]
+    assert sum(one["share"] for one in nodes) == pytest.approx(1)
+    model.write_bytes(b"broken")
+    assert "cannot run the model" in _answer(Order(str(model)))["error"]["what"]
+
+
+def _answer(order):
+    done = subprocess.run(
+        [sys.executable, "-m", "edgefl.export.timing"],
+        input=json.dumps(order.plain()),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)

@@ -1,0 +1,126 @@
+"""Images to class names."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from commands import run_command
+from graphs import BYTE, FLOAT, write
+from PIL import Image
+
+from edgefl.core.errors import UserError
+from edgefl.export.infer import infer, picture
+
+NAMES = ["dark", "grey", "bright"]
+FACTS = {"class_names": NAMES, "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
+# Logits of the mean brightness b in 0 to 1: dark -20 b, grey -10, bright 20 (b - 1).
+MEANS = [("ReduceMean", ["f", "axes"], ["m"], {"keepdims": 0}), ("Gemm", ["m", "w", "b"], ["y"])]
+
+
+def sees(path, *, raw=False):
+    """A model that tells how bright an image is."""
+    scale = 1 / 255 if not raw else 1.0
+    weights = {
+        "axes": np.array([2, 3]),
+        "s": np.float32(scale),
+        "w": np.array([[-20.0, 0.0, 20.0]], np.float32) * (0.25 if raw else 1),
+        "b": np.array([-10.0 if raw else 0.0, -10.0, -10.0 if raw else -20.0], np.float32),
+    }
+    head = [("Cast", ["x"], ["c"], {"to": 1}), ("Mul", ["c", "s"], ["f"])]
+    return write(path, [*head, *MEANS], weights, ["batch", 1, 4, 4], kind=FLOAT if raw else BYTE, facts=FACTS)
+
+
+def grey(path, value, size=(4, 4), mode="L"):
+    """An image of one brightness."""
+    Image.new("L", size, value).convert(mode).save(path)
+    return path
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_classes_by_probability(tmp_path, raw):
+    """Pixels as they are, or normalised as the metadata says."""
+    model = sees(tmp_path / "m.onnx", raw=raw)
+    images = [grey(tmp_path / f"{value}.png", value) for value in (0, 255)]
+    found = infer(model, images, top=2)
+    assert [one["classes"][0]["name"] for one in found["images"]] == ["dark", "bright"]
+    (dark, grey_), bright = found["images"][0]["classes"], found["images"][1]["classes"]
+    whole = 1 + np.exp(-10) + np.exp(-20)
+    assert dark["probability"] == pytest.approx(1 / whole, rel=1e-5)
+    assert grey_["probability"] == pytest.approx(np.exp(-10) / whole, rel=1e-4)
+    assert len(bright) == 2
+    assert found["images"][0]["changes"] == ""
+
+
+def test_what_is_changed_is_said(tmp_path):
+    """Size and colours; JPEG as well as PNG."""
+    file = grey(tmp_path / "photo.jpg", 255, (40, 30), "RGB")
+    found = picture(file, (1, 4, 4))
+    assert found.changes == "RGB to L, 40 x 30 to 4 x 4"
+    assert found.pixels.shape == (1, 4, 4)
+    assert found.pixels.min() > 250
+    colours = picture(grey(tmp_path / "p.png", 10), (3, 4, 4))
+    assert colours.pixels.shape == (3, 4, 4)
+    assert colours.changes == "L to RGB"
+
+
+def test_channels_first(tmp_path):
+    """Red, green and blue are axes, not interleaved."""
+    Image.fromarray(np.array([[[1, 2, 3], [4, 5, 6]]], np.uint8)).save(tmp_path / "c.png")
+    assert picture(tmp_path / "c.png", (3, 1, 2)).pixels.tolist() == [[[1, 4]], [[2, 5]], [[3, 6]]]
+
+
+def test_sixteen_bits_are_scaled(tmp_path):
+    """Not cut off at 255."""
+    Image.fromarray(np.full((4, 4), 0x8000, np.uint16)).save(tmp_path / "deep.png")
+    assert set(picture(tmp_path / "deep.png", (1, 4, 4)).pixels.ravel()) == {128}
+
+
+def test_files_that_are_no_images(tmp_path):
+    """One message each."""
+    text = tmp_path / "text.png"
+    text.write_text("no image", encoding="utf-8")
+    whole = grey(tmp_path / "whole.png", 3, (64, 64)).read_bytes()
+    cut = tmp_path / "cut.png"
+    cut.write_bytes(whole[: len(whole) // 2])
+    for file, message in (
+        (text, "is no image that Pillow can read"),
+        (cut, "cannot read the image"),
+        (tmp_path / "missing.png", "No such file"),
+        (tmp_path, "Is a directory"),
+    ):
+        with pytest.raises(UserError, match=message):
+            picture(file, (1, 4, 4))
+
+
+def test_an_image_too_large(tmp_path, monkeypatch):
+    """Pillow's guard is a message, not a warning."""
+    file = grey(tmp_path / "p.png", 3, (64, 64))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4000)
+    with pytest.raises(UserError, match="too many pixels"):
+        picture(file, (1, 4, 4))
+
+
+def test_channels_that_no_image_has(tmp_path):
+    """Two are none of grey and RGB."""
+    with pytest.raises(UserError, match="2 channels"):
+        picture(grey(tmp_path / "p.png", 3), (2, 4, 4))
+
+
+def test_the_command(tmp_path, capsys):
+    """A table, JSON, and one message where the model does not say how to use it."""
+    model, image = sees(tmp_path / "m.onnx"), grey(tmp_path / "p.png", 0, (9, 9))
+    status, out, _ = run_command(capsys, "infer", model, image)
+    assert status == 0
+    assert "dark" in out
+    assert "9 x 9 to 4 x 4" in out
+    status, out, _ = run_command(capsys, "infer", model, image, "--top", 1, "--json")
+    assert json.loads(out)["images"][0]["classes"][0]["name"] == "dark"
+    bare = write(tmp_path / "bare.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", 4])
+    status, out, err = run_command(capsys, "infer", bare, image)
+    assert (status, out) == (2, "")
+    assert "metadata lacks class_names, shape, mean, std" in err
+    status, _, err = run_command(capsys, "infer", model, tmp_path / "none.png")
+    assert status == 2
+    assert "Traceback" not in err
