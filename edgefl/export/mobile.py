@@ -6,6 +6,7 @@ import contextlib
 import io
 import logging
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -69,11 +70,15 @@ def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Neither prints nor logs; the tool does both, and sets up the root logger if that has no handler."""
+    """Neither prints, logs nor warns.
+
+    The tool prints, sets up the root logger if that has no handler, and leaves a file open.
+    """
     handler, root = logging.NullHandler(), logging.getLogger()
     root.addHandler(handler)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     finally:
         root.removeHandler(handler)

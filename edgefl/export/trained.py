@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from edgefl.core import seeds
 from edgefl.core.errors import UserError
 from edgefl.core.scenario import load
@@ -28,6 +26,7 @@ class Trained:
         folder: the run's directory.
         meta: its facts, as the store keeps them.
         version: the version's number.
+        last: whether it is the run's last, to which the clients' states belong.
         round: the round that made it, from 0; -1 before the first.
         learning: data, nets and methods.
         server: the server's state.
@@ -38,6 +37,7 @@ class Trained:
     folder: Path
     meta: dict[str, Any]
     version: int
+    last: bool
     round: int
     learning: Learning
     server: Tree
@@ -81,13 +81,19 @@ class Trained:
         """A client's own model as it was scored, or would have been.
 
         Raises:
-            UserError: there is no such client.
+            UserError: there is no such client, or its state is of another version.
         """
         if not 0 <= client < self.federation.clients:
             raise UserError(
                 f"there is no client {client}",
                 where="--client",
                 hint=f"the run has clients 0 to {self.federation.clients - 1}",
+            )
+        if self.states and not self.last:
+            raise UserError(
+                f"version {self.version} is not the last, and clients' states are kept of the last alone",
+                where=str(self.folder),
+                hint="take --version last",
             )
         place = client % len(self.learning.nets)
         method = self.learning.methods[place]
@@ -126,17 +132,9 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     (draft,) = load(Document.parse(dump({**settings, "fleet": "none"}), f"{folder.name}/plan.yaml"))
     learning = learn_from(draft, data_of(draft, access))
-    # Clients' states are kept as they were last; an older server version does not belong to them.
-    states = {row["client"]: read_tree(folder / row["file"]) for row in rows} if last else {}
-    if rows and not last:
-        raise UserError(
-            f"version {version} is not the last one, and clients' states are kept of the last one alone",
-            where=str(folder),
-            hint="take --version last",
-        )
-    with torch.no_grad():
-        server = read_tree(file)
-    return Trained(folder, meta, version, made[0]["round"] if made else -1, learning, server, states, summary)
+    states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
+    server, nth = read_tree(file), made[0]["round"] if made else -1
+    return Trained(folder, meta, version, last, nth, learning, server, states, summary)
 
 
 def _check_done(reader: Reader) -> None:

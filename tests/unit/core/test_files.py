@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from edgefl.core.files import replacing
+import pytest
+
+from edgefl.core.errors import RunError
+from edgefl.core.files import all_atomically, replacing
 
 
 def test_two_writers_of_one_path_do_not_mix(tmp_path):
@@ -29,3 +32,17 @@ def test_two_writers_of_one_path_do_not_mix(tmp_path):
     writer.join()
     assert path.read_text() == "first and whole"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_that_belong_together_are_all_written(tmp_path):
+    """Each under its name, with nothing beside."""
+    all_atomically({tmp_path / "a": b"1", tmp_path / "b": b"2"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"1", "b": b"2"}
+
+
+def test_none_is_written_where_one_cannot_be(tmp_path):
+    """The old content stays; no temporary file does."""
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises(RunError, match="cannot write b"):
+        all_atomically({tmp_path / "a": b"1", tmp_path / "missing" / "b": b"2"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}

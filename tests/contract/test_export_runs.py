@@ -1,0 +1,487 @@
+"""`edgefl export` on whole runs: the file is the model that was scored, or there is no file."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnx import numpy_helper
+
+import edgefl
+from edgefl.cli import main
+from edgefl.core import files as files_module
+from edgefl.export import ExportError, Form, Wanted, export, make
+from edgefl.export.samples import calibration
+from edgefl.export.trained import trained
+from edgefl.export.verify import runner, session
+from edgefl.planning.learning import DataAccess
+from edgefl.store import read
+
+SCENARIO = {
+    "name": "small",
+    "seed": 3,
+    "task": {
+        "dataset": "digits",
+        "clients": 4,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [32]},
+    "local": {"epochs": 2, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.3}},
+    "fleet": "home-lab",
+    "server": {"participants": 3, "rounds": 2},
+    "sweep": {
+        "runs": [
+            {"name": "fedavg", "method.name": "fedavg"},
+            {"name": "spherefed", "method.name": "spherefed", "local.optimizer.lr": 10.0},
+            {"name": "fedclassavg", "method.name": "fedclassavg"},
+        ]
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    """Name -> the directory of a short run on digits; nothing is exported into it."""
+    result = edgefl.run(SCENARIO, out=tmp_path_factory.mktemp("runs") / "group")
+    return {run.folder.name.partition("-")[2]: run.folder for run in result.runs}
+
+
+@pytest.fixture
+def runs(group, tmp_path):
+    """Name -> a fresh copy of the run's directory."""
+    return {name: Path(shutil.copytree(folder, tmp_path / name)) for name, folder in group.items()}
+
+
+def one(run, out=None, **wanted):
+    """A run's only export of a kind."""
+    (found,) = export(run, Wanted(**wanted), DataAccess(), out)
+    return found
+
+
+def cli(capsys, *arguments):
+    """(exit status, stdout, stderr) of ``edgefl export ...``."""
+    with pytest.raises(SystemExit) as ended:
+        main(["export", *map(str, arguments)])
+    printed = capsys.readouterr()
+    return ended.value.code, printed.out, printed.err
+
+
+def rows(run, query):
+    with read(run) as reader:
+        return reader.query(query)
+
+
+def left(folder):
+    """The files of an export, partial ones too."""
+    return sorted(path.name for path in folder.glob("**/*") if {".onnx", ".ort", ".tmp"} & set(path.suffixes))
+
+
+def test_spherefed_leaves_with_sphere_and_calibrated_head(runs):
+    """The file normalises features, ends in the head that calibration solved for, and scores as reported."""
+    run = runs["spherefed"]
+    found = one(run)
+    last = rows(run, "SELECT accuracy FROM evaluations WHERE model = 'global' ORDER BY version")[-1]
+    assert abs(found.parity.accuracy - last["accuracy"]) < 5e-5
+    assert found.reported == last["accuracy"]
+    graph = onnx.load(found.path).graph
+    assert "ReduceL2" in {node.op_type for node in graph.node}
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    head = next(weights[node.input[1]] for node in reversed(graph.node) if node.op_type == "Gemm")
+    solved = trained(run, DataAccess()).server["head"]["weight"].numpy()
+    assert np.array_equal(head, solved)
+    # The fixed head's rows are orthonormal; what calibration solves for is not.
+    assert np.abs(head @ head.T - np.eye(10)).max() > 0.01
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
+def test_clients_leave_with_what_was_scored(runs, method):
+    """Every client's file has the accuracy of its row in client_evaluations."""
+    run = runs[method]
+    found = export(run, Wanted(everybody=True), DataAccess(), run / "all")
+    scored = rows(run, "SELECT * FROM client_evaluations ORDER BY version DESC, client")[: len(found)]
+    assert [one.path.name for one in found] == [f"client-{client}.onnx" for client in range(4)]
+    for one_of, row in zip(found, scored, strict=True):
+        assert one_of.client == row["client"]
+        assert one_of.parity.samples == row["samples"]
+        assert one_of.parity.accuracy == pytest.approx(row["accuracy"], abs=5e-5)
+        assert one_of.reported == row["accuracy"]
+
+
+def test_a_client_leaves_with_its_own_state(runs):
+    """FedClassAvg's clients differ in their bodies: each file is its client's, bit for bit."""
+    run = runs["fedclassavg"]
+    found = trained(run, DataAccess())
+    bodies = []
+    for client in range(4):
+        graph = onnx.load(one(run, client=client).path).graph
+        held = [numpy_helper.to_array(tensor) for tensor in graph.initializer]
+        expected = found.personal_model(client).weights["body"]["fc1.weight"].numpy()
+        assert any(value.shape == expected.shape and np.array_equal(value, expected) for value in held)
+        bodies.append(expected)
+    assert not np.array_equal(bodies[0], bodies[1])
+
+
+def test_versions(runs):
+    """last, best and a number are what the run saved under them; the file says which."""
+    run = runs["fedavg"]
+    saved = rows(run, "SELECT * FROM versions")
+    scored = rows(run, "SELECT version, accuracy FROM evaluations WHERE model = 'global'")
+    last = next(row["version"] for row in saved if row["last"])
+    best = next(row["version"] for row in saved if row["best"])
+    for which, version in (("last", last), ("best", best), (str(best), best)):
+        found = one(run, version=which)
+        told = session(found.path.read_bytes()).get_modelmeta().custom_metadata_map
+        assert json.loads(told["edgefl.version"]) == version
+        (accuracy,) = (row["accuracy"] for row in scored if row["version"] == version)
+        assert found.reported == accuracy == pytest.approx(found.parity.accuracy, abs=5e-5)
+
+
+def test_the_file_says_what_it_is(runs):
+    """metadata_props, by ONNX Runtime: classes, normalisation, run, method, client, round, accuracy."""
+    found = one(runs["fedclassavg"], client=2)
+    told = session(found.path.read_bytes()).get_modelmeta().custom_metadata_map
+    with read(runs["fedclassavg"]) as reader:
+        meta = reader.meta
+    assert json.loads(told["edgefl.class_names"]) == list("0123456789")
+    assert json.loads(told["edgefl.shape"]) == [1, 8, 8]
+    assert json.loads(told["edgefl.mean"]) == [0.3049]
+    assert json.loads(told["edgefl.client"]) == 2
+    assert json.loads(told["edgefl.accuracy"]) == found.reported
+    assert (told["edgefl.run_id"], told["edgefl.method"]) == (meta["run_id"], "fedclassavg")
+    assert (told["edgefl.dataset"], told["edgefl.model"], told["edgefl.precision"]) == (
+        "digits",
+        "mlp",
+        "fp32",
+    )
+
+
+def test_the_card_says_where_the_model_comes_from(runs):
+    """Use, training, accuracy, parity; no placeholder, no Python in it."""
+    page = one(runs["spherefed"], form=Form(softmax=True)).card.read_text(encoding="utf-8")
+    for text in (
+        "# spherefed: the global model",
+        "mlp for 10 classes, trained with spherefed on digits by 4 simulated clients",
+        "Input `image`: batch x 1 x 8 x 8, uint8 pixels, 0 to 255.",
+        "`logits` and `probabilities`",
+        "| seed | 3 |",
+        "| partition | dirichlet (alpha 0.5, min_samples 20) |",
+        "| method | spherefed (calibrate True, ridge 0.0, base fedavg) |",
+        "| rounds | 2 |",
+        "| samples | 359 |",
+        "| same class as PyTorch | 100.00% |",
+    ):
+        assert text in page
+    assert "{" not in page
+    assert "None" not in page
+
+
+# --- smaller files
+
+
+def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
+    """At most 512 of everybody's, or of the client's own; the seed chooses, so that twice is the same."""
+    given = []
+    real = make.to_int8
+    monkeypatch.setattr(make, "to_int8", lambda *a: given.append(a[2]) or real(*a))
+    one(runs["fedavg"], precision="int8", max_drop=1)
+    one(runs["fedavg"], precision="int8", max_drop=1)
+    small = one(runs["fedclassavg"], precision="int8", client=1, max_drop=1)
+    federation = trained(runs["fedavg"], DataAccess()).federation
+    training = {image.numpy().tobytes() for image in federation.train_x.contiguous()}
+    own = {image.numpy().tobytes() for image in federation.train_x[federation.parts[1]].contiguous()}
+    first, second, client = given
+    assert len(first) == 512
+    assert torch.equal(first, second)
+    assert {image.numpy().tobytes() for image in first} <= training
+    assert {image.numpy().tobytes() for image in client} <= own
+    assert small.compact.calibrated_on == len(client) == min(512, len(federation.parts[1]))
+
+
+def test_a_holdout_is_not_calibrated_on(tmp_path):
+    """Images held out of training for tuning give no ranges either."""
+    scenario = {**SCENARIO, "evaluate": {"on": "holdout", "holdout": 0.4}}
+    scenario["sweep"] = {"runs": SCENARIO["sweep"]["runs"][:1]}
+    (run,) = edgefl.run(scenario, out=tmp_path / "run").runs
+    found = trained(run.folder, DataAccess())
+    held = {image.numpy().tobytes() for image in found.federation.test_x[found.federation.test].contiguous()}
+    used = {image.numpy().tobytes() for image in calibration(found, None, Form())}
+    assert len(used) > 400
+    assert not used & held
+
+
+@pytest.mark.parametrize("form", [Form(), Form(raw_input=True, softmax=True)], ids=str)
+@pytest.mark.parametrize("precision", ["int8", "fp16"])
+def test_a_smaller_file_is_judged_on_the_test_set(runs, precision, form):
+    """Accuracy before and after on all test images, sizes, latencies; the file computes what was scored."""
+    found = one(runs["spherefed"], precision=precision, form=form)
+    smaller = found.compact
+    assert found.path.name == f"global-{precision}.onnx"
+    assert (smaller.samples, smaller.fp32_accuracy) == (359, found.parity.accuracy)
+    assert smaller.drop <= 0.02
+    assert found.size_bytes == found.path.stat().st_size < 0.7 * smaller.fp32_bytes
+    assert min(smaller.latency_ms, smaller.fp32_latency_ms) > 0
+    federation = trained(runs["spherefed"], DataAccess()).federation
+    images = federation.test_x.contiguous()
+    if form.raw_input:
+        images = (images.float() / 255 - 0.3049) / 0.3757
+    classes = runner(found.path.read_bytes(), form)(images).argmax(axis=1)
+    assert (classes == federation.test_y.numpy()).mean() == smaller.accuracy
+    told = session(found.path.read_bytes()).get_modelmeta().custom_metadata_map
+    assert told["edgefl.precision"] == precision
+    assert "## Precision" in found.card.read_text(encoding="utf-8")
+
+
+def broken(model: bytes) -> bytes:
+    """The model with the first rows of its last matrix set to zero."""
+    proto = onnx.load_from_string(model)
+    name = next(node.input[1] for node in reversed(proto.graph.node) if node.op_type == "Gemm")
+    for tensor in proto.graph.initializer:
+        if tensor.name == name:
+            value = numpy_helper.to_array(tensor).copy()
+            value[:5] = 0
+            tensor.CopyFrom(numpy_helper.from_array(value, name))
+    return bytes(proto.SerializeToString())
+
+
+def test_a_smaller_file_that_loses_too_much_is_refused(runs, monkeypatch, capsys):
+    """Exit status 1 with both accuracies, no file; --max-drop allows it."""
+    monkeypatch.setattr(make, "to_int8", lambda model, *_: broken(model))
+    run = runs["fedavg"]
+    status, out, err = cli(capsys, run, "--int8")
+    assert (status, out) == (1, "")
+    assert "accuracy falls by" in err
+    assert "on 359 test samples; at most 2.00% may be lost" in err
+    assert "global-int8.onnx" in err
+    assert "--max-drop" in err
+    assert left(run) == []
+    assert cli(capsys, run, "--int8", "--max-drop", "1")[0] == 0
+    assert left(run) == ["global-int8.onnx"]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_ort_format(runs, precision):
+    """The .ort file loads, agrees and keeps the facts; its operators are listed for a reduced build."""
+    found = one(runs["spherefed"], precision=precision, ort=True)
+    stem = "global" if precision == "fp32" else "global-int8"
+    assert found.ort.path.name == f"{stem}.ort"
+    content = found.ort.path.read_bytes()
+    assert content[4:8] == b"ORTM"
+    assert session(content).get_modelmeta().custom_metadata_map["edgefl.precision"] == precision
+    assert found.ort.agreement == 1.0
+    assert found.ort.accuracy == (found.compact or found.parity).accuracy
+    lines = found.ort.config.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == f"# Operators of {stem}.ort"
+    assert all(line.count(";") == 2 for line in lines[1:])
+    assert "ReduceL2" in "".join(lines)
+    assert f"{stem}.ort" in found.card.read_text(encoding="utf-8")
+
+
+def test_an_ort_file_that_disagrees_is_refused(runs, monkeypatch, capsys):
+    """Exit status 1, neither file."""
+    real = make.to_ort
+    monkeypatch.setattr(make, "to_ort", lambda model, name: real(broken(model), name))
+    status, _, err = cli(capsys, runs["fedavg"], "--ort")
+    assert status == 1
+    assert "the ORT format does not compute" in err
+    assert left(runs["fedavg"]) == []
+
+
+def test_json_is_one_document(runs, capsys):
+    """Whatever the tools print: standard output holds the result, and nothing else."""
+    status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort", "--json")
+    (found,) = json.loads(out)["exports"]
+    assert status == 0
+    assert found["parity"]["passed"] is True
+    assert found["compact"]["drop"] == pytest.approx(
+        found["compact"]["fp32_accuracy"] - found["compact"]["accuracy"]
+    )
+    assert Path(found["ort"]["config"]).is_file()
+
+
+def test_the_command_prints_sizes_accuracies_and_latencies(runs, capsys):
+    """One table a kind, and where the files are."""
+    status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort")
+    assert status == 0
+    for text in ("max error", "of float32", "drop", "1 image", "ORT format", "global-int8.onnx", "saved in"):
+        assert text in out
+
+
+# --- what goes wrong
+
+
+def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
+    """A file with another weight is refused with numbers, exit status 1."""
+    real = make.to_onnx
+    monkeypatch.setattr(make, "to_onnx", lambda *a: broken(real(*a)))
+    status, out, err = cli(capsys, runs["fedavg"])
+    assert (status, out) == (1, "")
+    assert "ONNX Runtime does not compute what PyTorch does: max error" in err
+    assert "top-1 agreement" in err
+    assert "nothing was written" in err
+    assert left(runs["fedavg"]) == []
+    with pytest.raises(ExportError):
+        one(runs["fedavg"])
+
+
+def test_an_earlier_file_survives_a_failure(runs, monkeypatch, capsys):
+    """A failed export leaves the one before as it was."""
+    before = one(runs["fedavg"]).path.read_bytes()
+    real = make.to_onnx
+    monkeypatch.setattr(make, "to_onnx", lambda *a: broken(real(*a)))
+    assert cli(capsys, runs["fedavg"])[0] == 1
+    assert (runs["fedavg"] / "export" / "global.onnx").read_bytes() == before
+
+
+MISTAKES = {
+    "both": ("fedavg", ["--client", "0", "--all"], "--client and --all exclude each other"),
+    "two precisions": ("fedavg", ["--int8", "--fp16"], "--int8 and --fp16 exclude each other"),
+    "fp16 as ort": ("fedavg", ["--fp16", "--ort"], "float16 back into float32"),
+    "no share": ("fedavg", ["--int8", "--max-drop", "nan"], "nan is no share"),
+    "percent": ("fedavg", ["--int8", "--max-drop", "2"], "2 is no share"),
+    "no such client": ("fedavg", ["--client", "4"], "there is no client 4"),
+    "negative client": ("fedclassavg", ["--client", "-1"], "the run has clients 0 to 3"),
+    "no global model": ("fedclassavg", [], "fedclassavg has no global model"),
+    "no such version": ("fedavg", ["--version", "99"], "no version '99' was saved"),
+    "no version": ("fedavg", ["--version", "first"], "best, last, or one of"),
+    "suffix": ("fedavg", ["--out", "x.pt"], "x.pt does not end in .onnx"),
+    "file for a folder": ("fedavg", ["--out", "file/x.onnx"], "cannot make file"),
+    "folder for a file": ("fedavg", ["--out", "folder.onnx"], "folder.onnx is a folder"),
+    "file for --all": ("fedavg", ["--all", "--out", "file"], "cannot make file"),
+}
+
+
+@pytest.mark.parametrize(("name", "arguments", "what"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_gets_one_block(runs, tmp_path, monkeypatch, capsys, name, arguments, what):
+    """What, where and a hint on standard error; exit status 2, no traceback, no file."""
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("mine", encoding="utf-8")
+    Path("folder.onnx").mkdir()
+    status, out, err = cli(capsys, runs[name], *arguments)
+    assert (status, out) == (2, "")
+    assert err.strip().startswith("error: ")
+    assert what in " ".join(err.split())
+    assert "Traceback" not in err
+    assert len(err) < 600
+    assert [name for name in left(tmp_path) if name != "folder.onnx"] == []
+    assert not (runs[name] / "export").exists()
+
+
+def test_what_is_no_run(runs, tmp_path, capsys):
+    """A missing folder, an empty one, a group, a damaged version: exit status 2 and a word on each."""
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "missing", tmp_path / "empty"):
+        status, _, err = cli(capsys, folder)
+        assert status == 2
+        assert "neither a run nor a group of runs" in err
+    status, _, err = cli(capsys, tmp_path)
+    assert status == 2
+    assert "holds 3 runs; name one" in err
+    (version,) = {row["file"] for row in rows(runs["fedavg"], "SELECT file FROM versions WHERE last = 1")}
+    (runs["fedavg"] / version).write_bytes(b"damaged")
+    status, _, err = cli(capsys, runs["fedavg"])
+    assert status == 2
+    assert "cannot be read" in err
+
+
+def test_runs_without_a_model(tmp_path, capsys):
+    """A run that diverged, and one that trained nothing."""
+    single = {key: value for key, value in SCENARIO.items() if key != "sweep"} | {"method": "fedavg"}
+    wild = {**single, "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 1e9}}}
+    (failed,) = edgefl.run(wild, out=tmp_path / "failed").runs
+    assert failed.status == "failed"
+    edgefl.run(single, out=tmp_path / "null", engine="null")
+    for name, what in (("failed", "has no model to trust"), ("null", "null engine and trained nothing")):
+        status, _, err = cli(capsys, tmp_path / name)
+        assert status == 2
+        assert what in err
+        assert not (tmp_path / name / "export").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--int8", "--ort"]], ids=["fp32", "int8 and ort"])
+def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
+    """The last of the files finds no room: none of them is there, no temporary one either."""
+    calls = []
+    files = 2 + 2 * ("--ort" in arguments)
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == files:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files_module.os, "fsync", full)
+    status, out, err = cli(capsys, runs["spherefed"], *arguments)
+    assert (status, out) == (1, "")
+    assert "No space left on device" in err
+    assert list((runs["spherefed"] / "export").iterdir()) == []
+
+
+def test_a_target_that_may_not_be_written(runs, monkeypatch, capsys):
+    """Found before the work begins, not after."""
+    real = os.access
+    monkeypatch.setattr(make.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    monkeypatch.setattr(make, "to_onnx", lambda *_: pytest.fail("worked first"))
+    status, _, err = cli(capsys, runs["fedavg"])
+    assert status == 2
+    assert "cannot be written" in err
+
+
+def test_missing_dataset_files(tmp_path, capsys):
+    """Without the images there is no proof, hence no file: exit status 2, and where they were looked for."""
+    from PIL import Image
+
+    data = tmp_path / "data"
+    rng = np.random.default_rng(0)
+    for place in (data / part / str(label) for part in ("train", "test") for label in range(10)):
+        place.mkdir(parents=True)
+        for number in range(4):
+            Image.fromarray(rng.integers(256, size=(28, 28), dtype=np.uint8)).save(place / f"{number}.png")
+    scenario = {
+        "task": {"dataset": "mnist", "clients": 2, "partition": "iid"},
+        "model": {"name": "mlp", "hidden": [8]},
+        "method": "fedavg",
+        "fleet": "home-lab",
+        "server": {"rounds": 1},
+    }
+    (run,) = edgefl.run(scenario, data_dir=data, out=tmp_path / "run", download=False).runs
+    (tmp_path / "empty").mkdir()
+    status, _, err = cli(capsys, run.folder, "--data-dir", tmp_path / "empty", "--offline")
+    assert status == 2
+    assert "there are no files of mnist" in err
+    assert not (run.folder / "export").exists()
+    assert cli(capsys, run.folder, "--data-dir", data, "--offline")[0] == 0
+
+
+def test_int8_on_cifar10(tmp_path, capsys):
+    """The papers' 2-layer CNN: at most 0.4 of the size, one point of accuracy; latencies as they are."""
+    data = os.environ.get("EDGEFL_DATA")
+    if data is None:
+        pytest.skip("EDGEFL_DATA names no folder of real data")
+    scenario = {
+        "name": "cifar",
+        "task": {"dataset": "cifar10", "clients": 10, "partition": "iid"},
+        "model": "cnn2",
+        "method": "fedavg",
+        "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},
+        "fleet": "home-lab",
+        "server": {"participants": 2, "rounds": 3},
+        "evaluate": {"every": 3},
+    }
+    (run,) = edgefl.run(scenario, data_dir=Path(data), out=tmp_path / "run", download=False).runs
+    status, out, err = cli(
+        capsys, run.folder, "--data-dir", data, "--int8", "--max-drop", "0.01", "--ort", "--json"
+    )
+    assert status == 0, err
+    (found,) = json.loads(out)["exports"]
+    smaller = found["compact"]
+    assert smaller["fp32_accuracy"] > 0.2
+    assert found["size_bytes"] <= 0.4 * smaller["fp32_bytes"]
+    assert smaller["drop"] <= 0.01
+    assert smaller["latency_ms"] > 0
+    assert smaller["fp32_latency_ms"] > 0

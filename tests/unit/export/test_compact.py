@@ -1,0 +1,77 @@
+"""What is measured of a smaller file, and when it is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from exported import exported, images
+from onnx import numpy_helper
+
+from edgefl.export.compact import compact, latencies_ms
+from edgefl.export.graph import ExportError, Form
+from edgefl.export.verify import runner
+
+FORM = Form()
+X, _ = images((1, 8, 8))
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A small model's file."""
+    return exported("mlp", "fedavg")[1]
+
+
+@pytest.fixture(scope="module")
+def labels(model):
+    """Labels for which the model is always right."""
+    return torch.from_numpy(runner(model, FORM)(X).argmax(axis=1))
+
+
+def with_head(model, change):
+    """The model with another last matrix."""
+    proto = onnx.load_from_string(model)
+    name = next(node.input[1] for node in reversed(proto.graph.node) if node.op_type == "Gemm")
+    for tensor in proto.graph.initializer:
+        if tensor.name == name:
+            value = change(numpy_helper.to_array(tensor).copy())
+            tensor.CopyFrom(numpy_helper.from_array(value.astype(np.float32), name))
+    return proto.SerializeToString()
+
+
+def test_the_same_model_loses_nothing(model, labels):
+    """Drop 0, agreement 1; sizes and latencies are there."""
+    found = compact(model, model, FORM, X, labels, most=0, calibrated_on=7)
+    assert (found.accuracy, found.fp32_accuracy, found.drop, found.agreement) == (1, 1, 0, 1)
+    assert (found.samples, found.fp32_bytes, found.calibrated_on) == (64, len(model), 7)
+
+
+def test_the_drop_is_counted_by_hand(model, labels):
+    """A model that is wrong on k of 64 loses k/64; so much may be allowed, a little less is refused."""
+    other = with_head(model, lambda value: -value)
+    wrong = int((runner(other, FORM)(X).argmax(axis=1) != labels.numpy()).sum())
+    assert wrong > 0
+    found = compact(other, model, FORM, X, labels, most=wrong / 64)
+    assert found.drop == wrong / 64
+    with pytest.raises(ExportError, match=f"accuracy falls by {wrong / 64:.2%}, from 100.00%") as caught:
+        compact(other, model, FORM, X, labels, most=wrong / 64 - 0.001)
+    assert "--max-drop" in caught.value.hint
+
+
+def test_logits_that_are_not_finite_are_refused(model, labels):
+    """Whatever accuracy they would have."""
+    with pytest.raises(ExportError, match="not finite"):
+        compact(with_head(model, lambda value: value * np.inf), model, FORM, X, labels, most=1)
+
+
+def test_few_samples_still_make_large_batches(model, labels):
+    """Three samples are repeated to 64."""
+    assert compact(model, model, FORM, X[:3], labels[:3], most=0).samples == 3
+
+
+def test_latencies_are_of_each_model(model):
+    """One number a model, in milliseconds."""
+    found = latencies_ms([model, model, model], FORM, X[:1])
+    assert len(found) == 3
+    assert all(0 < latency < 1000 for latency in found)

@@ -1,0 +1,108 @@
+"""Float16's repairs, what stays in float, and what the libraries' failures become."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from exported import exported, images
+from onnx import TensorProto, helper
+
+from edgefl.export import mobile, quantise
+from edgefl.export.graph import ExportError, Form
+from edgefl.export.verify import runner
+
+FORM = Form()
+
+
+@pytest.fixture(scope="module")
+def mlp():
+    """A small model under SphereFed, and images."""
+    return exported("mlp", "spherefed")[1], images((1, 8, 8))[0]
+
+
+def graph(*nodes):
+    """A graph of nodes given as (operator, inputs, outputs), from "x" to "y"."""
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])] for name in "xy"]
+    return helper.make_graph([helper.make_node(*node) for node in nodes], "g", *ports)
+
+
+def test_nodes_are_put_in_order():
+    """What is computed late moves before what takes it; the rest keeps its order."""
+    found = graph(("Neg", ["b"], ["y"]), ("Abs", ["a"], ["b"]), ("Exp", ["x"], ["a"]))
+    quantise._sort(found)  # noqa: SLF001
+    assert [node.op_type for node in found.node] == ["Exp", "Abs", "Neg"]
+
+
+def test_a_circle_is_an_error():
+    """Rather than a loop without end."""
+    with pytest.raises(ValueError, match="nothing computes"):
+        quantise._sort(graph(("Neg", ["b"], ["y"]), ("Abs", ["y"], ["b"])))  # noqa: SLF001
+
+
+def test_preprocessing_and_the_sphere_stay_in_float(mlp):
+    """int8: products stand between integer pairs; pixels are scaled and features normalised in float32."""
+    model, x = mlp
+    nodes = onnx.load_from_string(quantise.to_int8(model, FORM, x, {})).graph.node
+    made = {output: node.op_type for node in nodes for output in node.output}
+    for node in nodes:
+        inputs = {made.get(name) for name in node.input}
+        if node.op_type == "Gemm":
+            assert "DequantizeLinear" in inputs
+        if node.op_type == "Sub":
+            assert "DequantizeLinear" not in inputs
+
+
+def test_sums_of_squares_stay_in_float32(mlp):
+    """float16 ends at 65,504: a norm is taken in float32, whatever processor runs the file."""
+    proto = onnx.load_from_string(quantise.to_fp16(mlp[0], FORM, {}))
+    inferred = onnx.shape_inference.infer_shapes(proto).graph
+    types = {one.name: one.type.tensor_type.elem_type for one in inferred.value_info}
+    (norm,) = (node for node in inferred.node if node.op_type == "ReduceL2")
+    (first, *_) = (node for node in inferred.node if node.op_type == "Gemm")
+    assert types[norm.output[0]] == TensorProto.FLOAT
+    assert types[first.output[0]] == TensorProto.FLOAT16
+
+
+def test_int8_is_the_same_twice(mlp):
+    """The same images give the same file."""
+    model, x = mlp
+    assert quantise.to_int8(model, FORM, x, {}) == quantise.to_int8(model, FORM, x, {})
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda: quantise.to_int8(b"no model", FORM, images((1, 8, 8))[0], {}),
+        lambda: quantise.to_fp16(b"no model", FORM, {}),
+        lambda: mobile.to_ort(b"no model", "x.ort"),
+    ],
+    ids=["int8", "fp16", "ort"],
+)
+def test_a_librarys_failure_is_one_error(convert):
+    """Whatever it raises."""
+    with pytest.raises(ExportError, match="ONNX Runtime cannot"):
+        convert()
+
+
+def test_nothing_is_left_of_the_tools(mlp, capfd):
+    """No handler on the root logger, nothing on sys.path, nothing printed."""
+    model, x = mlp
+    before = list(sys.path), list(logging.getLogger().handlers)
+    quantise.to_int8(model, FORM, x, {})
+    quantise.to_fp16(model, FORM, {})
+    mobile.to_ort(model, "x.ort")
+    assert (list(sys.path), list(logging.getLogger().handlers)) == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ort_holds_the_same_model(mlp):
+    """Its logits are the ONNX file's."""
+    model, x = mlp
+    content, config = mobile.to_ort(model, "x.ort")
+    np.testing.assert_allclose(runner(content, FORM)(x), runner(model, FORM)(x), rtol=1e-4, atol=1e-5)
+    assert config.startswith("# Operators of x.ort\n")
+    assert "tmp" not in config
