@@ -47,8 +47,10 @@ Answer = Parcel | Failed | Refused
 
 def main() -> None:
     """Works until its input ends."""
-    # Ctrl-C is the driver's to handle, and whatever prints must not print among the answers.
+    # Ctrl-C and the end of a whole group of processes are the driver's to handle: a worker ends when it does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # Whatever prints must not print among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     torch.set_num_threads(1)

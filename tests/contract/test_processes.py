@@ -219,6 +219,9 @@ def test_nothing_stays_behind_of_workers_at_work(tmp_path, accident, number, sta
         assert _eventually((tmp_path / "marker").exists, bool)
         workers = psutil.Process(driver.pid).children()
         folder = next(filter(None, map(_folder_of, workers)))
+        # As where a whole group of processes is terminated: workers leave it to the driver.
+        for worker in workers:
+            worker.terminate()
         driver.send_signal(number)
         assert driver.wait(30) == status
     finally:
