@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.core.errors import UserError
 from edgefl.protocol import (
     Batch,
     Carry,
@@ -301,7 +302,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
                 batch = _batch(phase, size, given.shape)
                 tracer.watch(batch.x, INPUT)
                 tracer.watch(batch.y, INPUT)
-                carry = phase.step(carry, batch)
+                carry = _stepped(phase, carry, batch)
                 del batch
                 tracer.label(carry)
         finish = tracer.begin_step(carry)
@@ -334,7 +335,7 @@ def _phases(
         kernels = partial(step_kernels, phase, carry, given.shape)
         found.append(PhaseTrace(phase.name, _by_size(kernels, sizes, seen[place])))
         if sizes and phase is not fold.phases[-1]:
-            carry = phase.step(carry, _batch(phase, min(sizes), given.shape))
+            carry = _stepped(phase, carry, _batch(phase, min(sizes), given.shape))
     return tuple(found)
 
 
@@ -344,8 +345,24 @@ def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) 
     tracer = Tracer()
     with tracer:
         found = tracer.begin_step(carry)
-        phase.step(carry, batch)
+        _stepped(phase, carry, batch)
     return found
+
+
+def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
+    """One step.
+
+    Raises:
+        UserError: the model cannot train on a batch of this size, as batch norm on one value a channel.
+    """
+    try:
+        return phase.step(carry, batch)
+    except ValueError as error:
+        raise UserError(
+            f"a step of {phase.name!r} on a batch of {len(batch.y)} fails: {error}",
+            where="local.batch_size",
+            hint="take another batch size",
+        ) from error
 
 
 def _by_size(

@@ -45,11 +45,12 @@ class Draw(NamedTuple):
     tail_w: float | None
     tail_s: float
 
-    def first_tail_j(self, received: bool, compute_s: float) -> float | None:  # noqa: FBT001 - a fact, not a mode
-        """The tail after receiving, which ends when sending begins."""
+    def first_tail_j(self, received: bool, compute_s: float, sent: bool) -> float | None:  # noqa: FBT001 - facts
+        """The tail after receiving, which ends when sending begins, if anything is sent."""
         if not received:
             return 0.0
-        return None if self.tail_w is None else self.tail_w * min(self.tail_s, compute_s)
+        lasts_s = min(self.tail_s, compute_s) if sent else self.tail_s
+        return None if self.tail_w is None else self.tail_w * lasts_s
 
     def last_tail_j(self, sent: bool) -> float | None:  # noqa: FBT001
         """The tail after sending."""
@@ -163,13 +164,12 @@ class Pricer:
             link.sending_seconds(cost.up_bytes),
         )
         draw = self._draw(cost, link, down_s, up_s)
+        received, sent = cost.down_bytes > 0, cost.up_bytes > 0
         energy = Energy(
             draw.receive_j,
             times(draw.compute_w, bounds.seconds),
             draw.transmit_j,
-            total(
-                draw.first_tail_j(cost.down_bytes > 0, bounds.seconds), draw.last_tail_j(cost.up_bytes > 0)
-            ),
+            total(draw.first_tail_j(received, bounds.seconds, sent), draw.last_tail_j(sent)),
             times(draw.idle_w, down_s + bounds.seconds + up_s),
         )
         return Price(down_s, bounds, up_s, draw, energy)

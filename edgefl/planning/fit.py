@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from edgefl.compute import meta
+from edgefl.core.cost import Work
 from edgefl.core.devices import TRACED, WIDTHS, Board
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.scenario import Draft
 from edgefl.core.units import show_bytes
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning
+from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
 
@@ -20,9 +22,9 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
     """The draft with a number where its batch size is "fit".
 
     One number for all clients, since a batch size is part of the learning: the largest with which every
-    exchange, on every model, leaves each device of the fleet enough memory. A device that cannot hold one
-    sample does not count, since its clients are refused whatever the batch size; neither does one whose
-    memory is unknown.
+    exchange leaves each device enough memory, on every model that the device could hold at all. A device
+    that cannot do the work, or cannot hold the smallest batch of a model, does not count for it, since those
+    clients are refused whatever the batch size; neither does one whose memory is unknown.
 
     Args:
         draft: the scenario.
@@ -31,58 +33,82 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
         samples: how many the clients have.
 
     Raises:
-        ScenarioError: one sample fits nowhere, or no memory is known.
+        ScenarioError: the smallest batch fits nowhere, or no memory is known.
     """
     if draft.scenario.local.batch_size != FIT:
         return draft
     where = str(draft.document.place(["local", "batch_size"]))
-    rooms = _rooms(fleet, devices_of(fleet, where))
+    needs = [_Needs(method, net) for method, net in zip(learning.methods, learning.nets, strict=True)]
+    rooms = list(_rooms(fleet, devices_of(fleet, where), [work for one in needs for work in one.works]))
     if not rooms:
         raise ScenarioError(
-            "no device of the fleet has a known memory to fit a batch into",
+            "no device of the fleet that could do the work has a known memory to fit a batch into",
             where=where,
             hint="give a batch size, or a fleet with known memories",
         )
-    one = _needs(learning, 1)
-    able = [room for room in rooms.values() if room >= one]
-    if not able:
-        name, room = max(rooms.items(), key=lambda item: item[1])
+    # The room that counts for a model is the smallest that holds it at all.
+    tight = [(one, [room for room in rooms if room >= one.bytes(one.smallest)]) for one in needs]
+    held = [(one, min(able)) for one, able in tight if able]
+    if not held:
+        least = min(one.bytes(one.smallest) for one in needs)
         raise ScenarioError(
-            f"not even one sample fits: it takes {show_bytes(one)}, and {name} has {show_bytes(room)}",
+            f"not even a batch of {needs[0].smallest} fits: it takes {show_bytes(least)}, "
+            f"and the largest device has {show_bytes(max(rooms))}",
             where=where,
             hint="take a smaller model, or a fleet with more memory",
         )
-    local = draft.scenario.local.model_copy(
-        update={"batch_size": _largest(learning, min(able), set(samples))}
-    )
+    batch_size = min(_largest(one, room, set(samples)) for one, room in held)
+    local = draft.scenario.local.model_copy(update={"batch_size": batch_size})
     return draft.model_copy(update={"scenario": draft.scenario.model_copy(update={"local": local})})
 
 
-def _rooms(fleet: Fleet, devices: Mapping[str, Board]) -> dict[str, float]:
-    """What each member may use, in bytes of fp32: a narrower type needs as much less."""
-    rooms: dict[str, float] = {}
+def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:
+    """What each member that can do the work may use, in bytes of fp32: a narrower type needs as much less."""
     for member in fleet.members:
-        room = devices[member.device].usable_memory_bytes
-        if room is not None:
-            wide = room * WIDTHS[TRACED] / WIDTHS[member.dtype]
-            rooms[member.device] = min(rooms.get(member.device, wide), wide)
-    return rooms
+        device = devices[member.device]
+        room = device.usable_memory_bytes
+        if room is not None and not any(device.refusal(work, member.dtype) for work in works):
+            yield room * WIDTHS[TRACED] / WIDTHS[member.dtype]
 
 
-def _largest(learning: Learning, room: float, samples: set[int]) -> int:
+def _largest(needs: _Needs, room: float, samples: set[int]) -> int:
     """By bisection: memory never falls with the batch. A rest of one joins a batch, which must then fit."""
-    low, high = 1, max(samples) + 1
+    low, high = needs.smallest, max(*samples, needs.smallest) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _needs(learning, middle) <= room else (low, middle)
+        low, high = (middle, high) if needs.bytes(middle) <= room else (low, middle)
     joined = any(count > low > 1 and count % low == 1 for count in samples)
-    return low - joined
+    return max(low - joined, needs.smallest)
 
 
-def _needs(learning: Learning, batch_size: int) -> int:
-    """The memory that the hungriest exchange takes on the hungriest model, in bytes."""
-    return max(
-        meta.peak_bytes(method, exchange, net, batch_size)
-        for method, net in zip(learning.methods, learning.nets, strict=True)
-        for exchange in method.exchanges
-    )
+class _Needs:
+    """The memory that the hungriest exchange takes on one model, by batch size.
+
+    Attributes:
+        smallest: the smallest batch that trains: 1, or 2 where a norm needs more than one value.
+        works: one step of each exchange.
+    """
+
+    def __init__(self, method: Method, net: Net) -> None:
+        self._method, self._net = method, net
+        self._known: dict[int, int] = {}
+        self.works = [self._work(exchange) for exchange in method.exchanges]
+        self.smallest = 1
+        try:
+            self.bytes(1)
+        except UserError:
+            self.smallest = 2
+
+    def bytes(self, batch_size: int) -> int:
+        """The most of all exchanges."""
+        if batch_size not in self._known:
+            self._known[batch_size] = max(
+                meta.peak_bytes(self._method, exchange, self._net, batch_size)
+                for exchange in self._method.exchanges
+            )
+        return self._known[batch_size]
+
+    def _work(self, exchange: Exchange) -> Work:
+        # Two samples, which every model can train on.
+        steps = [{2: 1} for _ in exchange.work.phases]
+        return meta.trace(self._method, exchange, self._net, [steps]).cost(steps).work

@@ -16,11 +16,12 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
+from edgefl.planning.assumptions import assumptions
 from edgefl.planning.components import completed, resolve
 from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.pricing import prices, refusals
+from edgefl.planning.pricing import prices
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     scenario = draft.scenario
     _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
     clients = deal(scenario, fleet, learning, samples)
-    table = prices(draft, learning, clients, fleet, devices, access.traces)
-    refused = refusals(table, clients, devices, scenario.local.size, learning.methods[0].exchanges)
+    table, refused = prices(draft, learning, clients, fleet, devices, access.traces)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     planned = Plan(
@@ -70,7 +70,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         refusals=refused,
         jitter=fleet.jitter,
         policy=policy,
-        assumed=_assumed(learning, devices),
+        assumed=(*_labels(learning), *assumptions(devices, fleet.links)),
     )
     return Planned(
         planned,
@@ -119,19 +119,10 @@ def _check_participants(draft: Draft) -> None:
         )
 
 
-def _assumed(learning: Learning, devices: Mapping[str, Board]) -> tuple[str, ...]:
-    notes = []
-    if learning.federation.assumed:
-        notes.append(f"{learning.federation.spec.name}: no files, so labels are assumed balanced")
-    for name, device in devices.items():
-        if device.usable_memory_bytes is None:
-            notes.append(f"{name}: memory unknown, so no client of it is refused")
-        if device.power.idle.value is None or device.power.active.value is None:
-            notes.append(f"{name}: power unknown, so its clients' energy is")
-        guesses = [number for number, known in device.numbers() if known.status == "assumed"]
-        if guesses:
-            notes.append(f"{name}: assumed {', '.join(guesses)}")
-    return tuple(notes)
+def _labels(learning: Learning) -> list[str]:
+    if not learning.federation.assumed:
+        return []
+    return [f"{learning.federation.spec.name}: no files, so labels are assumed balanced"]
 
 
 def _resolved(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Prices, Refusal
-from edgefl.core.price import Draw, Price, Pricer
+from edgefl.core.price import Draw, Price, Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.core.steps import step_sizes
 from edgefl.planning.learning import Learning
@@ -58,18 +58,27 @@ def prices(
     fleet: Fleet,
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
-) -> tuple[Prices, ...]:
-    """Every exchange's prices for every client; ``known`` holds and takes the traces that runs share.
+) -> tuple[tuple[Prices, ...], tuple[Refusal, ...]]:
+    """Every exchange's prices for every client, and who is refused.
 
-    Work that a device cannot do at all has no time: its clients are refused (``refusals``).
+    Who cannot do or hold an exchange is refused before anything is priced, and has no times: what nobody
+    knows of a device stops nothing where the device takes no part.
+
+    Args:
+        draft: the scenario.
+        learning: what it trains.
+        clients: who would take part.
+        fleet: its fleet.
+        devices: the fleet's devices.
+        known: holds and takes the traces that runs share.
 
     Raises:
         UserError: a device lacks a number that pricing needs.
     """
-    pricers = Pricers(devices)
     batch_size = draft.scenario.local.size
-    table = []
-    for place, exchange in enumerate(learning.methods[0].exchanges):
+    exchanges = learning.methods[0].exchanges
+    every = []
+    for place, exchange in enumerate(exchanges):
         kinds = [
             [
                 phase_steps(exchange, int(samples), batch_size)
@@ -77,9 +86,14 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        traces = traced(draft, learning, place, kinds, known)
-        table.append(_priced(exchange, traces, clients, fleet, pricers, batch_size))
-    return tuple(table)
+        every.append(traced(draft, learning, place, kinds, known))
+    refused = refusals(exchanges, every, clients, devices, batch_size)
+    pricers, left_out = Pricers(devices), {one.client for one in refused}
+    table = tuple(
+        _priced(exchange, traces, clients, fleet, pricers, batch_size, left_out)
+        for exchange, traces in zip(exchanges, every, strict=True)
+    )
+    return table, refused
 
 
 def _trace_key(
@@ -110,10 +124,6 @@ class Pricers:
             self._made[key] = Pricer(device, self._devices[device], dtype)
         return self._made[key]
 
-    def refusal(self, device: str, dtype: str, cost: Cost) -> str:
-        """Why a device cannot do work at all; empty where it can."""
-        return self._devices[device].refusal(cost.work, dtype)
-
 
 _NO_DRAW = Draw(*[float("nan")] * 6)
 
@@ -125,25 +135,27 @@ def _priced(
     fleet: Fleet,
     pricers: Pricers,
     batch_size: int,
+    left_out: Container[int],
 ) -> Prices:
     costs: dict[tuple[int, int], Cost] = {}
-    known: dict[tuple[int, ...], tuple[Price | None, int]] = {}
+    known: dict[tuple[int, ...], Price] = {}
     rows: list[tuple[Cost, Price | None, int, int]] = []
     columns = (clients.device, clients.link, clients.dtype, clients.model, clients.samples)
-    for device, link, dtype, model, samples in zip(*(one.tolist() for one in columns), strict=True):
+    for client, (device, link, dtype, model, samples) in enumerate(
+        zip(*(one.tolist() for one in columns), strict=True)
+    ):
         steps = phase_steps(exchange, samples, batch_size)
         cost = costs.get((model, samples))
         if cost is None:
             cost = costs[model, samples] = traced[model].cost(steps)
-        key = (device, link, dtype, model, samples)
-        if key not in known:
-            names = clients.devices[device], clients.dtypes[dtype]
-            if pricers.refusal(*names, cost):
-                known[key] = None, cost.peak_bytes
-            else:
-                pricer = pricers.of(*names)
-                known[key] = pricer.price(cost, fleet.links[clients.links[link]]), pricer.peak_bytes(cost)
-        rows.append((cost, *known[key], sum(count for counts in steps for count in counts.values())))
+        price, key = None, (device, link, dtype, model, samples)
+        if client not in left_out:
+            if key not in known:
+                pricer = pricers.of(clients.devices[device], clients.dtypes[dtype])
+                known[key] = pricer.price(cost, fleet.links[clients.links[link]])
+            price = known[key]
+        peak = peak_bytes(cost, clients.dtypes[dtype])
+        rows.append((cost, price, peak, sum(count for counts in steps for count in counts.values())))
     timed = [price and (price.down_s, price.compute_s, price.up_s) for _, price, _, _ in rows]
     down_s, compute_s, up_s = zip(*(one or (None, None, None) for one in timed), strict=True)
     draws = zip(*(price.draw if price else _NO_DRAW for _, price, _, _ in rows), strict=True)
@@ -174,37 +186,51 @@ def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def refusals(
-    table: Sequence[Prices],
+    exchanges: Sequence[Exchange],
+    every: Sequence[tuple[Trace, ...]],
     clients: Clients,
     devices: Mapping[str, Board],
     batch_size: int,
-    exchanges: Sequence[Exchange],
 ) -> tuple[Refusal, ...]:
     """The clients whose device cannot do or hold an exchange, each with the first such one and its parts.
 
     A device whose memory is unknown is not refused for its size; the plan says so among what it assumes.
+
+    Args:
+        exchanges: the method's.
+        every: each exchange's trace for each model.
+        clients: who would take part.
+        devices: theirs.
+        batch_size: of local training.
     """
+    known: dict[tuple[int, ...], Refusal | None] = {}
     refused = []
-    for client in range(len(clients)):
-        for priced, exchange in zip(table, exchanges, strict=True):
-            name = clients.devices[clients.device[client]]
-            room = devices[name].usable_memory_bytes
-            impossible = math.isnan(priced.compute_s[client])
-            if not impossible and (room is None or priced.peak_bytes[client] <= room):
-                continue
-            steps = phase_steps(exchange, int(clients.samples[client]), batch_size)
-            cost = priced.traces[int(clients.model[client])].cost(steps)
-            dtype = clients.dtypes[clients.dtype[client]]
-            refused.append(
-                Refusal(
-                    client,
+    columns = (clients.device, clients.dtype, clients.model, clients.samples)
+    for client, key in enumerate(zip(*(one.tolist() for one in columns), strict=True)):
+        if key not in known:
+            device, dtype, model, samples = key
+            name = clients.devices[device]
+            found = (
+                _refusal(
+                    exchange,
+                    traces[model].cost(phase_steps(exchange, samples, batch_size)),
                     name,
-                    priced.exchange,
-                    needs_bytes=int(priced.peak_bytes[client]),
-                    has_bytes=None if room is None else int(room),
-                    parts=cost.peak,
-                    reason=devices[name].refusal(cost.work, dtype) if impossible else "",
+                    devices[name],
+                    clients.dtypes[dtype],
                 )
+                for exchange, traces in zip(exchanges, every, strict=True)
             )
-            break
+            known[key] = next((one for one in found if one is not None), None)
+        one = known[key]
+        if one is not None:
+            refused.append(replace(one, client=client))
     return tuple(refused)
+
+
+def _refusal(exchange: Exchange, cost: Cost, name: str, device: Board, dtype: str) -> Refusal | None:
+    room, needs = device.usable_memory_bytes, peak_bytes(cost, dtype)
+    reason = device.refusal(cost.work, dtype)
+    if not reason and (room is None or needs <= room):
+        return None
+    has = None if room is None else int(room)
+    return Refusal(-1, name, exchange.name, needs_bytes=needs, has_bytes=has, parts=cost.peak, reason=reason)

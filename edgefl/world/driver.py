@@ -124,10 +124,10 @@ class World:
         # A slower clock draws the same power for longer.
         compute_s = float(prices.compute_s[client]) * slow
         yield self.env.timeout(compute_s)
-        compute_j, tail_j = times(draw.compute_w, compute_s), draw.first_tail_j(down > 0, compute_s)
+        up_s, up = float(prices.up_s[client]), int(prices.up_bytes[client])
+        compute_j, tail_j = times(draw.compute_w, compute_s), draw.first_tail_j(down > 0, compute_s, up > 0)
         worked = _charge(compute_s, draw, compute_j, flops=int(prices.flops[client]), tail_j=tail_j)
         self.record_job(Kind.WORKED, job, worked)
-        up_s, up = float(prices.up_s[client]), int(prices.up_bytes[client])
         yield self.env.timeout(up_s)
         arrived = _charge(up_s, draw, draw.transmit_j, up=up, tail_j=draw.last_tail_j(up > 0))
         self.record_job(Kind.ARRIVED, job, arrived)

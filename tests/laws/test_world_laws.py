@@ -113,7 +113,8 @@ def test_a_job_is_charged_its_prices(one):
         draw = table.draw(client)
         idle_j = draw.idle_w * received.seconds
         assert received.joules == (None if draw.receive_j is None else draw.receive_j + idle_j)
-        tail_s = min(draw.tail_s, worked.seconds) if received.down_bytes else 0
+        tail_s = min(draw.tail_s, worked.seconds) if arrived.up_bytes else draw.tail_s
+        tail_s = tail_s if received.down_bytes else 0
         expected = (draw.compute_w + draw.idle_w) * worked.seconds + draw.tail_w * tail_s
         assert math.isclose(worked.joules, expected)
         assert (worked.idle_j, worked.tail_j) == (draw.idle_w * worked.seconds, draw.tail_w * tail_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import ScenarioError, UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
@@ -103,9 +103,40 @@ def test_a_board_that_holds_no_sample_does_not_count(fleet):
     assert {found.clients.devices[found.clients.device[one.client]] for one in found.refusals} == {"board-0"}
 
 
+def test_an_unusable_member_hides_no_other_of_its_device(fleet):
+    """A board that is too small in fp32 alone counts with its fp16 members."""
+    boards = fleet("10 kB")
+    wide, narrow = boards["members"][0], {**boards["members"][0], "dtype": "fp16"}
+    least = planned(boards | {"members": [narrow]}).plan.scenario.local.size
+    assert planned(boards | {"members": [wide, narrow]}).plan.scenario.local.size <= least
+
+
+def test_a_device_that_is_refused_anyway_does_not_count(fleet):
+    """A Coral trains the last layer alone: what it could hold says nothing about the others' batch."""
+    boards = fleet("60 kB")
+    coral = {"device": "coral-edge-tpu", "link": "ethernet", "dtype": "int8"}
+    both = planned(boards | {"members": [*boards["members"], coral]}).plan
+    assert both.scenario.local.size == planned(boards).plan.scenario.local.size
+    assert {one.device for one in both.refusals} == {"coral-edge-tpu"}
+
+
+def test_norms_that_need_two_values_get_them(fleet):
+    """A model that cannot train on one sample is fitted from two on."""
+    model = {"name": "mobilenet-v2", "stem": "imagenet"}
+    task = {"dataset": "cifar10", "clients": 4, "partition": "iid"}
+    found = planned(fleet("200 MB"), model=model, task=task).plan
+    assert found.scenario.local.size >= 2
+    assert found.clients.admitted.all()
+    with pytest.raises(UserError, match="a step of 'train' on a batch of 1 fails"):
+        planned(fleet("200 MB"), batch_size=1, model=model, task=task)
+
+
 @pytest.mark.parametrize(
     ("memory", "message"),
-    [("1 kB", "not even one sample fits"), (None, "no device of the fleet has a known")],
+    [
+        ("1 kB", "not even a batch of 1 fits"),
+        (None, "no device of the fleet that could do the work has a known"),
+    ],
 )
 def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
     """One message with the numbers, at the batch size's place."""
