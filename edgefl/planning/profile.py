@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.price import Pricer, peak_bytes
 from edgefl.core.scenario import Draft
+from edgefl.planning.assumptions import assumptions
 from edgefl.planning.fit import fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -47,6 +48,14 @@ class Ask:
     measure: bool = False
 
 
+class _Place(NamedTuple):
+    """A row: a device in a number type behind a link."""
+
+    device: str
+    dtype: str
+    link: str
+
+
 @dataclass
 class _Desk:
     """What the rows of one scenario share.
@@ -55,41 +64,49 @@ class _Desk:
         draft: the scenario.
         learning: what it trains.
         samples: a client's.
-        fleet: its fleet.
         devices: those to price on.
+        links: those that they are behind.
+        places: the rows.
         ask: what to show.
-        pricers: those made so far, with the device's reason where it cannot be priced.
+        pricers: those made so far, or the reason where a device cannot be priced.
     """
 
     draft: Draft
     learning: Learning
     samples: int
-    fleet: Fleet
     devices: Mapping[str, Board]
+    links: Mapping[str, Link]
+    places: Sequence[_Place]
     ask: Ask
-    pricers: dict[str, Pricer | str] = field(default_factory=dict)
+    pricers: dict[tuple[str, str], Pricer | str] = field(default_factory=dict)
 
-    def pricer(self, name: str) -> Pricer | str:
+    def pricer(self, place: _Place) -> Pricer | str:
         """A device's pricer, or why it has none."""
-        if name not in self.pricers:
+        key = place.device, place.dtype
+        if key not in self.pricers:
             try:
-                self.pricers[name] = Pricer(name, self.devices[name], self.dtype(name))
+                self.pricers[key] = Pricer(place.device, self.devices[place.device], place.dtype)
             except UserError as error:
-                self.pricers[name] = error.what
-        return self.pricers[name]
+                self.pricers[key] = error.what
+        return self.pricers[key]
 
-    def dtype(self, name: str) -> str:
-        """The type that a device computes in: as asked; as in the fleet; fp32, or the first that it has."""
-        members = [one.dtype for one in self.fleet.members if one.device == name]
-        has = self.devices[name].dtypes()
-        return self.ask.dtype or (members[0] if members else "fp32" if "fp32" in has else has[0])
 
-    def link(self, name: str) -> Link:
-        """The link that a device is behind."""
-        if self.ask.link is not None:
-            return self.fleet.links.get(self.ask.link) or link(self.ask.link, where="--link")
-        member = next((one for one in self.fleet.members if one.device == name), self.fleet.members[0])
-        return self.fleet.links[member.link]
+def _places(fleet: Fleet, devices: Mapping[str, Board], ask: Ask) -> list[_Place]:
+    """The rows: the devices asked for, or every kind of member.
+
+    A device's type is the one asked for, its members', fp32, or the first that it has; its link the one asked
+    for, its members', or that of the fleet's first member.
+    """
+    rows = []
+    for name, device in devices.items():
+        members = [one for one in fleet.members if one.device == name]
+        members = members[:1] if ask.devices else members
+        has = device.dtypes()
+        own: list[tuple[str, str]] = [(one.dtype, one.link) for one in members] or [
+            ("fp32" if "fp32" in has else has[0], fleet.members[0].link)
+        ]
+        rows += [_Place(name, ask.dtype or dtype, ask.link or link_) for dtype, link_ in own]
+    return list(dict.fromkeys(rows))
 
 
 def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) -> dict[str, Any]:
@@ -103,8 +120,8 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
         access: holds the traces that the runs of a sweep share.
 
     Returns:
-        "scenario", "method", "batch_size", "assumed", "exchanges" (a dict for each exchange and model, with
-        a row for each device) and, where asked for, "layers".
+        "scenario", "method", "batch_size", "assumed", "assumptions" (of devices and links), "exchanges" (a
+        dict for each exchange and model, with a row for each device) and, where asked for, "layers".
 
     Raises:
         UserError: something in the scenario, or a name, is wrong.
@@ -115,12 +132,15 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     devices = _devices(fleet, ask.devices, str(draft.document.place(["fleet"])))
     samples = int(np.ceil(learning.federation.spec.train_size / draft.scenario.task.clients))
     draft = fitted(draft, learning, fleet, [samples])
-    desk = _Desk(draft, learning, samples, fleet, devices, ask)
+    places = _places(fleet, devices, ask)
+    links = {one.link: fleet.links.get(one.link) or link(one.link, where="--link") for one in places}
+    desk = _Desk(draft, learning, samples, devices, links, places, ask)
     found: dict[str, Any] = {
         "scenario": draft.scenario.name,
         "method": draft.scenario.method.name,
         "batch_size": draft.scenario.local.size,
         "assumed": [f"every client has {samples} samples, an even share of {learning.federation.spec.name}"],
+        "assumptions": assumptions(devices, links),
         "exchanges": [
             row
             for place in range(len(learning.methods[0].exchanges))
@@ -199,7 +219,7 @@ def _row(
         "kernels": cost.work.launches,
         "moved_bytes": cost.work.bytes,
         "peak": dict(cost.peak),
-        "devices": [_on(desk, name, cost) for name in desk.devices],
+        "devices": [_on(desk, place, cost) for place in desk.places],
     }
 
 
@@ -227,13 +247,14 @@ def _when(exchange: Exchange) -> str:
     return words + (", all clients" if exchange.who == "all" else "")
 
 
-def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
-    """One device's row; what is unknown, and all of what the device cannot do, is None."""
-    device, dtype, connection = desk.devices[name], desk.dtype(name), desk.link(name)
+def _on(desk: _Desk, place: _Place, cost: Cost) -> dict[str, Any]:
+    """One row; what is unknown, and all of what the device cannot do, is None."""
+    name, dtype = place.device, place.dtype
+    device, connection = desk.devices[name], desk.links[place.link]
     row: dict[str, Any] = {
         "device": name,
         "dtype": dtype,
-        "link": connection.title,
+        "link": place.link,
         "unknown": device.refusal(cost.work, dtype),
         **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share")),
     }
@@ -243,7 +264,7 @@ def _on(desk: _Desk, name: str, cost: Cost) -> dict[str, Any]:
         "memory_share": needs / room if room else None,
         "fits": None if room is None else needs <= room,
     }
-    pricer = desk.pricer(name)
+    pricer = desk.pricer(place)
     if row["unknown"] or isinstance(pricer, str):
         return {**row, "unknown": row["unknown"] or pricer}
     try:

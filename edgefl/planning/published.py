@@ -52,14 +52,13 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     both = (_exchanges(claim, profile) for profile in (ours, theirs))
     for model, one, other in zip(draft.scenario.models, *both, strict=True):
-        times = {row["device"]: row["compute_s"] for row in one["devices"]}
-        for row in other["devices"]:
+        for mine, row in zip(one["devices"], other["devices"], strict=True):
             memory = sum(other["peak"].values())
             yield {
                 "model": _written(model),
                 "batch_size": ours["batch_size"],
                 "device": row["device"],
-                "latency": _saved(times[row["device"]], row["compute_s"]),
+                "latency": _saved(mine["compute_s"], row["compute_s"]),
                 "memory": _saved(sum(one["peak"].values()), memory),
                 "against_s": row["compute_s"],
                 "against_bytes": memory,

@@ -42,7 +42,19 @@ def profile(found: dict[str, Any]) -> RenderableType:
             *_cannot(work["devices"]),
             Text(""),
         ]
-    return Group(*blocks)
+    return Group(*blocks, *_stands_on(found["assumptions"]))
+
+
+def _stands_on(notes: Sequence[str]) -> list[RenderableType]:
+    """How many things have numbers that nobody measured; the names are in the JSON and in ``edgefl show``."""
+    guessed = [note.partition(": assumed")[0].removeprefix("link ") for note in notes if ": assumed" in note]
+    if not guessed:
+        return []
+    shown = ", ".join(guessed[:_MOST]) + (f" and {len(guessed) - _MOST} more" if len(guessed) > _MOST else "")
+    return [Text(f"some numbers are assumed: {shown} (edgefl show device|link NAME)", style="dim")]
+
+
+_MOST = 6
 
 
 def _measured(found: Mapping[str, Any]) -> str:
@@ -87,9 +99,15 @@ def _times(rows: Sequence[dict[str, Any]]) -> Table:
         used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
         fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
         times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
-        name = row["device"] if row["dtype"] == "fp32" else f"{row['device']}, {row['dtype']}"
-        table.add_row(name, *times, *_shares(row["bounds"]), used, fits)
+        table.add_row(_name(row, rows), *times, *_shares(row["bounds"]), used, fits)
     return table
+
+
+def _name(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
+    """The device, with what tells it from the other rows."""
+    links = {one["link"] for one in rows if one["device"] == row["device"]}
+    parts = [row["device"], *([] if row["dtype"] == "fp32" else [row["dtype"]])]
+    return ", ".join([*parts, *([row["link"]] if len(links) > 1 else [])])
 
 
 def _shares(bounds: Mapping[str, float]) -> list[str]:
@@ -103,9 +121,8 @@ def _energies(rows: Sequence[dict[str, Any]]) -> Table:
     for row in (one for one in rows if not one["unknown"]):
         share = row["battery_share"]
         parts = [_joules(joules) for joules in row["energy"].values()]
-        table.add_row(
-            row["device"], _joules(row["joules"]), *parts, MISSING if share is None else f"{share:.2%}"
-        )
+        battery = MISSING if share is None else f"{share:.2%}"
+        table.add_row(_name(row, rows), _joules(row["joules"]), *parts, battery)
     return table
 
 

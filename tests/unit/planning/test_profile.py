@@ -52,6 +52,22 @@ def test_every_device_is_priced_or_says_why_not():
     assert sum(row["compute_s"] is not None for row in rows) >= 5
 
 
+def test_every_kind_of_member_has_a_row():
+    """Members that differ in link or number type alone stand apart, and the JSON says what is assumed."""
+    members = [
+        {"device": "raspberry-pi-4b", "link": "ethernet"},
+        {"device": "raspberry-pi-4b", "link": "3g"},
+        {"device": "jetson-tx2", "link": "ethernet"},
+        {"device": "jetson-tx2", "link": "ethernet", "dtype": "fp16"},
+    ]
+    (draft,) = drafts({**SCENARIO, "fleet": {"members": members}})
+    found = profile(draft)
+    rows = [(row["device"], row["link"], row["dtype"]) for row in found["exchanges"][0]["devices"]]
+    assert rows == [(one["device"], one["link"], one.get("dtype", "fp32")) for one in members]
+    assert any(note.startswith("jetson-tx2: assumed") for note in found["assumptions"])
+    assert any(note.startswith("link 3g: assumed") for note in found["assumptions"])
+
+
 def test_a_link_is_a_choice():
     """The same bytes take the time of the class asked for, on each device."""
     rows = train(Ask(devices=("all",), link="3g"))["devices"]
