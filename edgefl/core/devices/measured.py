@@ -25,7 +25,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
 
-Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 
 
 class Point(Strict):
