@@ -176,6 +176,9 @@ def _power(host: Host, active: Sequence[Timing], how: Circumstances) -> dict[str
     if host.idle_w is None or not watts:
         why = host.why_no_power or "the power counter began anew while it was read"
         return {"idle": unknown(why), "active": unknown(why)}
+    if max(watts) < host.idle_w:
+        why = "the machine drew more before the calibration than in training: it was busy with other work"
+        return {"idle": unknown(why), "active": unknown(why)}
     what = (
         "the processor's own counter (powercap), its packages alone: board, memory and supply are not in it"
     )

@@ -326,9 +326,8 @@ def stderr() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    json.dump(value, sys.stdout, indent=2, allow_nan=False)
-    sys.stdout.write("\n")
+    """One JSON document on stdout; nothing at all where the value is none."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
 def _print_error(error: EdgeflError) -> None:

@@ -61,8 +61,8 @@ class Link(Strict):
     @model_validator(mode="after")
     def _rates_are_known(self) -> Link:
         for name in ("down", "up"):
-            if not getattr(self, name).value:
-                raise ValueError(f"a link needs a {name} rate above 0")
+            if (getattr(self, name).value or 0.0) < 1:
+                raise ValueError(f"a link needs a {name} rate of 1 bit/s at least")
         if self.latency.value is None:
             raise ValueError("a link needs a latency; 0 s where there is none")
         for name in ("handshakes", "loss"):

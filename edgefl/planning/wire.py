@@ -56,7 +56,7 @@ class Codec:
         return bool(getattr(self.module, "NEEDS_REFERENCE", False))
 
     def sizes(self, payload: Payload, reference: Payload | None = None) -> dict[str, int]:
-        """The bytes on the wire, by part of the payload.
+        """The bytes on the wire, by part of the payload; none where it has no tensors, whatever the codec.
 
         Args:
             payload: on the meta device: time is known before training, so sizes follow from shapes and types.
@@ -65,6 +65,8 @@ class Codec:
         Raises:
             UserError: the codec needs values to tell.
         """
+        if not leaves(payload):
+            return {}
         try:
             found = self.module.sizes(self.params, payload, self._reference(reference))
         except EdgeflError:
@@ -88,11 +90,13 @@ class Codec:
         )
 
     def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
-        """What the receiver has after decoding.
+        """What the receiver has after decoding; a payload without tensors is not coded.
 
         Raises:
             RunError: the codec fails, or changes a key, a shape or a type.
         """
+        if not leaves(payload):
+            return payload
         with torch.no_grad():
             try:
                 found = self._passed(payload, self._reference(reference))
@@ -115,7 +119,7 @@ class Codec:
             RunError: see ``carried``.
         """
         pairs = list(zip(payloads, references, strict=True))
-        if self._apart is None and pairs:
+        if self._apart is None and pairs and leaves(payloads[0]):
             # A lossless codec gives back what it was given: there is nothing to gain.
             self._apart = not hasattr(self.module, "carried") or self.carried(*pairs[0]) is payloads[0]
         if self._apart or not _stackable(payloads, references):

@@ -3,7 +3,7 @@
 https://github.com/huggingface/safetensors#format: 8 bytes of the header's length; the header, JSON with each
 tensor's type, shape and place, filled up with blanks to a multiple of 8; the values. The bytes are what
 ``safetensors.torch.save`` makes of the payload with its paths, joined with "/", as names. All but the values
-is the part "header".
+is the part "header". A payload without tensors is no file: nothing travels.
 """
 
 from __future__ import annotations
@@ -49,8 +49,10 @@ class Params(Strict):
 
 def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
     """The bytes of the values, by part, and of the header."""
-    found = bytes_by_part(payload)
-    return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(flatten(payload))}
+    found, tensors = bytes_by_part(payload), flatten(payload)
+    if not tensors:
+        return found
+    return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(tensors)}
 
 
 def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
@@ -60,6 +62,8 @@ def carried(params: Params, payload: Payload, reference: Payload | None) -> Payl
 
 def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
     """The file's bytes."""
+    if not flatten(payload):
+        return b""
     # The format refuses tensors that share memory, so each has its own.
     own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
     data: bytes = library.save(own)
@@ -68,8 +72,9 @@ def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes
 
 def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
     """The tensors again."""
-    found = library.load(data)
-    payload: Payload = rebuild(like, (found[name] for name in flatten(like)))
+    names = flatten(like)
+    found = library.load(data) if names else {}
+    payload: Payload = rebuild(like, (found[name] for name in names))
     return payload
 
 

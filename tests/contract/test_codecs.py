@@ -240,12 +240,23 @@ def test_topk_sends_whole_what_has_no_counterpart():
 def test_safetensors_sizes_are_the_librarys(given_):
     """The header is all that the library's own file has beside the values."""
     payload, _ = given_
+    assume(leaves(payload))
     data = save({name: leaf.clone() for name, leaf in flatten(payload).items()})
     sizes = file_format.sizes(file_format.Params(), on_meta(payload), None)
     header = 8 + int.from_bytes(data[:8], "little")
     assert sum(sizes.values()) == len(data)
     if "header" not in payload:
         assert sizes == {**bytes_by_part(payload), "header": header}
+
+
+@pytest.mark.parametrize("payload", [{}, {"body": {}}])
+@pytest.mark.parametrize(("codec", "params"), CODECS)
+def test_what_has_no_tensors_costs_nothing(codec, params, payload):
+    """An upload of nothing, such as an announcement's, has no bytes, no header either."""
+    assert not any(codec.sizes(params, payload, None).values())
+    assert codec.encode(params, payload, None) == b""
+    assert codec.decode(params, b"", payload, None) == payload
+    assert codec.carried(params, payload, None) == payload
 
 
 def test_safetensors_of_tensors_that_share_memory():

@@ -145,6 +145,27 @@ def test_engines_carry_the_same(tmp_path, name):
     assert apart <= count / 50
 
 
+def test_a_payload_without_tensors_is_not_coded(own):
+    """A codec of the user's own that has a header for everything has none for nothing, and is not called."""
+    own(
+        "headed",
+        "from edgefl.core.params import Strict\n"
+        "class Params(Strict):\n    pass\n"
+        "def sizes(params, payload, reference):\n    return {'header': 16}\n"
+        "def carried(params, payload, reference):\n    return {key: payload[key] for key in ('body',)}\n",
+    )
+    (draft,) = drafts({**SCENARIO, "wire": {"up": "headed"}})
+    found = codec(draft, "up")
+    assert found.sizes({}) == {}
+    assert found.carried({}) == {}
+    payload = {"body": {"w": torch.ones(2)}}
+    assert found.sizes(payload) == {"header": 16}
+    # Nothing, coming first, says nothing about whether the codec is lossless.
+    found.carried_all([{}], [None])
+    assert len(found.carried_all([payload, payload], [None, None])) == 2
+    assert found._apart is False  # noqa: SLF001
+
+
 def test_parameters_are_part_of_a_runs_identity():
     """A default that is written out is the same run; another share is another."""
     found = [

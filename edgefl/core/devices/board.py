@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
@@ -94,6 +94,13 @@ class Power(Strict):
 
     idle: Sourced[units.Watts]
     active: Sourced[units.Watts]
+
+    @model_validator(mode="after")
+    def _work_takes_no_less_than_idling(self) -> Power:
+        idle, active = self.idle.value, self.active.value
+        if idle is not None and active is not None and active < idle:
+            raise ValueError(f"active, {active:.4g} W, is below idle, {idle:.4g} W")
+        return self
 
 
 class Training(Strict):

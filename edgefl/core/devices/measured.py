@@ -1,6 +1,7 @@
 """A device known by its step times: what calibration measured, interpolated over the batch size.
 
-A step is recognised by its matrix products: the same operators on the same weights, whatever the batch size.
+A step is recognised by its matrix products: the same operators on the same weights and image sizes, whatever
+the batch size.
 Its time lies on the straight line between the two measured batch sizes around its own; outside the measured
 range, or for work that was not measured, there is no time but a refusal. Elementwise work that a method adds
 to a measured step is taken to be part of it; work without any product (copies before the first step) is
@@ -12,18 +13,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from itertools import pairwise
+from math import gcd
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from edgefl.core import units
-from edgefl.core.cost import ELEMENTWISE, GRAD_WEIGHT, Work
+from edgefl.core.cost import ELEMENTWISE, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.devices.board import Board, Bounds, DType, known
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
 
-Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 
 
 class Point(Strict):
@@ -57,11 +59,12 @@ class Curve(Strict):
             raise ValueError("points stand in rising order of batch and flops")
         return self
 
-    def seconds(self, flops: int) -> float:
+    def seconds(self, flops: int, device: str) -> float:
         """A step's time.
 
         Args:
             flops: the step's operations.
+            device: whose curve it is, for messages.
 
         Raises:
             UserError: the step is smaller or larger than what was measured.
@@ -73,7 +76,9 @@ class Curve(Strict):
         low, high = self.points[0], self.points[-1]
         size = low.batch + (flops - low.flops) * (high.batch - low.batch) / (high.flops - low.flops)
         raise UserError(
-            f"{self.network} was measured at batch sizes {low.batch} to {high.batch}, not at {size:.4g}",
+            f"{self.network} was measured on {device!r} at batch sizes {low.batch} to {high.batch}, "
+            f"not at {size:.4g}",
+            where=device,
             hint="take a batch size in this range, or calibrate at this one",
         )
 
@@ -144,19 +149,35 @@ class MeasuredClock:
                 where=self._name,
                 hint=f"it knows {', '.join(one.network for one in self._device.networks.values())}",
             )
-        return Bounds(compute_s=curve.seconds(work.flops))
+        return Bounds(compute_s=curve.seconds(work.flops, self._name))
 
 
 def fingerprint(work: Work) -> str:
     """What a step's products are, whatever the batch size: 16 hexadecimal digits.
 
-    The sides of a product that do not count samples: (n, k) of a forward pass or an input's gradient,
-    (m, n) of a weight's gradient.
+    Of a product with weights: the sides that do not count samples, (n, k) of a forward pass or an input's
+    gradient and (m, n) of a weight's gradient; and the side that does, in units of the greatest divisor that
+    all of them share. This is the batch size where a layer sees every sample once, and it tells images of
+    several sizes apart. Of a product without weights, such as the similarities of all pairs of samples, any
+    side may count samples: only the operator and its pass.
     """
-    sides: dict[str, int] = {}
+    unit = gcd(*(_samples(kernel) for kernel, _ in work if _weighted(kernel))) or 1
+    found: dict[str, int] = {}
     for kernel, count in work:
         if kernel.kind != ELEMENTWISE:
-            inner = (kernel.m, kernel.n) if kernel.role == GRAD_WEIGHT else (kernel.n, kernel.k)
-            key = repr((kernel.kind, kernel.role, kernel.groups, inner))
-            sides[key] = sides.get(key, 0) + count
-    return hashlib.sha256(repr(sorted(sides.items())).encode()).hexdigest()[:16]
+            told: tuple[object, ...] = (kernel.op, kernel.kind, kernel.role)
+            if _weighted(kernel):
+                inner = (kernel.m, kernel.n) if kernel.role == GRAD_WEIGHT else (kernel.n, kernel.k)
+                told = (*told, kernel.groups, inner, _samples(kernel) // unit)
+            found[repr(told)] = found.get(repr(told), 0) + count
+    return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:16]
+
+
+def _weighted(kernel: Kernel) -> bool:
+    """Whether it is a product with a part's weights, or their gradient."""
+    return kernel.kind != ELEMENTWISE and kernel.part != ""
+
+
+def _samples(kernel: Kernel) -> int:
+    """The side of a product with weights that counts samples, or places in them."""
+    return kernel.k if kernel.role == GRAD_WEIGHT else kernel.m

@@ -25,8 +25,8 @@ from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
 
 Efficiency = Annotated[float, Field(gt=0, le=1)]
-OperationRate = Annotated[units.FlopsPerSecond, Field(gt=0)]
-Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Side = Annotated[float, Field(gt=0)]
 
 
@@ -96,6 +96,13 @@ class Roofline(Board):
     def _efficiencies_have_peaks(self) -> Roofline:
         if lonely := sorted(self.efficiency_in.keys() - self.peak.keys()):
             raise ValueError(f"efficiency_in has {', '.join(lonely)}, of which peak has none")
+        return self
+
+    @model_validator(mode="after")
+    def _a_cache_is_no_slower_than_memory(self) -> Roofline:
+        fast, slow = self.cache.bandwidth.value if self.cache else None, self.memory_bandwidth.value
+        if fast is not None and slow is not None and fast < slow:
+            raise ValueError(f"cache.bandwidth, {fast:.4g} B/s, is below memory_bandwidth, {slow:.4g} B/s")
         return self
 
     def dtypes(self) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ from edgefl.core.sourced import Sourced, sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
-Frequency = Annotated[units.Hertz, Field(gt=0)]
-Bandwidth = Annotated[units.BytesPerSecond, Field(gt=0)]
+Frequency = Annotated[units.Hertz, Field(ge=1)]
+Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 

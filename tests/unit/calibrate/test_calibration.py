@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edgefl.calibrate import QUICK, Effort, calibrate
+from edgefl.calibrate import QUICK, Effort, calibrate, record
+from edgefl.calibrate.host import Host
+from edgefl.calibrate.measure import Timing
 from edgefl.calibrate.power import joules, meter, why_unknown
 from edgefl.calibrate.workloads import HELD_OUT, Workload, work_of
 from edgefl.core.devices import KINDS, Measured, Roofline
@@ -177,3 +179,12 @@ def test_without_a_counter_power_is_unknown(tmp_path):
 def test_kinds_of_what_it_writes_are_known():
     """Both kinds of file are ones that devices have."""
     assert {"roofline", "measured"} <= set(KINDS)
+
+
+def test_a_machine_busier_before_than_in_training_has_unknown_powers():
+    """What was read as idling was none, and no device file may have active below idle."""
+    host = Host("a desk", "laptop", 4, 10**9, 0, 30.0, "")
+    one = Timing(Workload("step", "step"), seconds=1.0, spread=0.0, repeats=1, share=1.0, watts=20.0)
+    found = record.board(host, 10**8, [one], record.Circumstances(1, 1, "today"))["power"]
+    assert {number["status"] for number in found.values()} == {"unknown"}
+    assert "busy with other work" in found["idle"]["source"]

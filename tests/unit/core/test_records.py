@@ -84,14 +84,15 @@ def test_a_number_needs_a_standing_and_a_source(number):
         Sourced[float].model_validate(number)
 
 
+@pytest.mark.parametrize("value", ["0", "1e-320", "0.5"])
 @pytest.mark.parametrize("number", ["peak", "memory_bandwidth"])
-def test_a_device_that_would_divide_by_zero_is_refused(number):
-    """A peak or a bandwidth of 0 is no number of a device."""
+def test_a_device_that_would_never_end_is_refused(number, value):
+    """A peak or a bandwidth of less than 1 a second is no number of a device; the least floats overflow."""
     data = device().model_dump()
     unit = "FLOP/s" if number == "peak" else "B/s"
     plain = _as_text(data)
-    (plain["peak"]["fp32"] if number == "peak" else plain[number])["value"] = f"0 {unit}"
-    with pytest.raises(ValueError, match="greater than 0"):
+    (plain["peak"]["fp32"] if number == "peak" else plain[number])["value"] = f"{value} {unit}"
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
         Roofline.model_validate(plain)
 
 
@@ -110,11 +111,32 @@ def _as_text(data):
     return data
 
 
-@pytest.mark.parametrize("broken", [{"down": 0.0}, {"up": 0.0}])
+@pytest.mark.parametrize("broken", [{"down": 0.0}, {"up": 0.0}, {"down": 1e-320}, {"up": 0.5}])
 def test_a_link_without_a_rate_is_refused(broken):
-    """A rate of 0 would never end."""
+    """A rate of next to nothing would never end."""
     with pytest.raises(ValueError, match="a link needs a"):
         link(**broken)
+
+
+def test_working_takes_no_less_power_than_idling():
+    """Equal is allowed, and so is either unknown."""
+    with pytest.raises(ValueError, match="active, 2 W, is below idle, 4 W"):
+        device(idle=4.0, active=2.0)
+    for idle, active in ((4.0, 4.0), (None, 1.0), (4.0, None)):
+        assert device(idle=idle, active=active).power.idle.value == idle
+
+
+def test_a_cache_is_no_slower_than_the_memory_behind_it():
+    """Equal is allowed, and so is an unknown one."""
+
+    def cached(bandwidth):
+        cache = {"size": sourced("1 MB"), "bandwidth": sourced(bandwidth)}
+        return Roofline.model_validate({**_as_text(device().model_dump()), "cache": cache})
+
+    with pytest.raises(ValueError, match="is below memory_bandwidth, 1e\\+09 B/s"):
+        cached("0.9 GB/s")
+    assert cached("1 GB/s").cache.bandwidth.value == 1e9
+    assert cached(None).cache.bandwidth.value is None
 
 
 def test_a_device_with_an_unknown_peak_cannot_be_priced():

@@ -1,0 +1,17 @@
+"""What ``--json`` prints: one whole document or nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.cli.app import print_json
+
+
+@pytest.mark.parametrize("value", [{"a": 1, "b": float("nan")}, {"a": 1, "b": object()}])
+def test_what_is_no_json_leaves_stdout_empty(value, capsys):
+    """Half a document would be read as a broken one, far from its cause."""
+    with pytest.raises((TypeError, ValueError)):
+        print_json(value)
+    assert capsys.readouterr().out == ""
+    print_json({"a": 1})
+    assert capsys.readouterr().out == '{\n  "a": 1\n}\n'
