@@ -195,6 +195,7 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
         elsewhere[key.strip()] = "--set"
     sweep = data.pop("sweep", None)
     _check_apart(sweep, overrides)
+    _check_runs_apart(sweep, document)
     changed = Document(document.file, data, elsewhere)
     name = str(data.get("name", Path(document.file).stem))
     runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, document)]
@@ -211,12 +212,32 @@ def _check_apart(sweep: Any, overrides: Sequence[str]) -> None:
     for override in overrides:
         key = override.partition("=")[0].strip()
         for other in swept:
-            if f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}."):
+            if _meet(key, other):
                 raise ScenarioError(
                     f"{key!r} is set by the scenario's sweep as {other!r}, run by run",
                     where="--set",
                     hint="change the sweep (--set sweep.KEY=...), or leave it out with --set sweep=null",
                 )
+
+
+def _check_runs_apart(sweep: Any, document: Document) -> None:
+    """A setting of ``sweep.runs`` that another key of the sweep sets too would be silently lost."""
+    if not isinstance(sweep, dict) or not isinstance(sweep.get("runs"), list):
+        return
+    paired = {str(key) for pair in sweep["runs"] if isinstance(pair, dict) for key in pair}
+    for key in (str(key) for key in sweep if key != "runs"):
+        for other in sorted(paired):
+            if _meet(key, other):
+                raise ScenarioError(
+                    f"sweep.runs sets {other!r}, and the sweep sets {key!r} as well",
+                    where=str(document.place(["sweep"])),
+                    hint="leave one of them out, such as with --set 'sweep={runs: [...]}'",
+                )
+
+
+def _meet(key: str, other: str) -> bool:
+    """Whether one of two dotted keys is, or holds, the other."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
 def _value(text: str, override: str) -> Any:

@@ -94,6 +94,15 @@ _SHOWN: dict[str, Callable[[Any], str]] = {
 }
 
 
+_RADIO_UNITS = {
+    "up_w_per_mbps": "W per Mbit/s",
+    "down_w_per_mbps": "W per Mbit/s",
+    "base": "W",
+    "tail": "W",
+    "tail_time": "s",
+}
+
+
 def _numbers(found: Board | Link) -> Rows:
     return [(name, _value(name, number), number.status, number.source) for name, number in sourced(found)]
 
@@ -102,9 +111,8 @@ def _value(name: str, number: Sourced[Any]) -> str:
     if number.value is None:
         return "unknown"
     if isinstance(number.value, Radio):
-        return ", ".join(
-            f"{key} {value:g}" for key, value in number.value.model_dump(exclude_defaults=True).items()
-        )
+        draws = number.value.model_dump(exclude_defaults=True)
+        return ", ".join(f"{key} {value:g} {_RADIO_UNITS[key]}" for key, value in draws.items())
     words = name.split(".")
     show = _SHOWN.get(words[-1]) or _SHOWN.get(words[0])
     return show(number.value) if show else f"{number.value:g}"

@@ -62,6 +62,13 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
     return draft.model_copy(update={"scenario": draft.scenario.model_copy(update={"local": local})})
 
 
+def fit_note(asked: Draft, found: Draft) -> list[str]:
+    """What "fit" came to, in words; nothing where a number was asked for."""
+    if asked.scenario.local.batch_size != FIT:
+        return []
+    return [f"batch_size: fit is {found.scenario.local.size}, the largest that every able device holds"]
+
+
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:
     """What each member that can do the work may use, in bytes of fp32: a narrower type needs as much less."""
     for member in fleet.members:

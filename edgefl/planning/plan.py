@@ -18,7 +18,7 @@ from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.assumptions import assumptions
 from edgefl.planning.components import completed, resolve
-from edgefl.planning.fit import fitted
+from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import prices
@@ -56,7 +56,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     learning = learn_from(draft, data_of(draft, access))
     samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
-    draft = fitted(draft, learning, fleet, samples.tolist())
+    asked, draft = draft, fitted(draft, learning, fleet, samples.tolist())
     scenario = draft.scenario
     _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
     clients = deal(scenario, fleet, learning, samples)
@@ -70,7 +70,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         refusals=refused,
         jitter=fleet.jitter,
         policy=policy,
-        assumed=(*_labels(learning), *assumptions(devices, fleet.links)),
+        assumed=(*_labels(learning), *fit_note(asked, draft), *assumptions(devices, fleet.links)),
     )
     return Planned(
         planned,

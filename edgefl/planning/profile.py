@@ -19,7 +19,7 @@ from edgefl.core.link import Link
 from edgefl.core.price import Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.assumptions import assumptions
-from edgefl.planning.fit import fitted
+from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import phase_steps, traced
@@ -131,7 +131,7 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     fleet = fleet_of(draft)
     devices = _devices(fleet, ask.devices, str(draft.document.place(["fleet"])))
     samples = int(np.ceil(learning.federation.spec.train_size / draft.scenario.task.clients))
-    draft = fitted(draft, learning, fleet, [samples])
+    asked, draft = draft, fitted(draft, learning, fleet, [samples])
     places = _places(fleet, devices, ask)
     links = {one.link: fleet.links.get(one.link) or link(one.link, where="--link") for one in places}
     desk = _Desk(draft, learning, samples, devices, links, places, ask)
@@ -139,7 +139,10 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
         "scenario": draft.scenario.name,
         "method": draft.scenario.method.name,
         "batch_size": draft.scenario.local.size,
-        "assumed": [f"every client has {samples} samples, an even share of {learning.federation.spec.name}"],
+        "assumed": [
+            f"every client has {samples} samples, an even share of {learning.federation.spec.name}",
+            *fit_note(asked, draft),
+        ],
         "assumptions": assumptions(devices, links),
         "exchanges": [
             row

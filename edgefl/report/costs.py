@@ -36,9 +36,7 @@ def profile(found: dict[str, Any]) -> RenderableType:
         blocks += [
             Text(title, style="bold"),
             _indented(lines),
-            _times(work["devices"]),
-            Text(""),
-            _energies(work["devices"]),
+            *_priced(work["devices"]),
             *_cannot(work["devices"]),
             Text(""),
         ]
@@ -89,6 +87,13 @@ def _parts(parts: dict[str, int]) -> str:
         return "nothing"
     shown = ", ".join(f"{part} {show_bytes(size)}" for part, size in held.items())
     return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
+
+
+def _priced(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
+    """The tables of the devices that have a price; none where none has."""
+    if all(row["unknown"] for row in rows):
+        return []
+    return [_times(rows), Text(""), _energies(rows)]
 
 
 def _times(rows: Sequence[dict[str, Any]]) -> Table:

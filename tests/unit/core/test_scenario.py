@@ -182,6 +182,13 @@ def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
     assert caught.value.where == "--set"
 
 
+@pytest.mark.parametrize("key", ["server.rounds", "server"])
+def test_a_sweep_sets_nothing_twice(key):
+    """A pair's setting that another axis sets, or holds, would be lost without a word."""
+    with pytest.raises(ScenarioError, match=f"sweep.runs sets 'server.rounds', and the sweep sets '{key}'"):
+        _load(f"sweep: {{runs: [{{name: a, server.rounds: 3}}], {key}: [4, 5]}}\n")
+
+
 def test_an_override_can_leave_the_sweep_out():
     """Then the scenario is one run, and its own settings can be set."""
     (draft,) = _load("sweep: {seed: [1, 2]}\n", "sweep=null", "seed=9")

@@ -72,6 +72,7 @@ def test_one_more_sample_would_not_fit(fleet):
     boards = fleet("50 kB", "1 MB")
     found = planned(boards)
     size = found.plan.scenario.local.size
+    assert f"batch_size: fit is {size}, the largest that every able device holds" in found.plan.assumed
     assert 1 < size < 359
     assert found.plan.clients.admitted.all()
     assert peak(size, boards) <= 50_000 < peak(size + 1, boards)
