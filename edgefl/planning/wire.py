@@ -16,6 +16,7 @@ from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.planning.components import completed, resolve
 from edgefl.protocol import Payload, Tree, leaves, nbytes, rebuild, tree_map
+from edgefl.protocol.coding import unchanged
 
 # How many payloads are coded together, at most, and of what size each.
 _TOGETHER = 64
@@ -41,7 +42,7 @@ class Codec:
     params: Any
     where: str
     _last: tuple[Payload, Payload] | None = field(default=None, repr=False)
-    _apart: bool | None = field(default=None, repr=False)
+    _apart: bool = field(default=False, repr=False)
 
     def settings(self) -> dict[str, Any]:
         """Name and parameters, defaults too, as plain data."""
@@ -49,6 +50,11 @@ class Codec:
 
     def _reference(self, reference: Payload | None) -> Payload | None:
         return reference if self.needs_reference else None
+
+    @property
+    def lossless(self) -> bool:
+        """Whether what it carries is what was sent, so that nobody need ask it."""
+        return getattr(self.module, "carried", None) is unchanged
 
     @property
     def needs_reference(self) -> bool:
@@ -95,7 +101,7 @@ class Codec:
         Raises:
             RunError: the codec fails, or changes a key, a shape or a type.
         """
-        if not leaves(payload):
+        if self.lossless or not leaves(payload):
             return payload
         with torch.no_grad():
             try:
@@ -118,11 +124,10 @@ class Codec:
         Raises:
             RunError: see ``carried``.
         """
+        if self.lossless:
+            return list(payloads)
         pairs = list(zip(payloads, references, strict=True))
-        if self._apart is None and pairs and leaves(payloads[0]):
-            # A lossless codec gives back what it was given: there is nothing to gain.
-            self._apart = not hasattr(self.module, "carried") or self.carried(*pairs[0]) is payloads[0]
-        if self._apart or not _stackable(payloads, references):
+        if self._apart or not hasattr(self.module, "carried") or not _stackable(payloads, references):
             return [self.carried(*pair) for pair in pairs]
         reference = self._reference(references[0])
         try:
@@ -156,12 +161,11 @@ class Codec:
         Raises:
             RunError: see ``carried``.
         """
-        if self._last is not None and _identical(self._last[0], payload):
-            return self._last[1]
-        found = self.carried(payload)
-        # A lossless codec costs nothing, and what is kept here takes memory.
-        self._last = None if found is payload else (payload, found)
-        return found
+        if self.lossless:
+            return payload
+        if self._last is None or not _identical(self._last[0], payload):
+            self._last = payload, self.carried(payload)
+        return self._last[1]
 
     def _passed(self, payload: Payload, reference: Payload | None) -> Payload:
         if hasattr(self.module, "carried"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -63,13 +64,22 @@ class Workshop:
 
     def exchange(self, job: Job) -> Exchange:
         """A job's exchange, as built on its client's model."""
-        method = self.learning.methods[self.models[job.client]]
-        return next(one for one in method.exchanges if one.name == job.exchange)
+        return self._exchanges[self.models[job.client]][job.exchange]
+
+    @cached_property
+    def _exchanges(self) -> list[dict[str, Exchange]]:
+        """By model and name: every job is looked up several times."""
+        return [{one.name: one for one in method.exchanges} for method in self.learning.methods]
 
     def rate(self, job: Job) -> float:
         """A job's learning rate."""
+        return self._rates[min(max(job.round, 0), len(self._rates) - 1)]
+
+    @cached_property
+    def _rates(self) -> list[float]:
+        """Each round's."""
         optimizer, rounds = self.scenario.local.optimizer, self.scenario.server.rounds
-        return optimizer.lr * optimizer.schedule.factor(min(max(job.round, 0), rounds - 1), rounds)
+        return [optimizer.lr * optimizer.schedule.factor(round_, rounds) for round_ in range(rounds)]
 
     def ctx(self, job: Job) -> Ctx:
         """What the server knows about a job."""

@@ -6,7 +6,9 @@ from torch import Tensor
 
 from edgefl.core.params import Strict
 from edgefl.protocol import Payload, bytes_by_part
-from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes
+from edgefl.protocol.coding import from_bytes, joined, plain_size, split, to_bytes, unchanged
+
+carried = unchanged
 
 
 class Params(Strict):
@@ -16,11 +18,6 @@ class Params(Strict):
 def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
     """The bytes of the values, by part."""
     return bytes_by_part(payload)
-
-
-def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """Exactly what was sent."""
-    return payload
 
 
 def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001

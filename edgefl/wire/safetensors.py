@@ -17,6 +17,9 @@ from torch import Tensor
 
 from edgefl.core.params import Strict
 from edgefl.protocol import Payload, bytes_by_part, flatten, rebuild
+from edgefl.protocol.coding import unchanged
+
+carried = unchanged
 
 HEADER = "header"
 _LENGTH_BYTES = 8
@@ -53,11 +56,6 @@ def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[s
     if not tensors:
         return found
     return {**found, HEADER: found.get(HEADER, 0) + _header_bytes(tensors)}
-
-
-def carried(params: Params, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001
-    """Exactly what was sent."""
-    return payload
 
 
 def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes:  # noqa: ARG001
