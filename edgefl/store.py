@@ -8,6 +8,7 @@ Nothing is pickled.
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -254,7 +255,7 @@ class Reader:
         if not (folder / "run.sqlite").is_file():
             raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
         try:
-            self._db = sqlite3.connect(folder / "run.sqlite")
+            self._db = _opened(folder / "run.sqlite")
         except sqlite3.OperationalError as error:
             raise _damaged(folder, error) from error
         self._db.row_factory = sqlite3.Row
@@ -304,6 +305,14 @@ class Reader:
         """``plan.yaml`` as plain data."""
         return dict(plain(Document.read(self.folder / "plan.yaml").data))
 
+    def host(self) -> dict[str, Any]:
+        """``host.json`` as plain data; empty where it is missing or damaged, for no result depends on it."""
+        try:
+            found = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def version(self, which: str = "last") -> Path:
         """The file with the server state of the "last" or "best" saved version.
 
@@ -323,6 +332,17 @@ class Reader:
     def close(self) -> None:
         """Closes the database."""
         self._db.close()
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    """A run's database, to read.
+
+    In its mode (WAL) SQLite makes files beside the database even for a reader. In a folder where it may not,
+    nobody can be writing either, and it is told that the file does not change.
+    """
+    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
+        return sqlite3.connect(file)
+    return sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)
 
 
 def _damaged(folder: Path, error: Exception) -> UserError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from edgefl.cli import main
 
@@ -16,3 +18,10 @@ def run_command(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[in
         main(list(map(str, arguments)))
     out, err = capsys.readouterr()
     return int(raised.value.code or 0), out, err
+
+
+def shown(table: Any, width: int) -> str:
+    """What a terminal of a width shows of a table."""
+    console = Console(file=io.StringIO(), width=width)
+    console.print(table)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]

@@ -212,7 +212,7 @@ def calibrate(
     """Measure this machine into a device file; takes some minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
-    from edgefl.cli.progress import Steps
+    from edgefl.cli.steps import Steps
     from edgefl.report.calibration import calibration
 
     with Steps(stderr()) as steps:

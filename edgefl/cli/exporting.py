@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
 from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
-DataDir = Annotated[Path | None, typer.Option(help="Where datasets' files lie.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Where datasets' files lie; where the run found them by default.")
+]
 
 
 @app.command()
@@ -43,6 +44,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
+    from edgefl.cli.steps import Steps
     from edgefl.export import Form, Wanted
     from edgefl.export import export as export_run
     from edgefl.planning.learning import DataAccess
@@ -62,12 +64,12 @@ def export(
         ort=ort,
     )
     access = DataAccess(data_dir, download=not offline)
-    with Progress(console=stderr(), transient=True) as progress:
-        bar = progress.add_task("exporting", total=None)
-        found = export_run(
-            run, wanted, access, out, lambda done, of: progress.update(bar, completed=done, total=of)
-        )
+    with Steps(stderr()) as steps:
+        found = export_run(run, wanted, access, out, lambda done, of: steps.show("models", done, of))
     if as_json:
         print_json({"exports": [one.plain() for one in found]})
-    else:
-        stdout().print(exports([one.plain() for one in found]))
+        return
+    console = stdout()
+    console.print(exports([one.plain() for one in found]))
+    folder = found[0].path.parent
+    console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)

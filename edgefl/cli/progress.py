@@ -99,32 +99,3 @@ class Display(Watch):
         elif not self._console.is_terminal:
             shown = ", ".join(filter(None, (self._scores, self._clock)))
             self._console.print(f"{name}: {shown}", soft_wrap=True)
-
-
-class Steps:
-    """One bar over steps that are known beforehand; nothing where standard error is no terminal."""
-
-    def __init__(self, console: Console) -> None:
-        self._progress = Progress(
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not console.is_terminal,
-            transient=True,
-        )
-        self._task = self._progress.add_task("getting ready", total=None)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def show(self, label: str, done: int, total: int) -> None:
-        """Says what is next and how much is done."""
-        self._progress.update(self._task, description=label, completed=done, total=total)

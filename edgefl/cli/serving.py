@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress
 
 from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
@@ -46,6 +45,7 @@ def bench(
     as_json: AsJson = False,
 ) -> None:
     """Measure a model here, beside PyTorch, and predict it on other devices."""
+    from edgefl.cli.steps import Steps
     from edgefl.export.bench import Wish, cores
     from edgefl.export.bench import bench as bench_model
     from edgefl.export.latency import card_of, keep
@@ -70,14 +70,8 @@ def bench(
         dtype=dtype_of(dtype),
         run=run,
     )
-    console = stderr()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("reading", total=None)
-        found = bench_model(
-            model,
-            wish,
-            tell=lambda label, done, of: progress.update(bar, description=label, completed=done, total=of),
-        )
+    with Steps(stderr()) as steps:
+        found = bench_model(model, wish, tell=steps.show)
     if card:
         keep(found)
     if as_json:

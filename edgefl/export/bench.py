@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from edgefl.core.devices import TRACED
 from edgefl.core.errors import RunError, UserError
-from edgefl.export.kernels import is_quantised, kernels
+from edgefl.export.kernels import INT8, is_quantised, kernels
 from edgefl.export.model import Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
 from edgefl.export.timing import Order
@@ -98,9 +99,9 @@ def bench(
         tell: is called with (what comes now, measurements done, measurements in all).
 
     Returns:
-        "model", "sha256", "size_bytes", "batch", "quantised", "flops", "kernels", "moved_bytes", "measured"
-        (a dict a measurement), "pytorch" (why it is not compared with, or ""), "slowest" (operators) and
-        "devices" (a dict a device).
+        "model", "sha256", "size_bytes", "batch", "quantised", "precision" (the file's), "flops", "kernels",
+        "moved_bytes", "measured" (a dict a measurement), "pytorch" (why it is not compared with, or ""),
+        "slowest" (operators) and "devices" (a dict a device).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -109,7 +110,7 @@ def bench(
     model = read_model(path)
     graph = Graph(model, wish.batch)
     rows = predictions(graph, wish.devices, wish.batch, wish.dtype)
-    costed = kernels(graph)
+    costed, quantised = kernels(graph), is_quantised(graph)
     reference, missing = _reference(model, wish.run)
     steps = _steps(model, wish, reference)
     answers = []
@@ -122,7 +123,8 @@ def bench(
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "size_bytes": model.size_bytes,
         "batch": wish.batch,
-        "quantised": is_quantised(graph),
+        "quantised": quantised,
+        "precision": model.facts.get("precision", INT8 if quantised else TRACED),
         "flops": sum(one.kernel.flops for one in costed),
         "kernels": len(costed),
         "moved_bytes": sum(one.moved_bytes for one in costed),

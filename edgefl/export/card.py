@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.export.graph import Form
-from edgefl.export.latency import latency
 from edgefl.export.trained import Trained
 from edgefl.report.summary import summary
 from edgefl.store import read
 
 
-def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
+def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequence[str] = ()) -> str:
     """The card as Markdown.
 
     Args:
         found: the trained version.
         export: one export as plain data.
         form: what goes in and comes out.
+        measured: the lines about its latency.
     """
     with read(found.folder) as reader:
         run = summary(reader)
@@ -34,6 +34,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
             f"# {found.meta['name']}: {whose}",
             "",
             f"{model} for {spec.classes} classes, {trained}; version {found.version}.",
+            *_standing(export),
             "",
             "## Use",
             "",
@@ -77,9 +78,14 @@ def card(found: Trained, export: Mapping[str, Any], form: Form) -> str:
             *(["Of the float32 model that this file was made of.", ""] if export["compact"] else []),
             *_parity(export["parity"]),
             "",
-            *latency(Path(export["path"])),
+            *measured,
         ]
     )
+
+
+def _standing(export: Mapping[str, Any]) -> list[str]:
+    """That a client's model is not of its own making."""
+    return ["", f"**Client {export['client']}: {export['standing']}.**"] if export["standing"] else []
 
 
 def _use(form: Form, shape: tuple[int, ...]) -> list[str]:

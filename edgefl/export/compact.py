@@ -81,7 +81,7 @@ def compact(
         raise ExportError(
             f"accuracy falls by {drop:.2%}, from {found.torch_accuracy:.2%} to {found.accuracy:.2%} "
             f"on {found.samples:,} test samples; at most {most:.2%} may be lost",
-            hint="nothing was written; --max-drop allows more",
+            hint="no file of it was written; --max-drop allows more",
         )
     latency, fp32_latency = latencies_ms([model, fp32], form, images[:1])
     return Compact(

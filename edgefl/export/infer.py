@@ -110,6 +110,12 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
         # Damaged files raise any of these.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UserError(f"cannot read the image {file}: {reason}", where=str(file)) from error
+    if image.mode == "F":
+        raise UserError(
+            f"{file} holds floating-point values, of which none is known to be white",
+            where=str(file),
+            hint="save it with 8 or 16 bits a channel",
+        )
     changes = []
     if image.mode != mode:
         changes.append(f"{image.mode} to {mode}")

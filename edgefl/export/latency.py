@@ -45,16 +45,21 @@ def keep(found: Mapping[str, Any]) -> None:
     model = Path(found["model"])
     page = card_of(model)
     atomically(kept(model), json.dumps({**found, "machine": _machine()}, indent=2).encode())
-    atomically(model.with_suffix(".md"), _replaced(page, latency(model)).encode())
+    atomically(model.with_suffix(".md"), _replaced(page, latency(model, model.read_bytes())).encode())
 
 
-def latency(model: Path) -> list[str]:
-    """The card's lines about latency; none where this very file was never measured."""
+def latency(model: Path, content: bytes) -> list[str]:
+    """The card's lines about latency; none where this very content was never measured.
+
+    Args:
+        model: the model's file.
+        content: what it holds, or will hold as soon as its card is written.
+    """
     try:
         found = json.loads(kept(model).read_text(encoding="utf-8"))
-        digest = hashlib.sha256(model.read_bytes()).hexdigest()
     except (OSError, ValueError):
         return []
+    digest = hashlib.sha256(content).hexdigest()
     if found.get("sha256") != digest:
         return []
     rows = [(row["runtime"], *cells(row)) for row in found["measured"]]

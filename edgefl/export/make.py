@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import Any
 
 from torch import Tensor
 
-from edgefl.core.errors import UserError
+from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import all_atomically
 from edgefl.export.card import card
 from edgefl.export.compact import Compact, compact
 from edgefl.export.graph import ExportError, Form, Served, to_onnx
+from edgefl.export.latency import latency
 from edgefl.export.mobile import Ort, to_ort
 from edgefl.export.quantise import FP16, FP32, INT8, Precision, to_fp16, to_int8
 from edgefl.export.samples import calibration, tests
@@ -61,6 +62,7 @@ class Exported:
         precision: of the file's weights.
         compact: how the file compares with the float32 model; None where it is that.
         ort: the same in ONNX Runtime's own format, where it was asked for.
+        standing: what the model is where it is not of its client's own making; empty where it is.
     """
 
     path: Path
@@ -72,6 +74,7 @@ class Exported:
     precision: Precision = FP32
     compact: Compact | None = None
     ort: Ort | None = None
+    standing: str = ""
 
     def plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -128,8 +131,11 @@ def export(
         tell(place, len(clients))
         try:
             done.append(_one(found, client, wanted, path))
-        except ExportError as error:
+        except EdgeflError as error:
             error.where = error.where or path.name
+            if wanted.everybody:
+                before = f"{len(done)} of {len(clients)} models were written before it"
+                error.hint = f"{error.hint}; {before}".removeprefix("; ")
             raise
     tell(len(clients), len(clients))
     return done
@@ -176,7 +182,7 @@ def _one(found: Trained, client: int | None, wanted: Wanted, path: Path) -> Expo
 
     Raises:
         ExportError: a gate fails.
-        RunError: the files cannot be written.
+        UserError: the files cannot be written.
     """
     form, spec = wanted.form, found.federation.spec
     served = Served(found.predictor(client), spec, form).eval()
@@ -186,7 +192,7 @@ def _one(found: Trained, client: int | None, wanted: Wanted, path: Path) -> Expo
     if not result.passed:
         raise ExportError(
             f"ONNX Runtime does not compute what PyTorch does: {result}",
-            hint=f"nothing was written; tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
+            hint=f"no file of it was written; tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
     model, smaller, ort = fp32, None, None
     files: dict[Path, bytes] = {}
@@ -199,9 +205,34 @@ def _one(found: Trained, client: int | None, wanted: Wanted, path: Path) -> Expo
         ort, files = _ort(model, wanted, result, images, labels, path)
     page = path.with_suffix(".md")
     reported = reported_accuracy(found, client)
-    done = Exported(path, page, client, len(model), result, reported, wanted.precision, smaller, ort)
-    all_atomically({page: card(found, done.plain(), form).encode(), **files, path: model})
+    done = Exported(
+        path,
+        page,
+        client,
+        len(model),
+        result,
+        reported,
+        wanted.precision,
+        smaller,
+        ort,
+        found.standing(client),
+    )
+    lines = card(found, done.plain(), form, latency(path, model))
+    _written({page: lines.encode(), **files, path: model})
     return done
+
+
+def _written(files: Mapping[Path, bytes]) -> None:
+    """Writes a model's files, all or none.
+
+    Raises:
+        UserError: they cannot be written; the target has no room, say.
+    """
+    try:
+        all_atomically(files)
+    except RunError as error:
+        # The run is as good as it was; it is the target that was chosen badly.
+        raise UserError(error.what, where=error.where, hint="no file of it was written") from error
 
 
 def _smaller(fp32: bytes, form: Form, ranges: Tensor | None) -> bytes:
@@ -236,7 +267,7 @@ def _ort(
             f"the ORT format does not compute what the ONNX file does: max error {found.max_error:.2g}, "
             f"accuracy {found.accuracy:.2%} against {found.torch_accuracy:.2%}",
             where=file.name,
-            hint="nothing was written",
+            hint="no file of it was written",
         )
     done = Ort(file, config, len(made), found.accuracy, found.max_error, found.agreement)
     return done, {file: made, config: operators.encode()}

@@ -13,6 +13,10 @@ from typing import Any
 from edgefl.core.errors import UserError
 
 PREFIX = "edgefl."
+# A text stays one even where it looks like JSON, as a run's id of digits alone does.
+_TEXTS = frozenset("dataset edgefl input method model precision run_id scenario".split())  # noqa: SIM905 - names as words
+# Where a flatbuffer holds its kind.
+_ORT_MARK = slice(4, 8), b"ORTM"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,8 @@ class ModelFile:
         found = {}
         for entry in self.proto.metadata_props:
             if entry.key.startswith(PREFIX):
-                found[entry.key.removeprefix(PREFIX)] = _parsed(entry.value)
+                key = entry.key.removeprefix(PREFIX)
+                found[key] = entry.value if key in _TEXTS else _parsed(entry.value)
         return found
 
 
@@ -51,17 +56,19 @@ def read_model(path: Path) -> ModelFile:
     """Reads an ONNX file.
 
     Raises:
-        UserError: there is none, or it is damaged.
+        UserError: there is none, it is damaged, or in ONNX Runtime's own format.
     """
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
-        proto = onnx.load(path)
+        # By content alone: a name that ends in .json would be read as JSON.
+        proto = onnx.load(path, format="protobuf")
         onnx.checker.check_model(str(path))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
+        _refuse_ort(path)
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(
             f"{path.name} is no ONNX model, or is damaged: {reason}",
@@ -69,6 +76,21 @@ def read_model(path: Path) -> ModelFile:
             hint="export or copy it again",
         ) from error
     return ModelFile(path, path.stat().st_size, proto)
+
+
+def _refuse_ort(path: Path) -> None:
+    """Says so where a file that is no ONNX model is one in ONNX Runtime's own format.
+
+    Raises:
+        UserError: it is.
+    """
+    place, mark = _ORT_MARK
+    if path.read_bytes()[place] == mark:
+        raise UserError(
+            f"{path.name} is in ONNX Runtime's own format, for mobile builds that hold its operators alone",
+            where=str(path),
+            hint=f"give the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
+        )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from edgefl.export.model import Graph
 from edgefl.planning.fleets import named
 
 ALL = "all"
-_UNKNOWN = ("dtype", "figures", "seconds", "bounds", "images_per_s", "joules")
+_UNKNOWN = ("dtype", "figures", "launch", "seconds", "bounds", "images_per_s", "joules")
 
 
 def predictions(
@@ -50,6 +50,7 @@ def _row(name: str, device: Board, found: Sequence[Costed], batch: int) -> dict[
         **row,
         "dtype": " + ".join(works),
         "figures": _figures(device),
+        "launch": _launch(device),
         "seconds": bounds.seconds,
         "bounds": bounds._asdict(),
         "images_per_s": batch / bounds.seconds,
@@ -62,6 +63,12 @@ def _figures(device: Board) -> str:
     if not isinstance(device, Roofline):
         return ""
     return device.inference.runtime if device.inference else "training"
+
+
+def _launch(device: Board) -> str:
+    """How well the time to start a kernel is known: as the device's file says, or "none" where it is 0."""
+    launch = device.launch(inference=True)
+    return launch.status if launch.value else "none"
 
 
 def _works(found: Iterable[Costed], has: Sequence[str]) -> dict[str, Work]:

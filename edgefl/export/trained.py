@@ -100,6 +100,15 @@ class Trained:
         state = self.states.get(client)
         return method.personal_model(self.server, self._initial(method, place) if state is None else state)
 
+    def standing(self, client: int | None) -> str:
+        """What a client's model is where it is not of the client's own making; empty where it is."""
+        if client is None or client in self.states:
+            return ""
+        place = client % len(self.learning.nets)
+        if self._initial(self.learning.methods[place], place) is None:
+            return f"{self.meta['method']} keeps nothing of a client: this is what every client has"
+        return "never trained: the client's own part of the model is what every client begins with"
+
     def _initial(self, method: Method, place: int) -> Tree | None:
         seed = seeds.derive(self.meta["seed"], "init")
         return method.client(self.learning.nets[place].init(seed))
@@ -110,7 +119,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
 
     Args:
         folder: the run's directory.
-        access: how to get at its dataset.
+        access: how to get at its dataset; without a folder of its own, from where the run had it.
         which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
 
     Raises:
@@ -125,7 +134,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         _check_done(reader)
         version, file = _version(reader, which)
         rows = reader.query("SELECT client, file FROM states")
-        settings = reader.plan()["scenario"]
+        settings, access = reader.plan()["scenario"], _as_it_ran(reader, access)
         meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
         made = reader.query("SELECT round FROM rounds WHERE version = ?", version)
         summary = _summary(reader, version)
@@ -135,6 +144,14 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
     return Trained(folder, meta, version, last, nth, learning, server, states, summary)
+
+
+def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
+    """The given access; where it names no folder, in the one that the run itself was given."""
+    told = reader.host().get("data_dir")
+    if access.folder is not None or not told or not Path(told).is_dir():
+        return access
+    return DataAccess(Path(told), download=access.download, need=access.need)
 
 
 def _check_done(reader: Reader) -> None:

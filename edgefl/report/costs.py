@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.report.fitted import Cell, Fitted
 
 MISSING = "-"
 _UNKNOWN = "unknown"
@@ -96,16 +97,18 @@ def _priced(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
     return [_times(rows), Text(""), _energies(rows)]
 
 
-def _times(rows: Sequence[dict[str, Any]]) -> Table:
+def _times(rows: Sequence[dict[str, Any]]) -> Fitted:
     """Times by phase, what bounds the computing, and memory."""
     bounds = ("bound by\ncompute", "\nmemory", "\nlaunch")
-    table = _table("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
+    heads = ("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
+    cells: list[Sequence[Cell]] = []
     for row in (one for one in rows if not one["unknown"]):
         used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
         fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
         times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
-        table.add_row(_name(row, rows), *times, *_shares(row["bounds"]), used, fits)
-    return table
+        cells.append((_name(row, rows), *times, *_shares(row["bounds"]), used, fits))
+    # What memory takes is what the other two leave of the whole.
+    return Fitted(heads, cells, left=heads[-1:], yields=("memory\nused", bounds[1]))
 
 
 def _name(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -120,15 +123,16 @@ def _shares(bounds: Mapping[str, float]) -> list[str]:
     return [f"{seconds / whole:.0%}" if whole else MISSING for seconds in bounds.values()]
 
 
-def _energies(rows: Sequence[dict[str, Any]]) -> Table:
+def _energies(rows: Sequence[dict[str, Any]]) -> Fitted:
     """Energy by phase, and the battery's share."""
-    table = _table("device", "energy", "receive", "compute", "transmit", "tail", "idle", "of battery")
+    heads = ("device", "energy", "receive", "compute", "transmit", "tail", "idle", "of battery")
+    cells = []
     for row in (one for one in rows if not one["unknown"]):
         share = row["battery_share"]
         parts = [_joules(joules) for joules in row["energy"].values()]
         battery = MISSING if share is None else f"{share:.2%}"
-        table.add_row(_name(row, rows), _joules(row["joules"]), *parts, battery)
-    return table
+        cells.append((_name(row, rows), _joules(row["joules"]), *parts, battery))
+    return Fitted(heads, cells, yields=("idle", "tail", "of battery"))
 
 
 def _joules(joules: float | None) -> str:
@@ -151,25 +155,18 @@ def _holds(row: dict[str, Any]) -> str:
     return f"; memory used {row['memory_share']:.1%}, {'fits' if row['fits'] else 'does not fit'}"
 
 
-def _table(*heads: str) -> Table:
-    table = Table(show_edge=False, header_style="bold")
-    for place, head in enumerate(heads):
-        table.add_column(head, justify="right" if place and head.strip() != "fits" else "left")
-    return table
-
-
 def layers(found: dict[str, Any]) -> RenderableType:
     """Each model's modules with fvcore's forward counts beside our own."""
     blocks: list[RenderableType] = []
     for model in found["layers"]:
-        table = Table(show_edge=False, header_style="bold")
-        for name in ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved"):
-            table.add_column(name, justify="left" if name in {"module", "kind"} else "right", overflow="fold")
+        heads = ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved")
+        cells = []
         for row in model["modules"]:
             counts = [show_flops(row[key]) if row[key] else MISSING for key in ("fvcore_flops", "flops")]
             parameters = f"{row['parameters']:,}" if row["parameters"] else MISSING
             moved = show_bytes(row["bytes"])
-            table.add_row(row["module"], row["kind"], parameters, *counts, str(row["kernels"]), moved)
+            cells.append((row["module"], row["kind"], parameters, *counts, str(row["kernels"]), moved))
+        table = Fitted(heads, cells, left=("kind",), yields=("moved", "kernels"))
         theirs, ours = show_flops(model["fvcore_flops"]), show_flops(model["traced_flops"])
         total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
         title = f"{model['model']}, forward, one sample"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.report.fitted import Fitted
 
 MISSING = "-"
 _UNKNOWN = "unknown"
@@ -34,12 +34,10 @@ def bench(found: dict[str, Any]) -> RenderableType:
     return Group(*blocks)
 
 
-def measured(rows: Sequence[dict[str, Any]]) -> Table:
+def measured(rows: Sequence[dict[str, Any]]) -> Fitted:
     """One measurement a row."""
-    table = _table("measured here", "threads", "load", "p50", "p90", "p99", "a second", "memory", "runs")
-    for row in rows:
-        table.add_row(row["runtime"], *cells(row))
-    return table
+    heads = ("measured here", "threads", "load", "p50", "p90", "p99", "a second", "memory", "runs")
+    return Fitted(heads, [(row["runtime"], *cells(row)) for row in rows], yields=("runs", "p90", "load"))
 
 
 def cells(row: Mapping[str, Any]) -> list[str]:
@@ -80,35 +78,38 @@ def _notes(found: Mapping[str, Any]) -> Iterator[Text]:
         if len(rows) > 1:
             ratio = rows[1]["p50_s"] / rows[0]["p50_s"]
             word = "thread" if threads == 1 else "threads"
-            yield Text(f"PyTorch's p50 over ONNX Runtime's, {threads} {word}: {ratio:.2f}")
+            sides = f"PyTorch's in fp32 over ONNX Runtime's in {found['precision']}"
+            yield Text(f"p50, {sides}, {threads} {word}: {ratio:.2f}")
     if found["pytorch"]:
         yield Text(f"not compared with PyTorch: {found['pytorch']}", style="dim")
 
 
-def _slowest(rows: Sequence[dict[str, Any]]) -> Table:
-    table = _table("slowest operators", "type", "time", "share")
-    for row in rows:
-        table.add_row(row["node"], row["op"], show_seconds(row["seconds"]), f"{row['share']:.1%}")
-    return table
+def _slowest(rows: Sequence[dict[str, Any]]) -> Fitted:
+    cells = [(row["node"], row["op"], show_seconds(row["seconds"]), f"{row['share']:.1%}") for row in rows]
+    return Fitted(("slowest operators", "type", "time", "share"), cells, left=("type",))
+
+
+# Before a time: a guess is in it, or something is not.
+_MARKS = {"assumed": "~", "none": ">"}
+_MEANING = {
+    "~": "what the start of a kernel takes is assumed in the device's file: no better than that guess",
+    ">": "the device's file has nothing for the start of a kernel: at least this long, so these stand last",
+}
 
 
 def _devices(rows: Sequence[dict[str, Any]], *, quantised: bool) -> Iterator[RenderableType]:
     """The devices that have a price, the fastest first; the others, by the reason why not."""
-    priced = sorted((row for row in rows if not row["unknown"]), key=lambda row: row["seconds"])
+    priced = sorted(
+        (row for row in rows if not row["unknown"]), key=lambda row: (row["launch"] == "none", row["seconds"])
+    )
     if priced:
-        table = _table("predicted on", "time", "a second", "energy", "bound by", "type", "efficiencies of")
-        for row in priced:
-            rate = row["images_per_s"]
-            table.add_row(
-                row["device"],
-                show_seconds(row["seconds"]),
-                f"{rate:,.3g}" if rate < _EXACT else f"{rate:,.0f}",
-                _UNKNOWN if row["joules"] is None else show_joules(row["joules"]),
-                _bounds(row["bounds"]),
-                row["dtype"],
-                row["figures"] or MISSING,
-            )
-        yield table
+        heads = ("predicted on", "time", "a second", "energy", "bound by", "type", "efficiencies of")
+        cells = [_device(row) for row in priced]
+        yield Fitted(heads, cells, left=heads[4:], yields=("efficiencies of", "a second", "type"))
+        marks = {_MARKS.get(row["launch"]) for row in priced}
+        for mark, meaning in _MEANING.items():
+            if mark in marks:
+                yield Text(f"{mark} {meaning}", style="dim")
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row["unknown"]:
@@ -120,15 +121,20 @@ def _devices(rows: Sequence[dict[str, Any]], *, quantised: bool) -> Iterator[Ren
         yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
 
 
+def _device(row: Mapping[str, Any]) -> tuple[str, ...]:
+    rate = row["images_per_s"]
+    return (
+        row["device"],
+        _MARKS.get(row["launch"], "") + show_seconds(row["seconds"]),
+        f"{rate:,.3g}" if rate < _EXACT else f"{rate:,.0f}",
+        _UNKNOWN if row["joules"] is None else show_joules(row["joules"]),
+        _bounds(row["bounds"]),
+        row["dtype"],
+        row["figures"] or MISSING,
+    )
+
+
 def _bounds(bounds: Mapping[str, float]) -> str:
     """What bounds the time most, and its share."""
     name, seconds = max(bounds.items(), key=lambda one: one[1])
     return f"{name.removesuffix('_s')} {seconds / sum(bounds.values()):.0%}"
-
-
-def _table(*heads: str) -> Table:
-    table = Table(show_edge=False, header_style="bold")
-    for place, head in enumerate(heads):
-        left = not place or head in {"type", "bound by", "efficiencies of"}
-        table.add_column(head, justify="left" if left else "right", overflow="fold")
-    return table

@@ -192,7 +192,9 @@ class Run:
         return accuracies
 
 
-def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tuple[str, str]:
+def execute(
+    planned: Planned, folder: Path, wanted: Wanted, watch: Watch, data_dir: Path | None = None
+) -> tuple[str, str]:
     """Does one run in a fresh directory.
 
     Args:
@@ -200,6 +202,7 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
         folder: the run directory to make.
         wanted: the engine.
         watch: who looks on.
+        data_dir: where the dataset's files were looked for, for the record; None for the default place.
 
     Returns:
         "done" or "failed", and why it failed.
@@ -225,7 +228,9 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     try:
         status, reason, host = _ended(run, wanted)
         wall_s = time.perf_counter() - start
-        _write_host(folder, {**host, "host_wall_s": wall_s, "memory": _memory(rss_bytes)})
+        where = None if data_dir is None else str(data_dir.resolve())
+        facts = {"host_wall_s": wall_s, "memory": _memory(rss_bytes), "data_dir": where}
+        _write_host(folder, {**host, **facts})
         store.close(status, reason=reason, host_wall_s=wall_s)
     except sqlite3.OperationalError as error:
         # A full disk, say: what was committed stays, and the next run may lie on a better one.

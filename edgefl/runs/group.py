@@ -148,7 +148,7 @@ def run(
     results = []
     for index, (one, by) in enumerate(zip(planned, engines, strict=True)):
         target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
-        results.append(RunResult(names[index], target, *execute(one, target, by, watch)))
+        results.append(RunResult(names[index], target, *execute(one, target, by, watch, folder)))
     return Result(group, tuple(results))
 
 

@@ -190,6 +190,14 @@ class Board(Strict):
             UserError: a number that timing needs is unknown, or the device lacks the type.
         """
 
+    @abstractmethod
+    def launch(self, *, inference: bool = False) -> Sourced[float]:
+        """Seconds to start a kernel.
+
+        Args:
+            inference: whether the runtime is the one for inference, not for training.
+        """
+
     def needs(self, name: str, dtype: str, numbers: Iterator[tuple[str, Sourced[Any]]]) -> None:
         """Sees to it that timing can go on.
 

@@ -105,6 +105,10 @@ class Measured(Board):
         """The type it was measured in."""
         return (self.dtype,)
 
+    def launch(self, *, inference: bool = False) -> Sourced[float]:  # noqa: ARG002 - of training only
+        """See ``Board.launch``."""
+        return self.launch_overhead
+
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> MeasuredClock:
         """See ``Board.clock``; steps of training only.
 

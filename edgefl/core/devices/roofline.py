@@ -109,13 +109,15 @@ class Roofline(Board):
         """The number types it has a peak for."""
         return tuple(self.peak)
 
+    def launch(self, *, inference: bool = False) -> Sourced[float]:
+        """See ``Board.launch``."""
+        return (self.inference if inference and self.inference else self).launch_overhead
+
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
         """See ``Board.clock``."""
         runtime = self.inference if inference and self.inference else None
-        if runtime:
-            place, efficiency, launch = "inference.", runtime.efficiency, runtime.launch_overhead
-        else:
-            place, efficiency, launch = "", self.efficiency, self.launch_overhead
+        place, efficiency = ("inference.", runtime.efficiency) if runtime else ("", self.efficiency)
+        launch = self.launch(inference=inference)
         area = f"{place}efficiency"
         if not runtime and dtype in self.efficiency_in:
             area, efficiency = f"efficiency_in.{dtype}", self.efficiency_in[dtype]

@@ -86,7 +86,11 @@ class Systolic(Board):
         """The number types its cells compute in."""
         return self.dtypes_supported
 
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> SystolicClock:  # noqa: ARG002 - one for both
+    def launch(self, *, inference: bool = False) -> Sourced[float]:  # noqa: ARG002 - one for both
+        """See ``Board.launch``."""
+        return self.launch_overhead
+
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> SystolicClock:  # noqa: ARG002 - likewise
         """See ``Board.clock``; training and inference run on the same array."""
 
         def read() -> Iterator[tuple[str, Sourced[Any]]]:

@@ -6,14 +6,16 @@ import json
 from dataclasses import replace
 
 import pytest
-from commands import run_command
+from commands import run_command, shown
 from graphs import floats, graph_of, write
 from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 
 from edgefl.core.errors import UserError
 from edgefl.export.bench import Wish, bench
 from edgefl.export.latency import keep, kept, latency
+from edgefl.export.model import read_model
 from edgefl.export.predict import predictions
+from edgefl.report import latency as latency_tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
@@ -166,11 +168,46 @@ def test_the_card_shows_what_was_measured(model):
     assert "old" not in page
     assert "| onnxruntime 1 | 1 | 250 ms | 50.5 ms | 90.1 ms | 99 ms |" in page
     assert page.endswith("## Licence\n\nfree\n")
-    assert latency(model)[0] == "## Latency"
-    model.write_bytes(model.read_bytes() + b"\n")
-    assert latency(model) == []
+    content = model.read_bytes()
+    assert latency(model, content)[0] == "## Latency"
+    assert latency(model, content + b"\n") == []
     kept(model).write_text("{", encoding="utf-8")
-    assert latency(model) == []
+    assert latency(model, content) == []
+
+
+def test_a_time_says_what_it_stands_on(boards, model):
+    """~ before a time with an assumed start of kernels; > before one without any, and those stand last."""
+    launch = "launch_overhead: {value: 1 ms, status: assumed, source: test}"
+    text = DEVICE.replace("INT8\n", "")
+    for name, other in (
+        ("free", "{value: 0 s, status: assumed, source: test}"),
+        ("known", "{value: 9 ms, status: measured, source: test}"),
+    ):
+        device = text.replace(launch, f"launch_overhead: {other}")
+        (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
+    found = bench(model, Wish(threads=(), devices=("free", "known", "plain")), fake)
+    assert {row["device"]: row["launch"] for row in found["devices"]} == {
+        "free": "none",
+        "known": "measured",
+        "plain": "assumed",
+    }
+    lines = shown(latency_tables.bench(found), 100).splitlines()
+    times = [line.split("│")[:2] for line in lines if "│" in line]
+    assert [(name.strip(), time.strip()[0]) for name, time in times] == [
+        ("plain", "~"),
+        ("known", "1"),
+        ("free", ">"),
+    ]
+    assert [line[:1] for line in lines[-2:]] == ["~", ">"]
+
+
+def test_a_ratio_says_what_it_compares(model):
+    """PyTorch computes in fp32, whatever the file does."""
+    found = {**bench(model, Wish(), fake), "precision": "int8"}
+    found["measured"] *= 2
+    assert "PyTorch's in fp32 over ONNX Runtime's in int8, 1 thread: 1.00" in shown(
+        latency_tables.bench(found), 100
+    )
 
 
 def test_the_command(model, capsys):
@@ -213,6 +250,34 @@ def test_a_damaged_file(model, capsys, kept_share):
         status, _, err = run_command(capsys, *command)
         assert status == 2
         assert "is no ONNX model, or is damaged" in err
+
+
+@pytest.mark.parametrize("name", ["m.json", "m.textproto", "m.onnxtxt"])
+def test_a_name_decides_nothing(tmp_path, capsys, name):
+    """What a file holds does: no parser of another format is asked."""
+    (tmp_path / name).write_text("{", encoding="utf-8")
+    for command in (["bench", tmp_path / name], ["infer", tmp_path / name, "image.png"]):
+        status, _, err = run_command(capsys, *command)
+        assert status == 2
+        assert f"{name} is no ONNX model, or is damaged" in err
+
+
+def test_the_other_format_is_no_damage(tmp_path, capsys):
+    """A file in ONNX Runtime's own format is known, and the one to give instead is named."""
+    (tmp_path / "m.ort").write_bytes(b"\0\0\0\0ORTM" + bytes(100))
+    for command in (["bench", tmp_path / "m.ort"], ["infer", tmp_path / "m.ort", "image.png"]):
+        status, _, err = run_command(capsys, *command)
+        assert status == 2
+        assert "m.ort is in ONNX Runtime's own format" in err
+        assert "m.onnx" in err
+        assert "damaged" not in err
+
+
+def test_texts_stay_texts(boards):
+    """A run whose id is a number to JSON is found again."""
+    facts = {"run_id": "12345678901234e5", "scenario": "1", "client": "global", "version": 3}
+    model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
+    assert read_model(model).facts == facts
 
 
 def test_shapes_that_do_not_fit(boards, capsys):

@@ -1,0 +1,113 @@
+"""Tables of names and figures at any width."""
+
+from __future__ import annotations
+
+import pytest
+from commands import shown
+
+from edgefl.report.exports import exports
+from edgefl.report.fitted import Fitted
+from edgefl.report.guesses import guesses
+
+NAMES = ["raspberry-pi-zero-2w", "averylongfilename-of-my-model.onnx"]
+HEADS = ("name", "time taken", "energy used", "rate", "share")
+
+
+def table(**settings):
+    return Fitted(HEADS, [(name, "12.3 ms", "4.56 mJ", "1,234", "99%") for name in NAMES], **settings)
+
+
+def lines(width, **settings):
+    """The table's lines at a width, without white space at their ends."""
+    return [line.rstrip() for line in shown(table(**settings), width).splitlines()]
+
+
+@pytest.mark.parametrize("width", [100, 80, 70, 60, 50])
+def test_no_name_is_cut(width):
+    """At every width that holds the name itself, it stands in one piece, and so does every figure."""
+    found = lines(width, yields=("share", "rate", "energy used", "time taken"))
+    assert [name for name in NAMES if not any(name in line for line in found)] == []
+    assert "…" not in "".join(found)
+    assert max(map(len, found)) <= width
+    for figure in ("12.3", "4.56"):
+        cut = [line for line in found if figure in line and f"{figure} m" not in line]
+        assert cut == []
+
+
+def test_heads_wrap_before_columns_give_way():
+    """Two lines of a head cost nothing; a column that is gone is named."""
+    assert lines(75, yields=("share",))[1].split("┃")[1].strip() == "taken"
+    assert "no room" not in "".join(lines(75, yields=("share",)))
+    found = lines(60, yields=("share",))
+    assert "99%" not in "".join(found)
+    assert found[-1] == "no room for: share (--json has everything)"
+
+
+def test_a_name_folds_where_nothing_else_is_left():
+    """Whole, over several lines."""
+    found = lines(40, yields=("share", "rate"))
+    pieces = [line.split("│")[0].strip() for line in found if "│" in line]
+    assert "".join(pieces) == "".join(NAMES)
+    assert len(pieces) > len(NAMES)
+    assert max(map(len, found)) <= 44  # the line that names the columns wraps by words
+
+
+def test_text_wraps_by_words():
+    """A column of text takes what is left."""
+    found = shown(Fitted(("name", "text"), [(NAMES[0], "some words " * 10)], wraps=("text",)), 60)
+    assert NAMES[0] in found
+    assert "some words" in found
+    assert "wor\n" not in found
+
+
+def test_names_are_not_markup():
+    """A file may be called as it likes."""
+    one = {"file": "[/red].png", "changes": "", "classes": [{"name": "[b]", "probability": 1.0}]}
+    found = shown(guesses({"images": [one]}), 80)
+    assert "[/red].png" in found
+    assert "[b]" in found
+
+
+def test_images_of_one_name_are_told_apart():
+    """By their folders; others stand by their names."""
+    classes = [{"name": "0", "probability": 1.0}]
+    files = ["one/a.png", "two/a.png", "two/b.png"]
+    found = shown(guesses({"images": [{"file": f, "changes": "", "classes": classes} for f in files]}), 80)
+    cells = [line.split("│")[0].strip() for line in found.splitlines() if "│" in line]
+    assert cells == ["one/a.png", "two/a.png", "b.png"]
+
+
+EXPORT = {
+    "path": f"out/{NAMES[1]}",
+    "client": 2,
+    "size_bytes": 1000,
+    "parity": {"samples": 359, "max_error": 1e-7, "agreement": 1.0, "accuracy": 0.5, "torch_accuracy": 0.5},
+    "reported": 0.5,
+    "compact": None,
+    "ort": None,
+    "standing": "",
+}
+COMPACT = {
+    "fp32_bytes": 2000,
+    "agreement": 0.99,
+    "accuracy": 0.5,
+    "drop": 0.01,
+    "latency_ms": 1.0,
+    "fp32_latency_ms": 2.0,
+}
+
+
+def test_rows_are_files_or_say_that_they_are_not():
+    """Beside a smaller file the float32 model is a reference, and its row says so."""
+    assert "not written" not in shown(exports([EXPORT]), 100)
+    found = shown(exports([{**EXPORT, "compact": COMPACT}]), 100)
+    assert found.splitlines()[0].split("┃")[0].strip() == "float32, not written"
+    assert found.count(NAMES[1]) == 1
+    assert "against that model, both in ONNX Runtime" in found
+
+
+def test_a_client_that_never_trained_stands_out():
+    """By name, once for all of a kind."""
+    found = shown(exports([EXPORT, {**EXPORT, "client": 5, "standing": "never trained"}]), 100)
+    assert found.rstrip().endswith("client 5: never trained")
+    assert "client 2" not in found
