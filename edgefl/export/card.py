@@ -12,6 +12,16 @@ from edgefl.export.trained import Trained
 from edgefl.report.summary import summary
 from edgefl.store import read
 
+_PARITY = "## Parity"
+
+
+def is_card(page: Path) -> bool:
+    """Whether a file is a model card."""
+    try:
+        return _PARITY in page.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return False
+
 
 def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequence[str] = ()) -> str:
     """The card as Markdown.
@@ -73,7 +83,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
             ),
             "",
             *_compact(export),
-            "## Parity",
+            _PARITY,
             "",
             *(["Of the float32 model that this file was made of.", ""] if export["compact"] else []),
             *_parity(export["parity"]),

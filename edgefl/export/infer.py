@@ -18,6 +18,7 @@ from edgefl.export.running import session
 Array = NDArray[Any]
 
 _NEEDED = ("class_names", "shape", "mean", "std")
+_AXES = ("channels", "height", "width")
 _TYPES = {"tensor(uint8)": np.uint8, "tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
@@ -80,8 +81,15 @@ def _facts(model: ModelFile) -> tuple[tuple[int, int, int], list[str]]:
             where=str(model.path),
             hint="take a file that edgefl export wrote",
         )
-    channels, height, width = model.facts["shape"]
-    return (channels, height, width), [str(name) for name in model.facts["class_names"]]
+    shape, names = model.facts["shape"], model.facts["class_names"]
+    if not isinstance(shape, list) or len(shape) != len(_AXES) or not isinstance(names, list):
+        raise UserError(
+            f"{model.path.name} takes no images of named classes: its metadata has shape {shape}",
+            where=str(model.path),
+            hint="take a file that edgefl export wrote",
+        )
+    channels, height, width = shape
+    return (channels, height, width), [str(name) for name in names]
 
 
 def picture(file: Path, shape: tuple[int, int, int]) -> Picture:

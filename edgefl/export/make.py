@@ -13,7 +13,7 @@ from torch import Tensor
 
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import all_atomically
-from edgefl.export.card import card
+from edgefl.export.card import card, is_card
 from edgefl.export.compact import Compact, compact
 from edgefl.export.graph import ExportError, Form, Served, to_onnx
 from edgefl.export.latency import latency
@@ -174,6 +174,11 @@ def _path(found: Trained, client: int | None, wanted: Wanted, out: Path | None) 
         raise UserError(f"{path.parent} cannot be written", where=where, hint="choose another --out")
     if path.is_dir():
         raise UserError(f"{path} is a folder", where=where)
+    page = path.with_suffix(".md")
+    if page.exists() and not is_card(page):
+        raise UserError(
+            f"{page} is no model card, and one would take its place", where=where, hint="choose another --out"
+        )
     return path
 
 

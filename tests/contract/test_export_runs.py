@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ import edgefl
 from edgefl.cli import main
 from edgefl.core import files as files_module
 from edgefl.export import ExportError, Form, Wanted, export, make
+from edgefl.export.latency import keep
 from edgefl.export.samples import calibration
 from edgefl.export.trained import trained
 from edgefl.export.verify import runner, session
@@ -324,10 +327,68 @@ def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
     assert (status, out) == (1, "")
     assert "ONNX Runtime does not compute what PyTorch does: max error" in err
     assert "top-1 agreement" in err
-    assert "nothing was written" in err
+    assert "no file of it was written" in err
     assert left(runs["fedavg"]) == []
     with pytest.raises(ExportError):
         one(runs["fedavg"])
+
+
+def test_a_failure_among_clients_says_what_there_is(runs, monkeypatch, capsys):
+    """With --all, the models before the one that fails are written, and the hint counts them."""
+    real, made = make.to_onnx, []
+    monkeypatch.setattr(
+        make, "to_onnx", lambda *a: made.append(1) or (broken if made[2:] else bytes)(real(*a))
+    )
+    status, _, err = cli(capsys, runs["fedclassavg"], "--all")
+    assert status == 1
+    assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-1.onnx"]
+    assert "where: client-2.onnx" in err
+    assert "2 of 4 models were written before it" in err
+    assert "nothing was written" not in err
+
+
+def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
+    """In the table and in its card: its body is what every client begins with."""
+    run = runs["fedclassavg"]
+    with sqlite3.connect(run / "run.sqlite") as database:
+        database.execute("DELETE FROM states WHERE client != 2")
+    status, out, _ = cli(capsys, run, "--all")
+    assert status == 0
+    assert "client 0, client 1, client 3: never trained" in out
+    page = (run / "export" / "client-1.md").read_text(encoding="utf-8")
+    assert "**Client 1: never trained" in page
+    assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
+
+
+def test_clients_without_a_part_of_their_own(runs):
+    """FedAvg's clients all have the global model, and the export says that."""
+    assert "keeps nothing of a client" in one(runs["fedavg"], client=1).standing
+    assert one(runs["fedavg"]).standing == ""
+
+
+def test_another_model_does_not_inherit_a_latency(runs):
+    """A card shows what was measured of this very content, not of the file that it replaces."""
+    first = one(runs["fedavg"])
+    row = {"runtime": "r", "threads": 1, "load_s": 1.0, "images_per_s": 1.0, "peak_bytes": 1, "runs": 1}
+    row |= dict.fromkeys(("p50_s", "p90_s", "p99_s"), 1.0) | {"stopped_early": False}
+    digest = hashlib.sha256(first.path.read_bytes()).hexdigest()
+    keep({"model": str(first.path), "sha256": digest, "batch": 1, "measured": [row]})
+    assert "## Latency" in first.card.read_text(encoding="utf-8")
+    again = one(runs["fedavg"])
+    assert "## Latency" in again.card.read_text(encoding="utf-8")
+    other = one(runs["fedavg"], form=Form(softmax=True))
+    assert other.card == first.card
+    assert "## Latency" not in other.card.read_text(encoding="utf-8")
+
+
+def test_a_text_of_the_users_own_is_no_card(runs, tmp_path, capsys):
+    """README.onnx beside a README.md: the text stays."""
+    (tmp_path / "README.md").write_text("mine", encoding="utf-8")
+    status, _, err = cli(capsys, runs["fedavg"], "--out", tmp_path / "README.onnx")
+    assert status == 2
+    assert "README.md is no model card" in err
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == "mine"
+    assert left(tmp_path) == []
 
 
 def test_an_earlier_file_survives_a_failure(runs, monkeypatch, capsys):
@@ -365,7 +426,7 @@ def test_a_mistake_gets_one_block(runs, tmp_path, monkeypatch, capsys, name, arg
     Path("folder.onnx").mkdir()
     status, out, err = cli(capsys, runs[name], *arguments)
     assert (status, out) == (2, "")
-    assert err.strip().startswith("error: ")
+    assert err.startswith("error: ")
     assert what in " ".join(err.split())
     assert "Traceback" not in err
     assert len(err) < 600
@@ -417,7 +478,7 @@ def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
 
     monkeypatch.setattr(files_module.os, "fsync", full)
     status, out, err = cli(capsys, runs["spherefed"], *arguments)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert "No space left on device" in err
     assert list((runs["spherefed"] / "export").iterdir()) == []
 
@@ -432,7 +493,7 @@ def test_a_target_that_may_not_be_written(runs, monkeypatch, capsys):
     assert "cannot be written" in err
 
 
-def test_missing_dataset_files(tmp_path, capsys):
+def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
     """Without the images there is no proof, hence no file: exit status 2, and where they were looked for."""
     from PIL import Image
 
@@ -455,7 +516,14 @@ def test_missing_dataset_files(tmp_path, capsys):
     assert status == 2
     assert "there are no files of mnist" in err
     assert not (run.folder / "export").exists()
-    assert cli(capsys, run.folder, "--data-dir", data, "--offline")[0] == 0
+    # The run knows where it found them.
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    assert cli(capsys, run.folder, "--offline")[0] == 0
+    data.rename(tmp_path / "moved")
+    status, _, err = cli(capsys, run.folder, "--offline")
+    assert status == 2
+    assert "there are no files of mnist" in err
+    assert cli(capsys, run.folder, "--data-dir", tmp_path / "moved", "--offline")[0] == 0
 
 
 def test_int8_on_cifar10(tmp_path, capsys):

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from edgefl.export.compact import compact, latencies_ms
 from edgefl.export.graph import ExportError, Form
-from edgefl.export.verify import runner
+from edgefl.export.verify import BATCHES, compared, runner
 
 FORM = Form()
 X, _ = images((1, 8, 8))
@@ -75,3 +75,17 @@ def test_latencies_are_of_each_model(model):
     found = latencies_ms([model, model, model], FORM, X[:1])
     assert len(found) == 3
     assert all(0 < latency < 1000 for latency in found)
+
+
+@pytest.mark.parametrize("count", [1, 5, 64])
+def test_few_samples_meet_every_batch_size(count):
+    """They come again in the larger batches, and count once."""
+    sizes = []
+
+    def run(chunk):
+        sizes.append(len(chunk))
+        return np.zeros((len(chunk), 10), np.float32)
+
+    found = compared(run, run, X[:count], torch.zeros(count, dtype=torch.int64), rtol=0, atol=0)
+    assert set(BATCHES) <= set(sizes)
+    assert (found.samples, found.accuracy) == (count, 1)

@@ -77,6 +77,22 @@ def test_sixteen_bits_are_scaled(tmp_path):
     assert set(picture(tmp_path / "deep.png", (1, 4, 4)).pixels.ravel()) == {128}
 
 
+def test_floats_have_no_white(tmp_path):
+    """Refused: cut off at whole numbers, values from 0 to 1 would all be black."""
+    Image.fromarray(np.full((4, 4), 0.5, np.float32)).save(tmp_path / "f.tiff")
+    with pytest.raises(UserError, match="floating-point"):
+        picture(tmp_path / "f.tiff", (1, 4, 4))
+
+
+@pytest.mark.parametrize("facts", [{"shape": [4]}, {"shape": "wide"}, {"class_names": 3}])
+def test_metadata_that_is_of_no_use(tmp_path, facts):
+    """One message, whatever wrote it."""
+    weights = {"w": np.ones((4, 3), np.float32)}
+    model = write(tmp_path / "m.onnx", [("Gemm", ["x", "w"], ["y"])], weights, ["b", 4], facts=FACTS | facts)
+    with pytest.raises(UserError, match="takes no images of named classes"):
+        infer(model, [grey(tmp_path / "p.png", 0)])
+
+
 def test_files_that_are_no_images(tmp_path):
     """One message each."""
     text = tmp_path / "text.png"

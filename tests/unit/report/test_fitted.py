@@ -36,7 +36,7 @@ def test_no_name_is_cut(width):
 
 def test_heads_wrap_before_columns_give_way():
     """Two lines of a head cost nothing; a column that is gone is named."""
-    assert lines(75, yields=("share",))[1].split("┃")[1].strip() == "taken"
+    assert lines(75, yields=("share",))[1].split("┃")[2].strip() == "used"
     assert "no room" not in "".join(lines(75, yields=("share",)))
     found = lines(60, yields=("share",))
     assert "99%" not in "".join(found)
@@ -62,10 +62,10 @@ def test_text_wraps_by_words():
 
 def test_names_are_not_markup():
     """A file may be called as it likes."""
-    one = {"file": "[/red].png", "changes": "", "classes": [{"name": "[b]", "probability": 1.0}]}
+    one = {"file": "[red].png", "changes": "", "classes": [{"name": "[/b]", "probability": 1.0}]}
     found = shown(guesses({"images": [one]}), 80)
-    assert "[/red].png" in found
-    assert "[b]" in found
+    assert "[red].png" in found
+    assert "[/b]" in found
 
 
 def test_images_of_one_name_are_told_apart():

@@ -430,3 +430,23 @@ def test_nothing_is_pickled():
             assert not {name.split(".")[0] for name in names} & refused, (
                 f"{path}:{getattr(node, 'lineno', 0)}"
             )
+
+
+def test_a_run_is_read_where_nothing_can_be_written(store, monkeypatch):
+    """A finished run on read-only storage: SQLite makes no files of its own beside the database."""
+    store.close("done")
+    monkeypatch.setattr(store_module.os, "access", lambda *_: False)
+    with read(store.folder) as reader:
+        assert reader.meta["status"] == "done"
+        assert reader.rows("states") == []
+        assert [path.name for path in store.folder.glob("run.sqlite*")] == ["run.sqlite"]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", None])
+def test_a_damaged_host_file_is_no_error(store, text):
+    """Nothing depends on it."""
+    store.close("done")
+    if text is not None:
+        (store.folder / "host.json").write_text(text, encoding="utf-8")
+    with read(store.folder) as reader:
+        assert reader.host() == {}
