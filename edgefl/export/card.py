@@ -53,34 +53,13 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
             "",
             "## Training",
             "",
-            *_table(
-                ("run", found.meta["run_id"]),
-                ("seed", str(found.meta["seed"])),
-                ("partition", _component(settings["task"]["partition"])),
-                (
-                    "fleet",
-                    settings["fleet"] if isinstance(settings["fleet"], str) else "of the scenario's own",
-                ),
-                ("method", _component(settings["method"])),
-                ("rounds", str(settings["server"]["rounds"])),
-                ("virtual time", show_seconds(run["virtual_s"])),
-                ("bytes down, up", f"{show_bytes(run['down_bytes'])}, {show_bytes(run['up_bytes'])}"),
-                ("work of all clients", show_flops(run["flops"])),
-                ("energy of all clients", "unknown" if run["joules"] is None else show_joules(run["joules"])),
-            ),
+            *_training(found, run, settings),
             "",
             "Times, bytes and energy are modelled; see the run's `plan.yaml` for every number's source.",
             "",
             "## Accuracy",
             "",
-            *_table(
-                *(
-                    (f"{name}, as the run reported", _percent(one["value"]))
-                    for name, one in run["accuracy"].items()
-                ),
-                ("this model, as the run reported", _percent(export["reported"])),
-                ("this file, in ONNX Runtime", _percent((export["compact"] or export["parity"])["accuracy"])),
-            ),
+            *_accuracies(export, run["accuracy"]),
             "",
             *_compact(export),
             _PARITY,
@@ -90,6 +69,32 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
             "",
             *measured,
         ]
+    )
+
+
+def _training(found: Trained, run: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """How the run came to it, by its summary and its plan."""
+    fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "of the scenario's own"
+    return _table(
+        ("run", found.meta["run_id"]),
+        ("seed", str(found.meta["seed"])),
+        ("partition", _component(settings["task"]["partition"])),
+        ("fleet", fleet),
+        ("method", _component(settings["method"])),
+        ("rounds", str(settings["server"]["rounds"])),
+        ("virtual time", show_seconds(run["virtual_s"])),
+        ("bytes down, up", f"{show_bytes(run['down_bytes'])}, {show_bytes(run['up_bytes'])}"),
+        ("work of all clients", show_flops(run["flops"])),
+        ("energy of all clients", "unknown" if run["joules"] is None else show_joules(run["joules"])),
+    )
+
+
+def _accuracies(export: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
+    """What the run reported at its end, and of this model; what the file reaches."""
+    return _table(
+        *((f"{name}, as the run reported", _percent(one["value"])) for name, one in reported.items()),
+        ("this model, as the run reported", _percent(export["reported"])),
+        ("this file, in ONNX Runtime", _percent((export["compact"] or export["parity"])["accuracy"])),
     )
 
 
