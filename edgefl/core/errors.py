@@ -71,6 +71,13 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
+def root(error: BaseException) -> BaseException:
+    """The error that the others were raised from; libraries wrap theirs in pages of advice."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a value stands, for messages.

@@ -61,6 +61,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
             "",
             *_accuracies(export, run["accuracy"]),
             "",
+            *_scored_on(found.meta["evaluated_on"]),
             *_compact(export),
             _PARITY,
             "",
@@ -98,9 +99,17 @@ def _accuracies(export: Mapping[str, Any], reported: Mapping[str, Any]) -> list[
     )
 
 
+def _scored_on(which: str) -> list[str]:
+    """That a score is no test score."""
+    if which == "test":
+        return []
+    return ["All on training images held out for tuning, not on the test set.", ""]
+
+
 def _standing(export: Mapping[str, Any]) -> list[str]:
-    """That a client's model is not of its own making."""
-    return ["", f"**Client {export['client']}: {export['standing']}.**"] if export["standing"] else []
+    """What is to be known of the model before its figures."""
+    whose = "Global model" if export["client"] is None else f"Client {export['client']}"
+    return ["", f"**{whose}: {export['standing']}.**"] if export["standing"] else []
 
 
 def _use(form: Form, shape: tuple[int, ...]) -> list[str]:

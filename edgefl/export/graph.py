@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import EdgeflError, root, told
 from edgefl.data.spec import Spec
 from edgefl.protocol import Predictor, Tree
 
@@ -124,7 +124,7 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
                 dynamic_shapes=({0: torch.export.Dim("batch")},),
             )
     except Exception as error:
-        raise ExportError(f"torch cannot export the model: {error}") from error
+        raise ExportError(f"torch cannot export the model: {told(root(error))}") from error
     model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
     for part in (model.graph, *model.graph.node):
         # Stack traces: a third of a small file, and the paths of the machine that wrote it.

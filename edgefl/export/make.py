@@ -62,7 +62,7 @@ class Exported:
         precision: of the file's weights.
         compact: how the file compares with the float32 model; None where it is that.
         ort: the same in ONNX Runtime's own format, where it was asked for.
-        standing: what the model is where it is not of its client's own making; empty where it is.
+        standing: what is to be known of it beside its figures, such as that its client never trained.
     """
 
     path: Path

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from edgefl.core.errors import root, told
 from edgefl.export.graph import ExportError
 
 
@@ -63,7 +64,8 @@ def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
             made = given.with_suffix(".ort").read_bytes()
             config = given.with_suffix(".required_operators.config").read_text(encoding="utf-8")
     except Exception as error:
-        raise ExportError(f"ONNX Runtime cannot convert the model to its format: {error}") from error
+        what = "ONNX Runtime cannot convert the model to its format"
+        raise ExportError(f"{what}: {told(root(error))}") from error
     operators = [line for line in config.splitlines() if line and not line.startswith("#")]
     return made, "\n".join([f"# Operators of {name}", *operators, ""])
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from edgefl.core.errors import root, told
 from edgefl.export.graph import ExportError, Form, check, describe
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
@@ -173,4 +174,4 @@ def _explained(what: str) -> Iterator[None]:
     except (ExportError, MemoryError):
         raise
     except Exception as error:
-        raise ExportError(f"ONNX Runtime cannot {what}: {error}") from error
+        raise ExportError(f"ONNX Runtime cannot {what}: {told(root(error))}") from error

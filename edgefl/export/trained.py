@@ -101,13 +101,22 @@ class Trained:
         return method.personal_model(self.server, self._initial(method, place) if state is None else state)
 
     def standing(self, client: int | None) -> str:
-        """What a client's model is where it is not of the client's own making; empty where it is."""
-        if client is None or client in self.states:
-            return ""
-        place = client % len(self.learning.nets)
-        if self._initial(self.learning.methods[place], place) is None:
-            return f"{self.meta['method']} keeps nothing of a client: this is what every client has"
-        return "never trained: the client's own part of the model is what every client begins with"
+        """What is to be known of a model beside its figures; empty where nothing is.
+
+        That the run did not come to its end, or that the model is not of its client's own making.
+        """
+        found = []
+        if self.meta["status"] == "running":
+            found.append("the run goes on, or was killed: this is what it had saved")
+        if client is not None and client not in self.states:
+            place = client % len(self.learning.nets)
+            if self._initial(self.learning.methods[place], place) is None:
+                found.append(
+                    f"{self.meta['method']} keeps nothing of a client: this is what every client has"
+                )
+            else:
+                found.append("never trained: the client's own part is what every client begins with")
+        return "; ".join(found)
 
     def _initial(self, method: Method, place: int) -> Tree | None:
         seed = seeds.derive(self.meta["seed"], "init")

@@ -136,6 +136,22 @@ def test_other_names_or_a_fixed_batch_are_errors(variant):
         check(fixed, form)
 
 
+def test_the_exporters_advice_is_left_out(monkeypatch):
+    """Of a failure in torch, what went wrong: one line, not its page about where to report it."""
+
+    def failing(*_, **__):
+        try:
+            raise ValueError("no such operator\n\nand more")
+        except ValueError as error:
+            raise RuntimeError("Failed to export\n\nPlease file an issue") from error
+
+    monkeypatch.setattr(torch.onnx, "export", failing)
+    net = build_net("spherefed-convnet", SHAPE)
+    with pytest.raises(ExportError) as raised:
+        to_onnx(Served(worked("fedavg", net), spec(SHAPE), Form()), SHAPE, Form(), {})
+    assert str(raised.value) == "torch cannot export the model: ValueError: no such operator"
+
+
 def test_training_mode_never_leaks(variant):
     """Exported in training mode, the file holds evaluation mode: running statistics, whatever the batch."""
     form, module, model = variant

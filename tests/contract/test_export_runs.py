@@ -217,6 +217,7 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
     used = {image.numpy().tobytes() for image in calibration(found, None, Form())}
     assert len(used) > 400
     assert not used & held
+    assert "All on training images held out for tuning" in one(run.folder).card.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", [Form(), Form(raw_input=True, softmax=True)], ids=str)
@@ -358,6 +359,18 @@ def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
     page = (run / "export" / "client-1.md").read_text(encoding="utf-8")
     assert "**Client 1: never trained" in page
     assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
+
+
+def test_a_run_that_was_killed_is_said_to_be_so(runs, capsys):
+    """Its last saved model can leave; table and card do not pass it off as the end."""
+    run = runs["fedavg"]
+    with sqlite3.connect(run / "run.sqlite") as database:
+        database.execute("UPDATE meta SET value = '\"running\"' WHERE key = 'status'")
+    status, out, _ = cli(capsys, run)
+    assert status == 0
+    assert "global: the run goes on, or was killed" in out
+    page = (run / "export" / "global.md").read_text(encoding="utf-8")
+    assert "**Global model: the run goes on, or was killed" in page
 
 
 def test_clients_without_a_part_of_their_own(runs):
