@@ -140,10 +140,8 @@ def test_the_exporters_advice_is_left_out(monkeypatch):
     """Of a failure in torch, what went wrong: one line, not its page about where to report it."""
 
     def failing(*_, **__):
-        try:
-            raise ValueError("no such operator\n\nand more")
-        except ValueError as error:
-            raise RuntimeError("Failed to export\n\nPlease file an issue") from error
+        cause = ValueError("no such operator\n\nand more")
+        raise RuntimeError("Failed to export\n\nPlease file an issue") from cause
 
     monkeypatch.setattr(torch.onnx, "export", failing)
     net = build_net("spherefed-convnet", SHAPE)
