@@ -210,6 +210,7 @@ def execute(planned: Planned, folder: Path, wanted: Wanted, watch: Watch) -> tup
     facts = {
         "name": plan.scenario.name,
         "method": plan.scenario.method.name,
+        "dataset": plan.scenario.task.dataset.name,
         "run_id": planned.run_id,
         "seed": plan.scenario.seed,
         "engine": wanted.component.name,
