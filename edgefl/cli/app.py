@@ -33,6 +33,8 @@ Settings = Annotated[
 Seed = Annotated[int | None, typer.Option(help="The same as --set seed=N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 ScenarioName = Annotated[str, typer.Argument(metavar="SCENARIO", help="A file, or a shipped name.")]
+# Accuracies to suggest as a target, the most wanted first.
+_TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 @app.command()
@@ -84,7 +86,9 @@ def run(
         console.print(comparison(found))
         console.print()
         console.print(f"saved in {result.folder}", soft_wrap=True)
-        console.print(f"next: edgefl compare {result.folder} --target {_next_target(found)}", soft_wrap=True)
+        target = _next_target(found)
+        asked = "" if target is None else f" --target {target}"
+        console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
     if result.failed:
         raise typer.Exit(1)
 
@@ -292,7 +296,7 @@ def show(
     console = stdout()
     console.print(title, style="bold", soft_wrap=True)
     if text:
-        console.print(text, soft_wrap=True, markup=False)
+        console.print(text, markup=False)
     if rows:
         console.print(named("", rows, heads))
 
@@ -305,10 +309,11 @@ def schema() -> None:
     print_json(scenario_schema())
 
 
-def _next_target(runs: list[dict[str, Any]]) -> float:
-    """An accuracy worth asking for beside the scenario's own target."""
+def _next_target(runs: list[dict[str, Any]]) -> float | None:
+    """The highest accuracy worth asking for that some run came to; None where nobody came to any."""
     own = {run["target"]["accuracy"] for run in runs if run["target"]}
-    return next(target for target in (0.95, 0.9) if target not in own or own == {0.95, 0.9})
+    best = max((one["value"] for run in runs for one in run["accuracy"].values()), default=0.0)
+    return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 
 def _overrides(settings: list[str] | None, seed: int | None) -> list[str]:

@@ -47,7 +47,7 @@ class Learning:
         return self.augmentations[_key(phase.augment)]
 
 
-Need: TypeAlias = Literal["pixels", "labels", "nothing"]
+Need: TypeAlias = Literal["pixels", "labels", "embedded", "nothing"]
 
 
 class DataAccess:
@@ -65,7 +65,8 @@ class DataAccess:
             folder: where they lie; None for the default place.
             download: whether they may be fetched.
             need: "pixels" for training; "labels" where they are at hand, else assumed as balanced as can be;
-                "nothing" to assume them always.
+                "embedded" for the labels of a source that says ``EMBEDDED = True``, as its data come with a
+                package and so are at hand everywhere; "nothing" to assume them always.
         """
         self.folder = folder
         self.download = download
@@ -75,7 +76,7 @@ class DataAccess:
 
     def arrays(self, name: str, source: ModuleType) -> Arrays | None:
         """A dataset's content; None where it is not needed or, for labels alone, not at hand."""
-        if self.need == "nothing":
+        if self.need == "nothing" or (self.need == "embedded" and not getattr(source, "EMBEDDED", False)):
             return None
         if name not in self._read:
             found = self._load(source)

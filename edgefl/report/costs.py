@@ -60,11 +60,13 @@ def _measured(found: Mapping[str, Any]) -> str:
     """What this host took for it, and the model's figures over that."""
     ratios = found["modelled_over_measured"]
     added = show_bytes(found["added_bytes"])
-    memory = f" (the modelled peak is {ratios['memory']:.2f} of it)" if ratios["memory"] else ""
-    steps = f"{found['steps']:,} steps in {show_seconds(found['cpu_s'])}"
-    times = ", ".join(f"{name} {ratio:.3g}" for name, ratio in ratios["time"].items())
-    return f"{added} added to a fresh process{memory}; {steps} on one thread" + (
-        f"; modelled over that: {times}" if times else ""
+    memory = f" (modelled peak: {ratios['memory']:.2g} times that)" if ratios["memory"] else ""
+    steps = f"{found['steps']:,} steps took one thread {show_seconds(found['cpu_s'])}"
+    times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios["time"].items())
+    return (
+        f"on this machine {steps}"
+        + (f" (modelled: {times})" if times else "")
+        + (f"; a fresh process grew by {added}{memory}")
     )
 
 

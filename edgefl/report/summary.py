@@ -23,7 +23,8 @@ def summaries(folders: list[Path], target: float | None = None) -> list[dict[str
     if target is not None and not 0 < target <= 1:
         raise UserError(f"a target accuracy lies between 0 and 1, not at {target:g}", where="--target")
     found = []
-    for run in (run for folder in folders for run in runs_in(folder)):
+    # A group and a run of it, or one folder by two names, are the same run once.
+    for run in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         with read(run) as reader:
             found.append(summary(reader, target))
     return found
@@ -33,12 +34,12 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
     """One run's summary.
 
     Returns:
-        name, method, status, reason and run_dir; ``accuracy`` by model with its value, the one before the
-        exchanges at the end (``before``; the first of those is ``after_rounds``) and, over clients, the
-        spread; ``assumed``, what was taken as given; ``virtual_s``; ``down_bytes``,
-        ``up_bytes`` and both by part; ``flops``; ``joules``, also by phase, and how many clients' energy is
-        known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes and joules to it, by model, None
-        where it was not reached.
+        name, method, dataset (None where the run does not say), models, status, reason and run_dir;
+        ``accuracy`` by model with its value, the one before the exchanges at the end (``before``; the first
+        of those is ``after_rounds``) and, over clients, the spread; ``assumed``, what was taken as given;
+        ``virtual_s``; ``down_bytes``, ``up_bytes`` and both by part; ``flops``; ``joules``, also by phase,
+        and how many clients' energy is known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes
+        and joules to it, by model, None where it was not reached.
     """
     meta = reader.meta
     target = meta["target"] if target is None else target
@@ -48,6 +49,8 @@ def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
     return {
         "name": meta["name"],
         "method": meta["method"],
+        "dataset": meta.get("dataset"),
+        "models": [row["model"] for row in reader.query("SELECT DISTINCT model FROM clients ORDER BY model")],
         "seed": meta["seed"],
         "run_id": meta["run_id"],
         "run_dir": str(reader.folder),

@@ -54,6 +54,7 @@ def _block(runs: Sequence[dict[str, Any]]) -> Table:
 
 
 def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
+    yield from _work(runs)
     yield "accuracy, global", lambda run: _accuracy(run, "global")
     yield "accuracy, personal", lambda run: _accuracy(run, "personal")
     if any(_shares(run) for run in runs):
@@ -85,6 +86,18 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
         yield f"energy to {one}, personal", _energy_to_target
     yield "most rounds waited for", _waited
     yield "host time", lambda run: show_seconds(run["host_s"]) if run["host_s"] is not None else MISSING
+
+
+def _work(runs: Sequence[dict[str, Any]]) -> Iterator[Row]:
+    """What runs learned on what, where that is not the same for all: their figures are of other work then."""
+    rows: list[Row] = [
+        ("data", lambda run: run["dataset"] or MISSING),
+        ("model", lambda run: ", ".join(run["models"])),
+        ("clients", lambda run: str(run["clients"])),
+    ]
+    for label, cell in rows:
+        if len({cell(run) for run in runs}) > 1:
+            yield label, cell
 
 
 def _accuracy(run: dict[str, Any], model: str) -> str:

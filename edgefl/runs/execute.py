@@ -213,6 +213,7 @@ def execute(
     facts = {
         "name": plan.scenario.name,
         "method": plan.scenario.method.name,
+        "dataset": plan.scenario.task.dataset.name,
         "run_id": planned.run_id,
         "seed": plan.scenario.seed,
         "engine": wanted.component.name,

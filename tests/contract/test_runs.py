@@ -18,6 +18,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.scenario import load
 from edgefl.report.summary import summaries
+from edgefl.runs.dry import dry_run
 
 BASE = {
     "name": "small",
@@ -70,6 +71,43 @@ def test_the_null_engine_has_the_same_events(tmp_path, method):
     assert null.table("evaluations") == []
     first, second = summaries([real.folder, null.folder])
     assert first["run_id"] == second["run_id"]
+
+
+def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
+    """The labels are at hand everywhere, so nothing is assumed of them; of other data everything is."""
+    path = tmp_path / "small.yaml"
+    path.write_text(json.dumps(small()), encoding="utf-8")
+    (dry,) = dry_run(str(path))
+    run = edgefl.run(small(), out=tmp_path / "run", engine="null").runs[0]
+    events = run.table("events")
+    assert dry.ledger.t_s == events[-1]["t_s"]
+    assert dry.ledger.joules == pytest.approx(sum(row["joules"] for row in events))
+    assert not any("labels" in note for note in dry.notes)
+    (dry,) = dry_run(str(path), ["task.dataset=mnist"])
+    assert dry.notes[0] == "mnist: no files, so labels are assumed balanced"
+
+
+def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsys):
+    """A comparison says what differs in data, models and clients, and nothing of what does not."""
+    group = edgefl.run(small(), out=tmp_path / "one", engine="null")
+    other = small(task={"dataset": "mnist", "clients": 7}, model={"name": "mlp", "hidden": [8]})
+    edgefl.run(other, out=tmp_path / "other", engine="null", download=False)
+    main_ok(["compare", str(group.folder), str(group.runs[0].folder)])
+    alone = capsys.readouterr().out
+    assert alone.count("small") == 1
+    assert not any(line.startswith(("data ", "model ", "clients ")) for line in alone.splitlines())
+    main_ok(["compare", str(tmp_path / "one"), str(tmp_path / "other")])
+    rows = {line.split("│")[0].strip(): line.split("│")[1:] for line in capsys.readouterr().out.splitlines()}
+    assert [cell.strip() for cell in rows["data"]] == ["digits", "mnist"]
+    assert [cell.strip() for cell in rows["clients"]] == ["6", "7"]
+    assert "model" not in rows
+
+
+def main_ok(arguments):
+    """Runs a command that has to end well."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
 
 
 def test_assumed_labels_make_another_run(tmp_path, monkeypatch):

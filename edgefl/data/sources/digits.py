@@ -26,6 +26,9 @@ SPEC = Spec(
     std=(0.3757,),
 )
 
+# Whoever has edgefl has these.
+EMBEDDED = True
+
 # Fixed, and no part of a run's seed: every run sees the same test images.
 _SPLIT_SEED = 1797
 _BRIGHTEST = 16
