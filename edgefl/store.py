@@ -231,7 +231,7 @@ class Store:
         self._db.close()
 
     def close(self, status: str, **facts: Any) -> None:
-        """Ends the run: "done" or "failed", with facts such as the reason."""
+        """Ends the run: "done", "failed" or "interrupted", with facts such as the reason."""
         self.set_meta({"status": status, **facts})
         self._db.commit()
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -45,7 +45,7 @@ def export(
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
     from edgefl.cli.steps import Steps
-    from edgefl.export import Form, Wanted
+    from edgefl.export import Form, SomeFailedError, Wanted
     from edgefl.export import export as export_run
     from edgefl.planning.learning import DataAccess
     from edgefl.report.exports import exports
@@ -64,12 +64,18 @@ def export(
         ort=ort,
     )
     access = DataAccess(data_dir, download=not offline)
+    failed: SomeFailedError | None = None
     with Steps(stderr()) as steps:
-        found = export_run(run, wanted, access, out, lambda done, of: steps.show("models", done, of))
+        try:
+            found = export_run(run, wanted, access, out, lambda done, of: steps.show("models", done, of))
+        except SomeFailedError as error:
+            found, failed = list(error.done), error
     if as_json:
         print_json({"exports": [one.plain() for one in found]})
-        return
-    console = stdout()
-    console.print(exports([one.plain() for one in found]))
-    folder = found[0].path.parent
-    console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+    elif found:
+        console = stdout()
+        console.print(exports([one.plain() for one in found]))
+        folder = found[0].path.parent
+        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+    if failed is not None:
+        raise failed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgefl.export.compact import Compact
     from edgefl.export.graph import ExportError, Form
-    from edgefl.export.make import Exported, Wanted, export
+    from edgefl.export.make import Exported, SomeFailedError, Wanted, export
     from edgefl.export.mobile import Ort
     from edgefl.export.quantise import Precision
     from edgefl.export.trained import Trained
@@ -21,6 +21,7 @@ _PLACES = {
     "Compact": "compact",
     "Ort": "mobile",
     "Precision": "quantise",
+    "SomeFailedError": "make",
     "ExportError": "graph",
     "Exported": "make",
     "Form": "graph",
@@ -38,6 +39,7 @@ __all__ = [
     "Ort",
     "Parity",
     "Precision",
+    "SomeFailedError",
     "Trained",
     "Wanted",
     "export",

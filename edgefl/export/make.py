@@ -91,6 +91,24 @@ class Exported:
         return found
 
 
+class SomeFailedError(ExportError):
+    """Of many models some failed their gates; the others are written.
+
+    Attributes:
+        done: what was written.
+        failed: each other one's error.
+    """
+
+    def __init__(self, done: Sequence[Exported], failed: Sequence[ExportError]) -> None:
+        of = len(done) + len(failed)
+        reasons = "".join(f"\n  {error.where}: {error.what}" for error in failed)
+        super().__init__(
+            f"{len(failed)} of {of} models fail their gates and were not written:{reasons}",
+            hint=failed[0].hint,
+        )
+        self.done, self.failed = tuple(done), tuple(failed)
+
+
 Tell = Callable[[int, int], None]
 
 
@@ -113,6 +131,7 @@ def export(
     Raises:
         UserError: something that was asked for does not exist, or the target cannot be written.
         ExportError: a model fails its gate; its file is not written.
+        SomeFailedError: of many, some do; the others' files are written.
     """
     if not 0 <= wanted.max_drop <= 1:
         raise UserError(f"{wanted.max_drop:g} is no share", where="--max-drop", hint="0.02 is two points")
@@ -126,18 +145,25 @@ def export(
     found = trained(folder, access, wanted.version)
     clients = _clients(found, wanted)
     paths = [_path(found, client, wanted, out) for client in clients]
-    done = []
+    done: list[Exported] = []
+    failed: list[ExportError] = []
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
         tell(place, len(clients))
         try:
             done.append(_one(found, client, wanted, path))
         except EdgeflError as error:
             error.where = error.where or path.name
+            # One client's model that fails its gate says nothing of the next one's.
+            if wanted.everybody and isinstance(error, ExportError):
+                failed.append(error)
+                continue
             if wanted.everybody:
                 before = f"{len(done)} of {len(clients)} models were written before it"
                 error.hint = f"{error.hint}; {before}".removeprefix("; ")
             raise
     tell(len(clients), len(clients))
+    if failed:
+        raise SomeFailedError(done, failed)
     return done
 
 

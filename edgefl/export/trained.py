@@ -106,8 +106,9 @@ class Trained:
         That the run did not come to its end, or that the model is not of its client's own making.
         """
         found = []
-        if self.meta["status"] == "running":
-            found.append("the run goes on, or was killed: this is what it had saved")
+        if self.meta["status"] != "done":
+            how = "was interrupted" if self.meta["status"] == "interrupted" else "goes on, or was killed"
+            found.append(f"the run {how}: this is what it had saved")
         if client is not None and client not in self.states:
             place = client % len(self.learning.nets)
             if self._initial(self.learning.methods[place], place) is None:

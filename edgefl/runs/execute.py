@@ -239,8 +239,9 @@ def execute(
         status, reason = "failed", f"cannot write {folder}: {error}"
     except BaseException as error:
         run.flush()
-        reason = str(error) if isinstance(error, EdgeflError) else f"interrupted by {type(error).__name__}"
-        store.close("failed", reason=reason)
+        # What is no Exception is somebody's wish to stop: what was saved is as good as it was.
+        ended = "failed" if isinstance(error, Exception) else "interrupted"
+        store.close(ended, reason=str(error) if isinstance(error, EdgeflError) else type(error).__name__)
         raise
     watch.ended(plan.scenario.name, status, reason)
     return status, reason

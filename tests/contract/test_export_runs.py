@@ -19,6 +19,7 @@ from onnx import numpy_helper
 import edgefl
 from edgefl.cli import main
 from edgefl.core import files as files_module
+from edgefl.core.errors import RunError
 from edgefl.export import ExportError, Form, Wanted, export, make
 from edgefl.export.latency import keep
 from edgefl.export.samples import calibration
@@ -334,18 +335,35 @@ def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
         one(runs["fedavg"])
 
 
-def test_a_failure_among_clients_says_what_there_is(runs, monkeypatch, capsys):
-    """With --all, the models before the one that fails are written, and the hint counts them."""
+def test_a_failure_among_clients_holds_nobody_up(runs, monkeypatch, capsys):
+    """With --all, whose gate fails is named and has no file; everybody else has one."""
     real, made = make.to_onnx, []
     monkeypatch.setattr(
-        make, "to_onnx", lambda *a: made.append(1) or (broken if made[2:] else bytes)(real(*a))
+        make, "to_onnx", lambda *a: made.append(1) or (broken if len(made) == 2 else bytes)(real(*a))
     )
-    status, _, err = cli(capsys, runs["fedclassavg"], "--all")
+    status, out, err = cli(capsys, runs["fedclassavg"], "--all")
     assert status == 1
+    assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-2.onnx", "client-3.onnx"]
+    assert "client-2.onnx" in out
+    assert "1 of 4 models fail their gates and were not written" in err
+    assert "client-1.onnx: ONNX Runtime does not compute what PyTorch does" in err
+
+
+def test_a_full_disk_among_clients_says_what_there_is(runs, monkeypatch, capsys):
+    """The models before it are written, and the hint counts them."""
+    real, written = make.all_atomically, []
+
+    def full(files):
+        written.append(1)
+        if len(written) == 3:
+            raise RunError("cannot write client-2.onnx: No space left on device")
+        real(files)
+
+    monkeypatch.setattr(make, "all_atomically", full)
+    status, _, err = cli(capsys, runs["fedclassavg"], "--all")
+    assert status == 2
     assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-1.onnx"]
-    assert "where: client-2.onnx" in err
     assert "2 of 4 models were written before it" in err
-    assert "nothing was written" not in err
 
 
 def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
@@ -361,16 +379,19 @@ def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
     assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
 
 
-def test_a_run_that_was_killed_is_said_to_be_so(runs, capsys):
+@pytest.mark.parametrize(
+    ("ended", "how"), [("running", "goes on, or was killed"), ("interrupted", "was interrupted")]
+)
+def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
     """Its last saved model can leave; table and card do not pass it off as the end."""
     run = runs["fedavg"]
     with sqlite3.connect(run / "run.sqlite") as database:
-        database.execute("UPDATE meta SET value = '\"running\"' WHERE key = 'status'")
+        database.execute("UPDATE meta SET value = ? WHERE key = 'status'", (json.dumps(ended),))
     status, out, _ = cli(capsys, run)
     assert status == 0
-    assert "global: the run goes on, or was killed" in out
+    assert f"global: the run {how}" in out
     page = (run / "export" / "global.md").read_text(encoding="utf-8")
-    assert "**Global model: the run goes on, or was killed" in page
+    assert f"**Global model: the run {how}" in page
 
 
 def test_clients_without_a_part_of_their_own(runs):

@@ -311,7 +311,7 @@ def test_an_interrupt_says_what_is_left(tmp_path):
     assert "interrupted" in err
     assert "Traceback" not in err
     (found,) = summaries([out])
-    assert found["status"] == "failed"
+    assert found["status"] == "interrupted"
     assert found["down_bytes"] > 0
 
 
