@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -27,8 +28,9 @@ _BATCH = 64
 
 # Products, and what stands between them: a chain of these runs in integers. Preprocessing, normalisation of
 # features and probabilities are not among them and stay as exact as they were.
-_QUANTISED = (
-    *("Conv", "Gemm", "MatMul", "Add", "Relu", "Clip", "Concat"),
+_PRODUCTS = ("Conv", "Gemm", "MatMul")
+_BETWEEN = (
+    *("Add", "Relu", "Clip", "Concat"),
     *("MaxPool", "AveragePool", "GlobalAveragePool"),
     *("Flatten", "Reshape", "Transpose", "Squeeze", "Unsqueeze"),
 )
@@ -56,8 +58,9 @@ def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) 
     with _explained("quantise the model"), tempfile.TemporaryDirectory() as folder:
         given, prepared, made = (Path(folder) / f"{name}.onnx" for name in ("given", "prepared", "made"))
         given.write_bytes(model)
-        from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-        from onnxruntime.quantization.shape_inference import quant_pre_process
+        with _tools():
+            from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+            from onnxruntime.quantization.shape_inference import quant_pre_process
 
         # Symbolic shape inference fails on graphs of torch's exporter, and nothing here needs it.
         quant_pre_process(given, prepared, skip_symbolic_shape=True)
@@ -66,13 +69,37 @@ def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) 
             made,
             _Reader(form, images),
             quant_format=QuantFormat.QDQ,
-            op_types_to_quantize=list(_QUANTISED),
+            op_types_to_quantize=[*_PRODUCTS, *_BETWEEN],
+            nodes_to_exclude=_before_floats(onnx.load(prepared).graph),
             per_channel=True,
             activation_type=QuantType.QInt8,
             weight_type=QuantType.QInt8,
         )
         found = onnx.load(made)
     return _finished(found, model, form, facts)
+
+
+def _before_floats(graph: Any) -> list[str]:
+    """The nodes between products and operators that stay in float, such as the normalisation of features.
+
+    They stay in float, too: a rectifier whose integers two float operators read, each through a conversion of
+    its own, keeps ONNX Runtime from joining the product before it, which then runs in float on weights that
+    it converts in every call.
+    """
+    readers: dict[str, list[Any]] = defaultdict(list)
+    for node in graph.node:
+        for name in node.input:
+            readers[name].append(node)
+    found: list[str] = []
+    for node in reversed(graph.node):
+        after = [reader for name in node.output for reader in readers[name]]
+        if node.op_type in _BETWEEN and after and not any(_integer(reader, found) for reader in after):
+            found.append(node.name)
+    return found
+
+
+def _integer(node: Any, excluded: Sequence[str]) -> bool:
+    return node.op_type in _PRODUCTS or (node.op_type in _BETWEEN and node.name not in excluded)
 
 
 class _Reader:
@@ -101,29 +128,38 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
     import onnx
 
     with _explained("convert the model to float16"):
-        module, given = _float16(), onnx.load_from_string(model)
+        with _tools():
+            from onnxruntime.transformers import float16
+        given = onnx.load_from_string(model)
         # The exporter describes weights as it does results, which the converter takes them for then.
         weights = {one.name for one in given.graph.initializer}
         results = [one for one in given.graph.value_info if one.name not in weights]
         del given.graph.value_info[:]
         given.graph.value_info.extend(results)
-        found = module.convert_float_to_float16(
+        found = float16.convert_float_to_float16(
             given,
             keep_io_types=True,
-            op_block_list=[*module.DEFAULT_OP_BLOCK_LIST, *_SUMS_OF_SQUARES],
+            op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *_SUMS_OF_SQUARES],
         )
         _sort(found.graph)
     return _finished(found, model, form, facts)
 
 
-def _float16() -> Any:
-    """ONNX Runtime's converter; its package puts itself on ``sys.path``, which is undone."""
+@contextmanager
+def _tools() -> Iterator[None]:
+    """Lets ONNX Runtime's tools be imported, some of which find each other by ``sys.path`` alone.
+
+    Their package puts its folder there when it is first imported, for good: users' modules of the same names
+    would be hidden. Here it stands there for as long as the imports take, whichever of them come first.
+    """
     before = list(sys.path)
+    import onnxruntime.transformers
+
+    sys.path[:] = [*before, *onnxruntime.transformers.__path__]
     try:
-        from onnxruntime.transformers import float16
+        yield
     finally:
         sys.path[:] = before
-    return float16
 
 
 def _sort(graph: Any) -> None:

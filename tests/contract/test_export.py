@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import onnx
+import onnxruntime as ort
 import pytest
 import torch
 from builders import build_net
@@ -218,3 +219,17 @@ def test_every_model_has_smaller_files(name):
     scales = {name: list(one.dims) for name, one in weights.items() if name.endswith("_scale")}
     # One for each class, of the head.
     assert [10] in scales.values()
+
+
+@pytest.mark.parametrize("method", ["fedavg", "spherefed"])
+@pytest.mark.parametrize("name", MODELS)
+def test_int8_matrix_products_run_in_integers(name, method, tmp_path):
+    """ONNX Runtime joins every matrix product with what the quantisation puts around it."""
+    form, (_, model) = Form(), exported(name, method)
+    x, _ = images(MODELS[name][0])
+    options = ort.SessionOptions()
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    options.log_severity_level = 3
+    ort.InferenceSession(to_int8(model, form, x, {}), options, providers=["CPUExecutionProvider"])
+    found = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
+    assert not {"Gemm", "FusedGemm", "MatMul"} & set(found)

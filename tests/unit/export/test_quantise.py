@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 
 import numpy as np
@@ -97,6 +98,26 @@ def test_nothing_is_left_of_the_tools(mlp, capfd):
     mobile.to_ort(model, "x.ort")
     assert (list(sys.path), list(logging.getLogger().handlers)) == before
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("first", ["to_fp16", "to_int8"])
+def test_the_tools_come_in_any_order(mlp, tmp_path, first):
+    """In one process, whichever of them is imported first."""
+    model, x = mlp
+    (tmp_path / "model.onnx").write_bytes(model)
+    np.save(tmp_path / "x.npy", x)
+    code = f"""
+import numpy as np, torch
+from edgefl.export import Form, quantise
+model, x = open("model.onnx", "rb").read(), torch.from_numpy(np.load("x.npy"))
+for name in sorted(("to_fp16", "to_int8"), key="{first}".__ne__):
+    print(len(getattr(quantise, name)(model, Form(), *([x] if name == "to_int8" else []), {{}})))
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=False, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    assert len(ran.stdout.split()) == 2
 
 
 def test_ort_holds_the_same_model(mlp):
