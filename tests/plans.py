@@ -92,7 +92,17 @@ def sourced(value):
 
 
 def device(
-    *, peak=10e9, dense=0.5, depthwise=0.1, elementwise=0.5, bandwidth=1e9, launch=1e-3, idle=2.0, active=4.0
+    *,
+    peak=10e9,
+    dense=0.5,
+    depthwise=0.1,
+    elementwise=0.5,
+    bandwidth=1e9,
+    launch=1e-3,
+    idle=2.0,
+    active=4.0,
+    memory=1e9,
+    reserved=0.0,
 ) -> Roofline:
     """A device with round numbers: 5 GFLOP/s dense, 1 depthwise, 1 GB/s (elementwise 0.5), 2 W and 4 W."""
     return Roofline.model_validate(
@@ -107,8 +117,8 @@ def device(
             },
             "memory_bandwidth": sourced(f"{bandwidth} B/s"),
             "launch_overhead": sourced(f"{launch} s"),
-            "memory": sourced("1 GB"),
-            "reserved_memory": sourced("0 B"),
+            "memory": sourced(f"{memory} B"),
+            "reserved_memory": sourced(f"{reserved} B"),
             "power": {
                 "idle": sourced(None if idle is None else f"{idle} W"),
                 "active": sourced(None if active is None else f"{active} W"),

@@ -12,6 +12,8 @@ from edgefl.calibrate.measure import Run, run_module
 from edgefl.calibrate.roofline import roofline_device
 from edgefl.calibrate.session import FULL, Effort, Session, Watch
 from edgefl.calibrate.target import target, usable
+from edgefl.compute.processes import cores
+from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.yamls import dump
 
@@ -49,9 +51,15 @@ def calibrate(
         "notes" and "took_s".
 
     Raises:
-        UserError: the name or the file cannot be taken.
+        UserError: the name or the file cannot be taken, or there are fewer cores than threads.
         RunError: a measuring process failed, or the file cannot be written.
     """
+    if threads > cores():
+        raise UserError(
+            f"{threads} threads on {cores()} cores would wait for each other",
+            where="--threads",
+            hint=f"take {cores()} at most",
+        )
     path, start = target(name, out, force=force), time.perf_counter()
     device = measured_device if curves else roofline_device
     outcome = device(name, Session(effort, threads, run, watch or _nobody), host())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 from edgefl.core import catalogue
@@ -15,7 +16,8 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
     """The file to write: ``out``, or ``devices/NAME.yaml`` in the first folder of EDGEFL_PATH or else here.
 
     Raises:
-        UserError: the name is none, another file has it, or the file is there and ``force`` is not given.
+        UserError: the name is none, another file has it, the file is there and ``force`` is not given, or
+            nothing can be written in its folder.
     """
     if not _NAME.fullmatch(name):
         raise UserError(
@@ -29,6 +31,8 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
         raise UserError(
             f"a device is called {name!r} already", where=str(known.path), hint="take another name"
         )
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", where="--out", hint=f"such as --out {path / name}.yaml")
     if path.exists() and not force:
         raise UserError(
             f"{path.name} is there already",
@@ -37,7 +41,25 @@ def target(name: str, out: Path | None, *, force: bool) -> Path:
         )
     if path.suffix != ".yaml":
         raise UserError(f"{path.name} is no .yaml file", where="--out", hint=f"such as --out {name}.yaml")
+    _check_room(path, "--out" if out else str(path.parent))
     return path
+
+
+def _check_room(path: Path, where: str) -> None:
+    """Sees to it that measuring for minutes is not in vain.
+
+    Raises:
+        UserError: nothing can be written in the nearest folder that there is.
+    """
+    folder = next(one for one in path.absolute().parents if one.exists())
+    try:
+        # Asked by doing it: what permissions say is not all, on a read-only or a special file system.
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise UserError(
+            f"nothing can be written in {folder}: {error.strerror}", where=where, hint="choose another --out"
+        ) from error
 
 
 def usable(path: Path) -> bool:

@@ -20,6 +20,12 @@ from torch import Tensor
 from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel
 from edgefl.core.errors import EdgeflError
 
+# What draws numbers, with or without a "_" behind it.
+RANDOM = frozenset(
+    """bernoulli cauchy exponential multinomial normal poisson rand rand_like randint
+    randint_like randn randn_like random randperm uniform""".split()  # noqa: SIM905 - names as words
+)
+
 # Views, allocations and questions about metadata: no data moves.
 FREE = frozenset(
     """alias as_strided chunk detach detach_ diagonal empty empty_like empty_strided expand is_same_size
@@ -146,6 +152,13 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         read = sum(moved.values())
         written = sum(size_bytes(tensor) for tensor in tensors(result))
         return [_moving(name, roles.stage, read + written)] if read + written else []
+    if name.rstrip("_") in RANDOM:
+        raise UnknownOperatorError(
+            f"the operator aten.{name} draws random numbers, as dropout does",
+            where="the model or the method",
+            hint="leave it out: a client's work must come to the same in every engine; data are augmented by "
+            "task.augment",
+        )
     raise UnknownOperatorError(
         f"the operator aten.{name} has no cost yet",
         where="edgefl/compute/kernels.py",

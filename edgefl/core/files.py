@@ -44,6 +44,6 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         temporary.replace(path)
     except OSError as error:
-        raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
+        raise RunError(f"cannot write {path.name}: {error.strerror or error}", where=str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)

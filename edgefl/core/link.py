@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.params import Strict
@@ -19,6 +19,15 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 RoundTrips = Annotated[int, Field(ge=0)]
 
 
+def _plain(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError("a plain number of watts for each Mbit/s is wanted, such as 0.1")  # noqa: TRY004 - pydantic's
+    return value
+
+
+PerMbps = Annotated[float, Field(ge=0), BeforeValidator(_plain)]
+
+
 class Radio(Strict):
     """Power a radio draws above the idle device (the form of Huang et al. 2012, MobiSys, section 4).
 
@@ -26,8 +35,8 @@ class Radio(Strict):
     tail_time, or until the next transfer begins.
     """
 
-    up_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
-    down_w_per_mbps: Annotated[float, Field(ge=0)] = 0.0
+    up_w_per_mbps: PerMbps = 0.0
+    down_w_per_mbps: PerMbps = 0.0
     base: units.Watts
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0

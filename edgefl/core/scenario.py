@@ -306,7 +306,9 @@ def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], 
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
             raise ScenarioError(
-                f"the sweep's {key!r} is no list of values", where=where, hint=f"write {key}: [a, b]"
+                f"the sweep's {key!r} is {'an empty list' if values == [] else 'no list of values'}",
+                where=where,
+                hint=f"write {key}: [a, b]",
             )
     for pair in pairs:
         for values in itertools.product(*axes.values()):

@@ -17,6 +17,7 @@ import numpy as np
 from edgefl.core.devices import TRACED
 from edgefl.core.errors import RunError, UserError
 from edgefl.export.kernels import INT8, is_quantised, kernels
+from edgefl.export.memory import needs
 from edgefl.export.model import Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
 from edgefl.export.timing import Order
@@ -100,8 +101,8 @@ def bench(
 
     Returns:
         "model", "sha256", "size_bytes", "batch", "quantised", "precision" (the file's), "flops", "kernels",
-        "moved_bytes", "measured" (a dict a measurement), "pytorch" (why it is not compared with, or ""),
-        "slowest" (operators) and "devices" (a dict a device).
+        "moved_bytes", "memory" (bytes of "weights" and "activations"), "measured" (a dict a measurement),
+        "pytorch" (why it is not compared with, or ""), "slowest" (operators) and "devices" (a dict a device).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -128,6 +129,7 @@ def bench(
         "flops": sum(one.kernel.flops for one in costed),
         "kernels": len(costed),
         "moved_bytes": sum(one.moved_bytes for one in costed),
+        "memory": needs(graph, wish.dtype)._asdict(),
         "measured": [_measured(order, found) for order, found in answers if not order.profile],
         "pytorch": missing,
         "slowest": [row for order, found in answers if order.profile for row in found["nodes"][:SLOWEST]],

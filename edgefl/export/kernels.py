@@ -78,16 +78,21 @@ def kernels(graph: Graph, dtype: str | None = None) -> list[Costed]:
     Raises:
         UserError: an operator that no table holds.
     """
-    return _Count(graph, dtype).kernels()
+    return Count(graph, dtype).kernels()
 
 
 def is_quantised(graph: Graph) -> bool:
     """Whether a product of the graph runs in int8."""
-    return _Count(graph).quantised
+    return Count(graph).quantised
 
 
-class _Count:
-    """Counts a graph's kernels."""
+class Count:
+    """Counts a graph's kernels.
+
+    Args:
+        graph: the graph.
+        dtype: the number type of everything; None is each tensor's own.
+    """
 
     def __init__(self, graph: Graph, dtype: str | None = None) -> None:
         self._graph = graph
@@ -105,7 +110,7 @@ class _Count:
                     where="edgefl/export/kernels.py",
                     hint="export the model without it, or add the operator to a table there",
                 )
-            if op not in FREE and not self._is_free(node):
+            if not self.is_free(node):
                 found.append(self._costed(node, op))
         return found
 
@@ -137,9 +142,9 @@ class _Count:
                 QuantizeLinear.
         """
         value = self._graph.value(name)
-        return value.count * self._width(self._stored(value) if narrow else value)
+        return value.count * self.width(self._stored(value) if narrow else value)
 
-    def _width(self, value: Value) -> int:
+    def width(self, value: Value) -> int:
         """Bytes of an element; quantised values count as the type asked for, too."""
         if self._dtype is None:
             return value.width
@@ -181,8 +186,10 @@ class _Count:
         alone = len(self._graph.consumers[node.inputs[0]]) == 1
         return node.name if made is not None and made.op in PRODUCTS and alone else None
 
-    def _is_free(self, node: Node) -> bool:
-        """Whether a node's work is another's, or is done when the model is loaded."""
+    def is_free(self, node: Node) -> bool:
+        """Whether a node's work is another's, none, or done when the model is loaded."""
+        if node.op in FREE:
+            return True
         if node.name in self._fused or all(name in self._graph.fixed for name in node.outputs):
             return True
         if _is_dequantize(node):

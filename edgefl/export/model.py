@@ -194,6 +194,11 @@ class Graph:
             )
         return found
 
+    @property
+    def constants(self) -> list[str]:
+        """The names of its weights and other constants."""
+        return list(self._constants)
+
     def _fixed(self) -> set[str]:
         """The tensors that are the same for all inputs of this batch size; a runtime makes them once."""
         fixed = set(self._constants)

@@ -10,6 +10,7 @@ from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Roofline
 from edgefl.core.errors import UserError
 from edgefl.export.kernels import Costed, kernels
+from edgefl.export.memory import needs
 from edgefl.export.model import Graph
 from edgefl.planning.fleets import named
 
@@ -32,12 +33,18 @@ def predictions(
         UserError: there is no such device, or an operator has no cost.
     """
     devices = named(catalogue.entries("devices") if ALL in names else names, "--device")
-    found = kernels(graph, dtype)
-    return [_row(name, device, found, batch) for name, device in devices.items()]
+    found, memory_bytes = kernels(graph, dtype), sum(needs(graph, dtype))
+    return [_row(name, device, found, memory_bytes, batch) for name, device in devices.items()]
 
 
-def _row(name: str, device: Board, found: Sequence[Costed], batch: int) -> dict[str, Any]:
+def _row(name: str, device: Board, found: Sequence[Costed], memory_bytes: int, batch: int) -> dict[str, Any]:
     row: dict[str, Any] = {"device": name, "unknown": "", **dict.fromkeys(_UNKNOWN)}
+    room = device.usable_memory_bytes
+    row |= {
+        "memory_bytes": memory_bytes,
+        "memory_share": memory_bytes / room if room else None,
+        "fits": None if room is None else memory_bytes <= room,
+    }
     works = _works(found, device.dtypes())
     try:
         bounds = Bounds()
@@ -50,7 +57,7 @@ def _row(name: str, device: Board, found: Sequence[Costed], batch: int) -> dict[
         **row,
         "dtype": " + ".join(works),
         "figures": _figures(device),
-        "launch": _launch(device),
+        "launch": device.launch_known(inference=True),
         "seconds": bounds.seconds,
         "bounds": bounds._asdict(),
         "images_per_s": batch / bounds.seconds,
@@ -63,12 +70,6 @@ def _figures(device: Board) -> str:
     if not isinstance(device, Roofline):
         return ""
     return device.inference.runtime if device.inference else "training"
-
-
-def _launch(device: Board) -> str:
-    """How well the time to start a kernel is known: as the device's file says, or "none" where it is 0."""
-    launch = device.launch(inference=True)
-    return launch.status if launch.value else "none"
 
 
 def _works(found: Iterable[Costed], has: Sequence[str]) -> dict[str, Work]:

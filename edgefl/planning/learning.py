@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -171,9 +171,34 @@ def _nets(draft: Draft, federation: Federation) -> tuple[tuple[Net, ...], list[d
     for index, model in enumerate(draft.scenario.models):
         path: list[str | int] = ["model", index] if isinstance(draft.scenario.model, tuple) else ["model"]
         module, params = resolve("models", model, draft.document, path)
-        nets.append(module.build(params, federation.spec.shape, federation.spec.classes))
+        net = _builder(module, model.name, "model")(params, federation.spec.shape, federation.spec.classes)
+        if not isinstance(net, Net):
+            raise _no_result(module, "model", net)
+        nets.append(net)
         settings.append(completed(model, params))
     return tuple(nets), settings
+
+
+def _builder(module: ModuleType, name: str, kind: str) -> Callable[..., Any]:
+    """A module's ``build``.
+
+    Raises:
+        UserError: it has none.
+    """
+    found: Callable[..., Any] | None = getattr(module, "build", None)
+    if found is None:
+        raise UserError(f"the {kind} {name!r} has no function build", where=str(module.__file__))
+    return found
+
+
+def _no_result(module: ModuleType, kind: str, found: object) -> UserError:
+    wanted = "edgefl.protocol.Method" if kind == "method" else "edgefl.protocol.Net"
+    what = f"its build returned {type(found).__name__}, no {wanted}"
+    return UserError(
+        f"this {kind} cannot be used: {what}",
+        where=str(module.__file__),
+        hint="return what was built; docs/extending.md has an example",
+    )
 
 
 def build_method(draft: Draft, component: Component, net: Net, path: Sequence[str | int]) -> Method:
@@ -187,13 +212,16 @@ def build_method(draft: Draft, component: Component, net: Net, path: Sequence[st
         return build_method(draft, base, inner, [*path, "base"])
 
     where = str(draft.document.place(path))
+    build = _builder(module, component.name, "method")
     try:
-        method: Method = module.build(params, Site(net, draft.scenario.local, build_base))
+        method = build(params, Site(net, draft.scenario.local, build_base))
     except EdgeflError:
         raise
     except Exception as error:
         what = f"{component.name} cannot be built: {type(error).__name__}: {error}"
         raise UserError(what, where=str(module.__file__), hint=f"the scenario names it at {where}") from error
+    if not isinstance(method, Method):
+        raise _no_result(module, "method", method)
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(

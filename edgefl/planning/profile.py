@@ -259,6 +259,7 @@ def _on(desk: _Desk, place: _Place, cost: Cost) -> dict[str, Any]:
         "dtype": dtype,
         "link": place.link,
         "unknown": device.refusal(cost.work, dtype),
+        "launch": device.launch_known(),
         **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share")),
     }
     room, needs, battery = device.usable_memory_bytes, peak_bytes(cost, dtype), device.battery

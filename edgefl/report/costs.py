@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from numpy import format_float_positional
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -28,7 +29,7 @@ def profile(found: dict[str, Any]) -> RenderableType:
             "": f"{work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved",
             "down": _parts(work["down"]),
             "up": _parts(work["up"]),
-            "peak": _parts(work["peak"]),
+            "peak": _parts(work["peak"]) + _in_floats(work["devices"]),
         }
         if not work["flops_by_part"]:
             del lines["of"]
@@ -42,6 +43,11 @@ def profile(found: dict[str, Any]) -> RenderableType:
             Text(""),
         ]
     return Group(*blocks, *_stands_on(found["assumptions"]))
+
+
+def _in_floats(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Said where devices compute in another type: the rows count in theirs."""
+    return "" if all(row["dtype"] == "fp32" for row in rows) else " (in fp32)"
 
 
 def _stands_on(notes: Sequence[str]) -> list[RenderableType]:
@@ -96,18 +102,25 @@ def _priced(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
     """The tables of the devices that have a price; none where none has."""
     if all(row["unknown"] for row in rows):
         return []
-    return [_times(rows), Text(""), _energies(rows)]
+    notes = []
+    if any(map(_is_bound, rows)):
+        text = f"{_AT_LEAST} the device's file has nothing for the start of a kernel: at least this long"
+        notes = [Text(text, style="dim")]
+    return [_times(rows), *notes, Text(""), _energies(rows)]
 
 
 def _times(rows: Sequence[dict[str, Any]]) -> Fitted:
     """Times by phase, what bounds the computing, and memory."""
-    bounds = ("bound by\ncompute", "\nmemory", "\nlaunch")
+    bounds = ("bound by\ncompute", "by\nmemory", "by\nlaunch")
     heads = ("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
     cells: list[Sequence[Cell]] = []
     for row in (one for one in rows if not one["unknown"]):
-        used = MISSING if row["memory_share"] is None else f"{row['memory_share']:.1%}"
+        used = MISSING if row["memory_share"] is None else _least(row["memory_share"])
         fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
-        times = [show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")]
+        down, compute, up = (
+            show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")
+        )
+        times = down, (_AT_LEAST if _is_bound(row) else "") + compute, up
         cells.append((_name(row, rows), *times, *_shares(row["bounds"]), used, fits))
     # What memory takes is what the other two leave of the whole.
     return Fitted(heads, cells, left=heads[-1:], yields=("memory\nused", bounds[1]))
@@ -132,9 +145,33 @@ def _energies(rows: Sequence[dict[str, Any]]) -> Fitted:
     for row in (one for one in rows if not one["unknown"]):
         share = row["battery_share"]
         parts = [_joules(joules) for joules in row["energy"].values()]
-        battery = MISSING if share is None else f"{share:.2%}"
+        battery = MISSING if share is None else _share(share)
         cells.append((_name(row, rows), _joules(row["joules"]), *parts, battery))
-    return Fitted(heads, cells, yields=("idle", "tail", "of battery"))
+    return Fitted(heads, cells, yields=("of battery", "tail", "receive"))
+
+
+# Before a time that is longer in truth.
+_AT_LEAST = ">"
+
+
+def _is_bound(row: Mapping[str, Any]) -> bool:
+    """Whether a time to compute lacks something."""
+    return bool(row["compute_s"]) and row["launch"] == "none"
+
+
+def _least(share: float) -> str:
+    """A percentage to a tenth; less is said to be less."""
+    return f"{100 * share:.1f}%" if share >= _SHOWN or not share else "<0.1%"
+
+
+def _share(share: float) -> str:
+    """A percentage that does not round to nothing."""
+    if share >= _SHOWN or not share:
+        return f"{100 * share:.1f}%"
+    return f"{format_float_positional(100 * share, 2, unique=False, fractional=False)}%"
+
+
+_SHOWN = 0.0005
 
 
 def _joules(joules: float | None) -> str:

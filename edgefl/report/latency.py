@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
-from edgefl.report.fitted import Fitted
+from edgefl.report.fitted import Cell, Fitted
 
 MISSING = "-"
 _UNKNOWN = "unknown"
@@ -24,6 +24,7 @@ def bench(found: dict[str, Any]) -> RenderableType:
     blocks: list[RenderableType] = [
         Text(f"{found['model']}: {show_bytes(found['size_bytes'])}{kind}"),
         Text(f"{batch}: {show_flops(found['flops'])}, {moved}"),
+        Text(f"needs {_memory(found['memory'])}"),
     ]
     if found["measured"]:
         blocks += [Text(""), measured(found["measured"]), *_notes(found)]
@@ -32,6 +33,11 @@ def bench(found: dict[str, Any]) -> RenderableType:
     if found["devices"]:
         blocks += [Text(""), *_devices(found["devices"], quantised=found["quantised"])]
     return Group(*blocks)
+
+
+def _memory(held: Mapping[str, int]) -> str:
+    whole = show_bytes(sum(held.values()))
+    return f"{whole} of memory: " + " + ".join(f"{name} {show_bytes(size)}" for name, size in held.items())
 
 
 def measured(rows: Sequence[dict[str, Any]]) -> Fitted:
@@ -103,7 +109,7 @@ def _devices(rows: Sequence[dict[str, Any]], *, quantised: bool) -> Iterator[Ren
         (row for row in rows if not row["unknown"]), key=lambda row: (row["launch"] == "none", row["seconds"])
     )
     if priced:
-        heads = ("predicted on", "time", "a second", "energy", "bound by", "type", "efficiencies of")
+        heads = ("predicted on", "time", "a second", "energy", "bound by", "fits", "type", "efficiencies of")
         cells = [_device(row) for row in priced]
         yield Fitted(heads, cells, left=heads[4:], yields=("efficiencies of", "a second", "type"))
         marks = {_MARKS.get(row["launch"]) for row in priced}
@@ -121,7 +127,7 @@ def _devices(rows: Sequence[dict[str, Any]], *, quantised: bool) -> Iterator[Ren
         yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
 
 
-def _device(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _device(row: Mapping[str, Any]) -> tuple[Cell, ...]:
     rate = row["images_per_s"]
     return (
         row["device"],
@@ -129,6 +135,7 @@ def _device(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{rate:,.3g}" if rate < _EXACT else f"{rate:,.0f}",
         _UNKNOWN if row["joules"] is None else show_joules(row["joules"]),
         _bounds(row["bounds"]),
+        _UNKNOWN if row["fits"] is None else "yes" if row["fits"] else Text("no", style="red"),
         row["dtype"],
         row["figures"] or MISSING,
     )

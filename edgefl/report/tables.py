@@ -36,10 +36,11 @@ def _group(run: dict[str, Any]) -> str:
 
 
 def _unfinished(run: dict[str, Any]) -> Text:
+    name = run["name"].replace("\n", ", ")
     if run["status"] == "failed":
-        return Text(f"{run['name']} failed: {run['reason']}", style="red")
+        return Text(f"{name} failed: {run['reason']}", style="red")
     how = "was interrupted" if run["status"] == "interrupted" else "is still running, or was killed"
-    return Text(f"{run['name']} {how}: these are its figures so far", style="yellow")
+    return Text(f"{name} {how}: these are its figures so far", style="yellow")
 
 
 def _block(runs: Sequence[dict[str, Any]]) -> Table:

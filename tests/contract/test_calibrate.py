@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from edgefl.calibrate import calibrate
 from edgefl.cli import main
+from edgefl.core.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +38,19 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert (status, out) == (2, "")
     assert "is there already" in err
     assert "--force" in err
+
+
+def test_nothing_is_measured_in_vain(tmp_path):
+    """What keeps the file from being written, and what would measure nothing, is said before."""
+
+    def measured(*_):
+        raise AssertionError("it measured")
+
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for settings, message in (
+        ({"out": tmp_path / "file" / "x.yaml"}, "nothing can be written in"),
+        ({"out": tmp_path}, "is a folder"),
+        ({"threads": 10_000}, "10000 threads on"),
+    ):
+        with pytest.raises(UserError, match=message):
+            calibrate("mine", run=measured, **settings)

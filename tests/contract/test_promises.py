@@ -152,3 +152,26 @@ def test_an_unknown_method_is_bad_input():
     with pytest.raises(UserError, match="no method is called 'fedagv'") as caught:
         check_method({"name": "fedagv"})
     assert caught.value.hint == "did you mean 'fedavg'?"
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "message"),
+    [
+        ("methods", "return 3", "its build returned int, no edgefl.protocol.Method"),
+        ("methods", None, "the method 'mine' has no function build"),
+        ("models", "return None", "its build returned NoneType, no edgefl.protocol.Net"),
+        ("models", None, "the model 'mine' has no function build"),
+    ],
+)
+def test_what_builds_nothing_is_named(tmp_path, monkeypatch, capsys, kind, code, message):
+    """The file at fault, not the one that would have used what it built."""
+    build = "" if code is None else f"\ndef build(*given):\n    {code}\n"
+    (tmp_path / kind).mkdir()
+    (tmp_path / kind / "mine.py").write_text(f"'''Mine.'''\n{build}", encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "quickstart", "--set", "sweep=null", "--set", f"{kind.removesuffix('s')}=mine"])
+    assert ended.value.code == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert message in err
+    assert f"{kind}/mine.py" in err

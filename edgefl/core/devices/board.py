@@ -138,12 +138,20 @@ class Board(Strict):
     training: Training | None = None
     notes: str = ""
 
+    @model_validator(mode="after")
+    def _something_is_left_of_memory(self) -> Board:
+        memory, reserved = self.memory.value, self.reserved_memory.value
+        if memory is not None and reserved is not None and reserved >= memory:
+            taken, whole = units.show_bytes(reserved), units.show_bytes(memory)
+            raise ValueError(f"reserved_memory, {taken}, leaves nothing of memory, {whole}")
+        return self
+
     @property
     def usable_memory_bytes(self) -> float | None:
         """What training may use; None where it is unknown."""
         if self.memory.value is None or self.reserved_memory.value is None:
             return None
-        return max(0.0, self.memory.value - self.reserved_memory.value)
+        return self.memory.value - self.reserved_memory.value
 
     def numbers(self) -> Iterator[tuple[str, Sourced[Any]]]:
         """Every sourced number with its dotted name."""
@@ -158,8 +166,9 @@ class Board(Strict):
         """Why the device cannot do work at all, whatever its size; empty where it can."""
         supports = self.training.supports if self.training else "everything"
         source = self.training.source if self.training else ""
-        if dtype == "int8" and supports == "everything":
-            supports, source = "last layer", "in int8, gradients of more are not modelled"
+        modelled = dtype != "int8" or supports != "everything"
+        if not modelled:
+            supports = "last layer"
         if supports == "everything":
             return ""
         gradients = [
@@ -171,6 +180,8 @@ class Board(Strict):
         weights = {kernel.part for kernel in gradients}
         if not gradients or (supports == "last layer" and not deep and len(weights) == 1):
             return ""
+        if not modelled:
+            return "in int8 the training of a last layer alone is modelled: take another number type"
         return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
 
     @abstractmethod
@@ -197,6 +208,11 @@ class Board(Strict):
         Args:
             inference: whether the runtime is the one for inference, not for training.
         """
+
+    def launch_known(self, *, inference: bool = False) -> str:
+        """How well the time to start a kernel is known: its status, or "none" where it is 0."""
+        launch = self.launch(inference=inference)
+        return launch.status if launch.value else "none"
 
     def needs(self, name: str, dtype: str, numbers: Iterator[tuple[str, Sourced[Any]]]) -> None:
         """Sees to it that timing can go on.

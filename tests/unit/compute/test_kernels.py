@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from edgefl.compute.kernels import FREE, MOVES, PRODUCTS, UNREAD, UnknownOperatorError
+from edgefl.compute.kernels import FREE, MOVES, PRODUCTS, RANDOM, UNREAD, UnknownOperatorError
 from edgefl.compute.meta import Tracer
 
 
@@ -26,9 +26,17 @@ def test_an_unknown_operator_is_named_with_a_hint():
     assert caught.value.hint
 
 
+def test_chance_is_no_missing_table():
+    """Dropout is refused for what it is: no table could mend it."""
+    with torch.device("meta"), pytest.raises(UnknownOperatorError, match="draws random numbers") as caught:
+        traced(torch.nn.functional.dropout, torch.empty(3, 3))
+    assert "kernels.py" not in str(caught.value)
+
+
 def test_tables_do_not_overlap():
     """An operator stands in one table."""
     assert not FREE & MOVES
+    assert not RANDOM & (FREE | MOVES)
     assert not (FREE | MOVES) & PRODUCTS.keys()
     assert UNREAD <= MOVES
 

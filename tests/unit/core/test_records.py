@@ -18,6 +18,7 @@ from edgefl.core.errors import (
 )
 from edgefl.core.event import NOTHING, Charge, Event, Kind
 from edgefl.core.ledger import Ledger, total
+from edgefl.core.link import Radio
 from edgefl.core.params import Component, Strict
 from edgefl.core.price import Pricer
 from edgefl.core.sourced import Sourced
@@ -126,6 +127,20 @@ def test_working_takes_no_less_power_than_idling():
         assert device(idle=idle, active=active).power.idle.value == idle
 
 
+def test_the_system_leaves_something_of_memory():
+    """A board whose system takes all of it could do no work, and is a mistake in its file."""
+    with pytest.raises(ValueError, match="reserved_memory, 2 kB, leaves nothing of memory, 1 kB"):
+        device(memory=1e3, reserved=2e3)
+    assert device(memory=2e3, reserved=1e3).usable_memory_bytes == 1e3
+
+
+def test_watts_for_each_mbit_are_a_plain_number():
+    """A unit is answered with what is wanted."""
+    with pytest.raises(ValueError, match="a plain number of watts for each Mbit/s is wanted"):
+        Radio.model_validate({"base": "1 W", "up_w_per_mbps": "0.1 W"})
+    assert Radio.model_validate({"base": "1 W", "up_w_per_mbps": 0.1}).up_w_per_mbps == 0.1
+
+
 def test_a_cache_is_no_slower_than_the_memory_behind_it():
     """Equal is allowed, and so is an unknown one."""
 
@@ -148,11 +163,9 @@ def test_a_device_with_an_unknown_peak_cannot_be_priced():
 
 
 def test_memory_left_for_training():
-    """Usable is what the system leaves, nothing where it takes all, unknown where either is."""
+    """Usable is what the system leaves, unknown where either is."""
     board = device()
     assert board.usable_memory_bytes == 1e9
-    full = board.model_copy(update={"reserved_memory": board.memory.model_copy(update={"value": 2e9})})
-    assert full.usable_memory_bytes == 0
     unknown = board.model_copy(update={"memory": Sourced[float].model_validate(sourced(None))})
     assert unknown.usable_memory_bytes is None
 

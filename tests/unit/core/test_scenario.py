@@ -201,7 +201,7 @@ def test_an_override_can_leave_the_sweep_out():
         ("[1, 2]", "a sweep is a mapping"),
         ("{}", "a sweep is a mapping"),
         ("{seed: 1}", "'seed' is no list of values"),
-        ("{seed: []}", "'seed' is no list of values"),
+        ("{seed: []}", "'seed' is an empty list"),
         ("{runs: {seed: 1}}", "'runs' is a list of mappings"),
         ("{runs: []}", "'runs' is a list of mappings"),
         ("{runs: [seed]}", "'runs' is a list of mappings"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from rich.console import Console
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import dtype_of
 from edgefl.planning.profile import Ask, profile
+from edgefl.report import costs
 from edgefl.runs import drafts
 
 SCENARIO = {
@@ -79,6 +81,27 @@ def test_a_number_type_that_a_device_lacks_is_said():
     """A Raspberry Pi's file has no fp16 figure."""
     (row,) = train(Ask(devices=("raspberry-pi-4b",), dtype="fp16"))["devices"]
     assert "has no figure for fp16" in row["unknown"]
+
+
+def test_a_time_without_the_start_of_kernels_is_marked(capsys):
+    """A phone's file has nothing for it: its time is a bound, not to be ranked beside the others'."""
+    found = profile(drafts(SCENARIO)[0], Ask(devices=("phone-high", "raspberry-pi-4b")))
+    rows = {row["device"]: row["launch"] for row in found["exchanges"][0]["devices"]}
+    assert rows == {"phone-high": "none", "raspberry-pi-4b": "assumed"}
+    Console(width=100).print(costs.profile(found))
+    out = capsys.readouterr().out
+    times = [line for line in out.splitlines() if "yes" in line]
+    assert [">" in line for line in times if "phone-high" in line] == [True]
+    assert [">" in line for line in times if "raspberry-pi-4b" in line] == [False]
+    assert "> the device's file has nothing for the start of a kernel" in out
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0.0, "0.0%"), (2.5e-5, "0.0025%"), (0.00095, "0.1%"), (0.8667, "86.7%")]
+)
+def test_a_share_does_not_round_to_nothing(share, shown):
+    """What is not nothing is not shown as nothing."""
+    assert costs._share(share) == shown  # noqa: SLF001
 
 
 def test_layers_agree_with_fvcore():
