@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,7 +48,6 @@ def export(
     from edgefl.export import Form, SomeFailedError, Wanted
     from edgefl.export import export as export_run
     from edgefl.planning.learning import DataAccess
-    from edgefl.report.exports import exports
 
     if everybody and client is not None:
         raise UserError("--client and --all exclude each other", where="--client")
@@ -70,12 +69,18 @@ def export(
             found = export_run(run, wanted, access, out, lambda done, of: steps.show("models", done, of))
         except SomeFailedError as error:
             found, failed = list(error.done), error
-    if as_json:
-        print_json({"exports": [one.plain() for one in found]})
-    elif found:
-        console = stdout()
-        console.print(exports([one.plain() for one in found]))
-        folder = found[0].path.parent
-        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+    _print([one.plain() for one in found], as_json=as_json)
     if failed is not None:
         raise failed
+
+
+def _print(found: list[dict[str, Any]], *, as_json: bool) -> None:
+    """What was written; no table where nothing was."""
+    from edgefl.report.exports import exports
+
+    if as_json:
+        print_json({"exports": found})
+    elif found:
+        console, folder = stdout(), Path(found[0]["path"]).parent
+        console.print(exports(found))
+        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
