@@ -18,6 +18,18 @@ from edgefl.core.errors import Place, ScenarioError, nearest
 T = TypeVar("T", bound=BaseModel)
 
 
+def text_of(path: Path) -> str:
+    """A file's text.
+
+    Raises:
+        ScenarioError: the file cannot be read.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
+
+
 class Document:
     """A parsed YAML mapping that can say where each of its values stands.
 
@@ -39,11 +51,7 @@ class Document:
         Raises:
             ScenarioError: the file cannot be read, is no YAML, or holds no mapping.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
-        return cls.parse(text, str(path))
+        return cls.parse(text_of(path), str(path))
 
     @classmethod
     def parse(cls, text: str, file: str) -> Document:
