@@ -1,0 +1,106 @@
+"""What the shipped scenarios do: every event of theirs, and the accuracies that they end with.
+
+An event list stands here as its number of rows, its totals and its SHA-256, over every column at nine significant
+digits; ``test_traces.py`` has short lists in full, for a difference that can be read. Accuracies are real training on
+the reference engine. They are equal on the processor and the torch that recorded them; elsewhere kernels round
+differently, and a few test images may fall on the other side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from edgefl.runs import run
+
+# Both ways through a codec that loses something, a link that loses packets, two models, four exchanges, energies
+# that nobody knows, and a device that is refused.
+MIXED = {
+    "name": "mixed",
+    "seed": 3,
+    "task": {
+        "dataset": "digits",
+        "clients": 10,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": [{"name": "mlp", "hidden": [512]}, {"name": "mlp", "hidden": [512]}],
+    "method": {"name": "spherefed", "base": "fedprox"},
+    "local": {"epochs": 2, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 2.0}},
+    "wire": {"up": {"name": "topk", "share": 0.3}, "down": "fp16"},
+    "fleet": {
+        "members": [
+            {"device": "raspberry-pi-4b", "share": 2, "link": "lossy"},
+            {"device": "phone-mid", "share": 2, "link": "4g"},
+            {"device": "laptop-cpu", "share": 1, "link": "ethernet"},
+            {"device": "stm32f746", "share": 1, "link": "ethernet"},
+        ],
+        "links": {
+            "lossy": {
+                "title": "a lossy link",
+                "down": {"value": "2 Mbit/s", "status": "assumed", "source": "test"},
+                "up": {"value": "1 Mbit/s", "status": "assumed", "source": "test"},
+                "latency": {"value": "80 ms", "status": "assumed", "source": "test"},
+                "loss": {"value": 0.02, "status": "assumed", "source": "test"},
+                "radio": {"status": "unknown", "source": "test"},
+            }
+        },
+        "slowdown": {"name": "lognormal", "sigma": 0.5},
+        "jitter": {"name": "half-normal", "scale": 0.3},
+    },
+    "server": {"rounds": 6, "participants": 5},
+    "evaluate": {"every": 2, "models": ["global", "personal"]},
+}
+SCENARIOS = {name: name for name in ("quickstart", "stragglers", "temperature")} | {"mixed": MIXED}
+COLUMNS = (
+    "seq", "t_s", "kind", "exchange", "round", "client", "job", "version",
+    "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
+)  # fmt: skip
+RECORD = Path(__file__).with_name("behaviour.json")
+# Of digits' 359 test images.
+ELSEWHERE = 0.03
+
+
+def _text(value):
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _behaviour(one):
+    """A run as plain data: its events in short, and each model's last accuracy."""
+    events = one.table("events")
+    lines = [" ".join(_text(row[name]) for name in COLUMNS) for row in events]
+    return {
+        "events": len(events),
+        "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
+        "t_s": float(f"{events[-1]['t_s']:.9g}"),
+        **{name: sum(row[name] for row in events) for name in ("down_bytes", "up_bytes", "flops")},
+        "joules": float(f"{sum(row['joules'] or 0.0 for row in events):.9g}"),
+        "accuracies": {row["model"]: row["accuracy"] for row in one.table("evaluations")},
+        "losses": {row["model"]: row["loss"] for row in one.table("evaluations")},
+    }
+
+
+def _processor():
+    return f"torch {torch.__version__.split('+')[0]}, {torch.backends.cpu.get_cpu_capability()}"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_behaviour(scenario, request, tmp_path):
+    """Who did what, when, at what cost, and what was learned in the end: as recorded."""
+    result = run(SCENARIOS[scenario], engine="loop", download=False, out=tmp_path / "out")
+    assert not result.failed
+    now = {one.name: _behaviour(one) for one in result.runs}
+    record = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    if request.config.getoption("--bless"):
+        record |= {"processor": _processor(), scenario: now}
+        RECORD.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    expected = record[scenario]
+    if record["processor"] != _processor():
+        for name, one in now.items():
+            for learned in ("accuracies", "losses"):
+                close = pytest.approx(expected[name].pop(learned), abs=ELSEWHERE)
+                assert one.pop(learned) == close
+    assert now == expected
