@@ -61,6 +61,11 @@ def learned(run: RunResult) -> dict[str, torch.Tensor]:
     }
 
 
+def arrival(upload: Tree, ctx: Ctx, received: Tree | None = None) -> Arrival:
+    """An upload that is not stale, weighted by its client's samples."""
+    return Arrival(upload, {} if received is None else received, ctx, 0, float(ctx.samples))
+
+
 # Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.
 SIZES = (6, 6, 4)
 STEPS = {6: 2, 4: 1}
@@ -108,7 +113,11 @@ class Federation:
 
     def arrivals(self, exchange: Exchange) -> list[Arrival]:
         """Every client's work."""
-        return [Arrival(self.work(exchange, client)[1], self.ctx(client)) for client in range(self.clients)]
+        found = []
+        for client in range(self.clients):
+            payload, upload = self.work(exchange, client)
+            found.append(arrival(upload, self.ctx(client), payload))
+        return found
 
     def through(self) -> Federation:
         """Does every exchange once, in order."""

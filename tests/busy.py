@@ -14,27 +14,30 @@ from edgefl.runs.states import States
 _POLICY = """
 '''Always busy clients.'''
 import simpy
+from edgefl.core.event import Kind
+
+STALE = True
 
 def serve(world, params):
-    (prices,), rounds = world.plan.prices, world.plan.scenario.server.rounds
-    inbox, came = [], simpy.Store(world.env)
+    (exchange,), inbox, came = world.due(), [], simpy.Store(world.env)
 
     def busy(client):
-        while world.version < rounds:
-            job = world.job(prices.exchange, client, min(world.version, rounds - 1))
-            yield from world.work(job)
-            if not ({lossy} and job.id % 4 == 3):
-                inbox.append(job)
-                yield came.put(job)
+        while True:
+            flight = world.dispatch(exchange.exchange, client)
+            yield flight.ended
+            if {lossy} and flight.job.id % 4 == 3:
+                world.discard(flight, Kind.LOST)
+            else:
+                inbox.append(flight)
+                yield came.put(flight)
 
     for client in world.clients:
         world.env.process(busy(client))
-    for round_ in range(rounds):
+    while world.serving:
         while len(inbox) < {waiting}:
             yield came.get()
-        jobs = [inbox.pop() for _ in range({merged})]
-        yield from world.merge(prices.exchange, jobs, round_)
-    yield from world.evaluate(rounds - 1)
+        yield from world.merge(exchange.exchange, [inbox.pop() for _ in range({merged})])
+        yield from world.end_round()
 """
 POLICIES = {
     "first": {"lossy": False, "waiting": 1, "merged": 1},

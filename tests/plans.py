@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+import math
 
 import numpy as np
 
 from edgefl.core.cost import Cost, Kernel
 from edgefl.core.devices import Roofline
-from edgefl.core.event import Event
+from edgefl.core.event import Event, JobRecord
 from edgefl.core.fleet import Fixed
 from edgefl.core.link import Link
-from edgefl.core.plan import Clients, Plan, Prices, Refusal
-from edgefl.core.price import Draw
+from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario
-from edgefl.world.driver import Feedback, Need, converse, simulate
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Feedback, Need
 
-_FLOATS = ("down_s", "compute_s", "up_s", *Draw._fields)
-_INTS = ("down_bytes", "up_bytes", "flops", "steps", "peak_bytes")
+# A transfer of a fixed time is a handshake of that time over an endless rate.
+_TIMES = {"down_s": "down_delay_s", "compute_s": "work_s", "up_s": "up_delay_s"}
+_DEFAULTS = {"down_bps": math.inf, "up_bps": math.inf}
 
 
-def prices(exchange, clients, *, at="round", every=1, everyone=False, **columns) -> Prices:
-    """An exchange's prices: a column is a list, one number a client; a number for all of them; or 0."""
-    known = {field.name for field in fields(Prices)}
-    assert set(columns) <= known, f"no columns: {set(columns) - known}"
-    floats = {name: _column(columns.get(name, 0.0), clients, np.float64) for name in _FLOATS}
-    ints = {name: _column(columns.get(name, 0), clients, np.int64) for name in _INTS}
-    return Prices(exchange=exchange, at=at, every=every, everyone=everyone, traces=(), **floats, **ints)
+def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=False, **columns) -> Prices:
+    """An exchange's prices: a column is a list, one number a client; a number for all of them; or 0.
+
+    ``down_s``, ``compute_s`` and ``up_s`` are the times of a download, the work and an upload.
+    """
+    columns = {_TIMES.get(name, name): value for name, value in columns.items()}
+    assert set(columns) <= set(COLUMNS), f"no columns: {set(columns) - set(COLUMNS)}"
+    values = {
+        name: column(np.broadcast_to(columns.get(name, _DEFAULTS.get(name, 0)), (clients,)).tolist())
+        for name, column in COLUMNS.items()
+    }
+    return Prices(exchange=exchange, at=at, every=every, everyone=everyone, stateful=stateful, **values)
 
 
 def _column(value, clients, dtype):
@@ -37,7 +43,7 @@ def plan(
     table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, refused=(), jitter=None
 ) -> Plan:
     """A plan over hand-made prices; ``refused`` are clients that are not admitted."""
-    count = len(table[0].down_s)
+    count = len(table[0].work_s)
     scenario = Scenario.model_validate(
         {
             "seed": seed,
@@ -69,17 +75,24 @@ def plan(
     return Plan(scenario, clients, tuple(table), refusals, jitter or Fixed())
 
 
-def play(plan_: Plan, answers=lambda _: {}) -> tuple[list[Event], list[Need]]:
-    """Runs a plan; ``answers`` gives the scalars fed back for each need."""
+def play(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need]]:
+    """Runs a plan; ``feedback`` answers each need."""
+    events, needs, _ = played(plan_, feedback)
+    return events, needs
+
+
+def played(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need], list[JobRecord]]:
+    """Runs a plan: its events, its needs, and its jobs in the order in which they ended."""
     events: list[Event] = []
     needs: list[Need] = []
+    jobs: list[JobRecord] = []
 
     def answer(need: Need) -> Feedback:
         needs.append(need)
-        return Feedback(answers(need))
+        return feedback(need)
 
-    converse(simulate(plan_, events.append), answer)
-    return events, needs
+    converse(simulate(plan_, events.append, jobs.append), answer)
+    return events, needs, jobs
 
 
 def sourced(value):

@@ -73,7 +73,7 @@ def main() -> None:
         if run.status != "done":
             raise SystemExit(run.reason)
         (a_job,) = {row["steps"] for row in run.table("prices")}
-        jobs = sum(row["jobs"] for row in run.table("rounds"))
+        jobs = sum(row["jobs"] for row in run.table("merges"))
         sent = sum(row["bytes"] for row in run.table("payloads") if row["direction"] == "up")
     timer.laps.report(loss=timer.loss, steps=jobs * a_job, parameters=sent // 4)
 

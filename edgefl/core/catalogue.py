@@ -26,6 +26,7 @@ _CODE = {
     "methods": "methods",
     "models": "models",
     "policies": "world/policies",
+    "selectors": "world/selectors",
     "codecs": "wire",
     "partitions": "data/partitions",
     "datasets": "data/sources",

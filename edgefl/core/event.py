@@ -1,4 +1,4 @@
-"""What happens in virtual time, as records."""
+"""What happens in virtual time, as records: events, jobs, and how jobs end."""
 
 from __future__ import annotations
 
@@ -8,39 +8,56 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """The kinds of events."""
+    """The kinds of events; four of them end a job.
+
+    A job passes dispatched, received, worked and arrived, and ends exactly once: merged (useful), late (it
+    arrived, or would have, after its merge), lost (its client left, crashed or timed out) or cut (in flight
+    when the run ended).
+    """
 
     DISPATCHED = "dispatched"
     RECEIVED = "received"
     WORKED = "worked"
     ARRIVED = "arrived"
+    MERGED = "merged"
     LATE = "late"
     LOST = "lost"
+    CUT = "cut"
     REFUSED = "refused"
-    MERGED = "merged"
     EVALUATED = "evaluated"
 
 
 class Charge(NamedTuple):
-    """What one event costs.
+    """What one stage of a job costs; an energy is None where it is unknown.
 
     Attributes:
-        seconds: how long it took, up to the event.
-        down_bytes: bytes the client received.
-        up_bytes: bytes it sent.
-        flops: operations it did.
-        joules: energy its device used; None where unknown.
-        tail_j: the radio's tail in it.
-        idle_j: the idle power in it.
+        seconds: how long it took.
+        down_bytes: bytes that the client received.
+        up_bytes: bytes that it sent.
+        flops: operations that it did.
+        active_j: energy above idle.
+        tail_j: energy of the radio's tail.
+        idle_j: energy at idle power.
     """
 
     seconds: float = 0.0
     down_bytes: int = 0
     up_bytes: int = 0
     flops: int = 0
-    joules: float | None = 0.0
+    active_j: float | None = 0.0
     tail_j: float | None = 0.0
     idle_j: float | None = 0.0
+
+    @property
+    def joules(self) -> float | None:
+        """All energy; None where a part is unknown."""
+        return total(self.active_j, self.tail_j, self.idle_j)
+
+
+def total(*joules: float | None) -> float | None:
+    """The sum; None where a term is unknown."""
+    known = [term for term in joules if term is not None]
+    return sum(known) if len(known) == len(joules) else None
 
 
 NOTHING = Charge()
@@ -74,7 +91,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One client's work in one exchange.
+    """One client's work in one exchange, as it is dispatched.
 
     Attributes:
         id: counted from 0 over the run.
@@ -95,3 +112,40 @@ class Job:
     nth: int
     seed: int
     steps: int
+
+
+class Moment(NamedTuple):
+    """When a job reached a stage.
+
+    Attributes:
+        seq: the event's place in the run.
+        t_s: virtual seconds since the start.
+    """
+
+    seq: int
+    t_s: float
+
+
+class JobRecord(NamedTuple):
+    """One job from its dispatch to its end.
+
+    Attributes:
+        job: what was dispatched.
+        dispatched, received, worked, arrived: when; None for what it did not reach.
+        ended: when it was merged or given up; a merged job's has the merge's seq.
+        ending: MERGED, LATE, LOST or CUT.
+        into: the version that it was merged into; None where it was not merged.
+        receive, work, transmit: what each stage cost, as far as it went.
+    """
+
+    job: Job
+    dispatched: Moment
+    received: Moment | None
+    worked: Moment | None
+    arrived: Moment | None
+    ended: Moment
+    ending: Kind
+    into: int | None
+    receive: Charge
+    work: Charge
+    transmit: Charge

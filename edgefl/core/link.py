@@ -79,20 +79,23 @@ class Link(Strict):
                 raise ValueError(f"leave {name} out where it is not known: 1 handshake and no loss are taken")
         return self
 
-    def receiving_seconds(self, size_bytes: float) -> float:
-        """The time of a transfer to the client; nothing to send takes no time."""
-        return self._seconds(size_bytes, self.down.value or 0.0)
+    @property
+    def delay_s(self) -> float:
+        """The handshakes before a transfer's first byte."""
+        return (self.latency.value or 0.0) * (self.handshakes.value or 0)
 
-    def sending_seconds(self, size_bytes: float) -> float:
-        """The time of a transfer from the client; nothing to send takes no time."""
-        return self._seconds(size_bytes, self.up.value or 0.0)
+    @property
+    def down_bps(self) -> float:
+        """Bits a second to the client, as far as TCP reaches under the link's losses."""
+        return self._reached(self.down.value or 0.0)
 
-    def _seconds(self, size_bytes: float, rate_bps: float) -> float:
-        if not size_bytes:
-            return 0.0
-        latency_s = self.latency.value or 0.0
-        rate_bps = min(rate_bps, mathis_bps(latency_s, self.loss.value or 0.0))
-        return latency_s * (self.handshakes.value or 0) + 8 * size_bytes / rate_bps
+    @property
+    def up_bps(self) -> float:
+        """Bits a second from the client, as far as TCP reaches under the link's losses."""
+        return self._reached(self.up.value or 0.0)
+
+    def _reached(self, rate_bps: float) -> float:
+        return min(rate_bps, mathis_bps(self.latency.value or 0.0, self.loss.value or 0.0))
 
 
 def mathis_bps(latency_s: float, loss: float) -> float:
@@ -101,6 +104,5 @@ def mathis_bps(latency_s: float, loss: float) -> float:
     Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
-    if not loss or not latency_s:
-        return math.inf
-    return _MATHIS * 8 * SEGMENT_BYTES / (latency_s * math.sqrt(loss))
+    slowed_s = latency_s * math.sqrt(loss)
+    return _MATHIS * 8 * SEGMENT_BYTES / slowed_s if slowed_s else math.inf

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgefl.core.cost import Trace
 from edgefl.core.fleet import Fixed, Sampler
-from edgefl.core.price import Draw
+from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
 from edgefl.core.units import show_bytes
 
@@ -54,33 +54,43 @@ class Clients:
 
 @dataclass(frozen=True)
 class Prices:
-    """One exchange's prices, a row a client; what is unknown is NaN, and so is the time of a refused client.
+    """What one exchange asks for, a row a client: quantities, since durations depend on who else is there.
+
+    What is unknown is NaN, and so is the work of a refused client. ``demand`` is a row as a record.
 
     Attributes:
         exchange: its name.
         at: "start", "round" or "end".
         every: in rounds, every how many.
         everyone: whether all clients take part, whatever the policy.
-        down_s, compute_s, up_s: seconds by phase, before slowdown and jitter.
-        receive_j, compute_w, transmit_j, idle_w, tail_w, tail_s: what the job draws; see ``Draw``.
+        stateful: whether the work writes client state.
+        down_delay_s, up_delay_s: handshakes before a transfer's first byte.
+        down_bps, up_bps: the most that the client's link carries.
+        work_s: computing at full speed, before slowdown and jitter.
+        idle_w, compute_w, radio_w, receive_j_per_mbit, transmit_j_per_mbit, tail_w, tail_s: as in
+            ``PowerDraw``.
         down_bytes, up_bytes: payload sizes.
         flops: operations.
         steps: optimizer steps.
         peak_bytes: memory at the worst moment.
-        traces: what each model's work costs before any device, by model index.
+        traces: what each model's work costs before any device, by model index; empty in a plan read back.
     """
 
     exchange: str
     at: str
     every: int
     everyone: bool
-    down_s: Floats
-    compute_s: Floats
-    up_s: Floats
-    receive_j: Floats
-    compute_w: Floats
-    transmit_j: Floats
+    stateful: bool
+    down_delay_s: Floats
+    up_delay_s: Floats
+    down_bps: Floats
+    up_bps: Floats
+    work_s: Floats
     idle_w: Floats
+    compute_w: Floats
+    radio_w: Floats
+    receive_j_per_mbit: Floats
+    transmit_j_per_mbit: Floats
     tail_w: Floats
     tail_s: Floats
     down_bytes: Ints
@@ -88,18 +98,52 @@ class Prices:
     flops: Ints
     steps: Ints
     peak_bytes: Ints
-    traces: tuple[Trace, ...]
+    traces: tuple[Trace, ...] = ()
 
-    def draw(self, client: int) -> Draw:
-        """What a client's job draws."""
-        return Draw(
-            _known(self.receive_j[client]),
-            _known(self.compute_w[client]),
-            _known(self.transmit_j[client]),
-            _known(self.idle_w[client]),
-            _known(self.tail_w[client]),
-            float(self.tail_s[client]),
+    def demand(self, client: int) -> Demand:
+        """What a client's job asks for."""
+        return Demand(
+            down_bytes=int(self.down_bytes[client]),
+            up_bytes=int(self.up_bytes[client]),
+            down_delay_s=float(self.down_delay_s[client]),
+            up_delay_s=float(self.up_delay_s[client]),
+            down_bps=float(self.down_bps[client]),
+            up_bps=float(self.up_bps[client]),
+            work_s=float(self.work_s[client]),
+            flops=int(self.flops[client]),
+            steps=int(self.steps[client]),
+            draw=PowerDraw(
+                idle_w=_known(self.idle_w[client]),
+                compute_w=_known(self.compute_w[client]),
+                radio_w=_known(self.radio_w[client]),
+                receive_j_per_mbit=_known(self.receive_j_per_mbit[client]),
+                transmit_j_per_mbit=_known(self.transmit_j_per_mbit[client]),
+                tail_w=_known(self.tail_w[client]),
+                tail_s=float(self.tail_s[client]),
+            ),
         )
+
+    @property
+    def columns(self) -> dict[str, Floats | Ints]:
+        """The columns by name, in the order of the fields."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+def _floats(values: Sequence[float | None]) -> Floats:
+    """A column; what is unknown is NaN."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _ints(values: Sequence[int | None]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+# The columns of ``Prices``, and what makes one of plain values.
+COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
+    field.name: {"Floats": _floats, "Ints": _ints}[str(field.type)]
+    for field in fields(Prices)
+    if field.type in {"Floats", "Ints"}
+}
 
 
 def _known(value: float) -> float | None:
@@ -147,7 +191,7 @@ class Plan:
         prices: by exchange, in the method's order.
         refusals: who does not, and why.
         jitter: the multiplier of compute time drawn for each job.
-        policy: the policy's validated parameters; its name is in the scenario.
+        policy, selector: their validated parameters; their names are in the scenario.
         assumed: what was not known and taken as given, for the reader.
     """
 
@@ -157,6 +201,7 @@ class Plan:
     refusals: tuple[Refusal, ...] = ()
     jitter: Sampler = field(default_factory=Fixed)
     policy: Any = None
+    selector: Any = None
     assumed: tuple[str, ...] = ()
 
     def price(self, exchange: str) -> Prices:

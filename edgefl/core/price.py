@@ -6,61 +6,194 @@ Assumptions:
    (``edgefl.core.devices``).
 2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
    TCP reaches under its losses. An empty payload costs nothing, not even the round trip.
-3. Energy, by phase. Idle: the idle power for as long as the job lasts. Compute: what the active power has
+3. Energy, by stage. Idle: the idle power for as long as the job lasts. Compute: what the active power has
    above the idle one, while computing. Receive and transmit: the radio's base power while a transfer lasts
    and an energy for each bit that it carries (watts per Mbit/s are joules per Mbit; a round trip carries
    none). Tail: the radio's tail power after a transfer, until its tail time is over or the job's next
    transfer begins; after the last one in full. Waiting between jobs is not charged: the device is then not
    working for us.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
+
+Durations are the world's to decide, since they depend on who else is there. What is known beforehand are
+quantities (``Demand``), and ``PowerDraw.charge`` turns what really happened into joules, for the forecasts of
+``edgefl profile`` and for the world alike.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED, WIDTHS
+from edgefl.core.event import Charge, total
 from edgefl.core.link import Link
 
 
-class Draw(NamedTuple):
-    """What a job draws, before its computing time is known; None where a number is unknown.
+class Stage(StrEnum):
+    """The three stages of a job."""
+
+    RECEIVE = "receive"
+    WORK = "work"
+    TRANSMIT = "transmit"
+
+
+class PowerDraw(NamedTuple):
+    """What a device and its radio draw; None where a number is unknown.
 
     Attributes:
-        receive_j: above idle, while receiving.
-        compute_w: above idle, while computing.
-        transmit_j: above idle, while sending.
         idle_w: as long as the job lasts.
-        tail_w: after each transfer.
+        compute_w: above idle, while computing.
+        radio_w: above idle, during a transfer.
+        receive_j_per_mbit, transmit_j_per_mbit: for what is carried.
+        tail_w: after a transfer.
         tail_s: for how long at most.
     """
 
-    receive_j: float | None
-    compute_w: float | None
-    transmit_j: float | None
     idle_w: float | None
+    compute_w: float | None
+    radio_w: float | None
+    receive_j_per_mbit: float | None
+    transmit_j_per_mbit: float | None
     tail_w: float | None
     tail_s: float
 
-    def first_tail_j(self, received: bool, compute_s: float, sent: bool) -> float | None:  # noqa: FBT001 - facts
-        """The tail after receiving, which ends when sending begins, if anything is sent."""
-        if not received:
-            return 0.0
-        lasts_s = min(self.tail_s, compute_s) if sent else self.tail_s
-        return None if self.tail_w is None else self.tail_w * lasts_s
+    @classmethod
+    def of(cls, device: Board, link: Link) -> PowerDraw:
+        """The draw of a device behind a link."""
+        idle_w, active_w, radio = device.power.idle.value, device.power.active.value, link.radio.value
+        above_w = None if idle_w is None or active_w is None else max(0.0, active_w - idle_w)
+        if radio is None:
+            return cls(idle_w, above_w, None, None, None, None, 0.0)
+        per_mbit = radio.down_w_per_mbps, radio.up_w_per_mbps
+        return cls(idle_w, above_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
 
-    def last_tail_j(self, sent: bool) -> float | None:  # noqa: FBT001
-        """The tail after sending."""
-        if not sent:
+    def charge(
+        self,
+        stage: Stage,
+        seconds: float,
+        *,
+        size_bytes: int = 0,
+        flops: int = 0,
+        tail_s: float | None = None,
+    ) -> Charge:
+        """What a stage, or the part of it that happened, costs.
+
+        Args:
+            stage: which.
+            seconds: how long it lasted.
+            size_bytes: what was carried.
+            flops: what was computed.
+            tail_s: how long the radio's tail lasts that is charged with it; None where there is none.
+        """
+        tail_j = 0.0 if tail_s is None else None if self.tail_w is None else self.tail_w * tail_s
+        idle_j = _times(self.idle_w, seconds)
+        if stage is Stage.WORK:
+            return Charge(seconds, 0, 0, flops, _times(self.compute_w, seconds), tail_j, idle_j)
+        if stage is Stage.RECEIVE:
+            active_j = self._carried(seconds, size_bytes, self.receive_j_per_mbit)
+            return Charge(seconds, size_bytes, 0, 0, active_j, tail_j, idle_j)
+        active_j = self._carried(seconds, size_bytes, self.transmit_j_per_mbit)
+        return Charge(seconds, 0, size_bytes, 0, active_j, tail_j, idle_j)
+
+    def _carried(self, seconds: float, size_bytes: int, per_mbit: float | None) -> float | None:
+        if not seconds and not size_bytes:
             return 0.0
-        return None if self.tail_w is None else self.tail_w * self.tail_s
+        if self.radio_w is None or per_mbit is None:
+            return None
+        return self.radio_w * seconds + per_mbit * 8 * size_bytes / 1e6
+
+
+class Demand(NamedTuple):
+    """What one client's job asks for, before any duration is known.
+
+    Attributes:
+        down_bytes, up_bytes: payload sizes.
+        down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 where nothing travels.
+        down_bps, up_bps: the most that the client's link carries.
+        work_s: computing at the device's full speed.
+        flops: operations.
+        steps: optimizer steps.
+        draw: the power.
+    """
+
+    down_bytes: int
+    up_bytes: int
+    down_delay_s: float
+    up_delay_s: float
+    down_bps: float
+    up_bps: float
+    work_s: float
+    flops: int
+    steps: int
+    draw: PowerDraw
+
+    @classmethod
+    def of(cls, cost: Cost, work_s: float, draw: PowerDraw, link: Link, steps: int = 0) -> Demand:
+        """A cost's demand on a device that takes ``work_s`` for it, behind a link."""
+        return cls(
+            cost.down_bytes,
+            cost.up_bytes,
+            link.delay_s if cost.down_bytes else 0.0,
+            link.delay_s if cost.up_bytes else 0.0,
+            link.down_bps,
+            link.up_bps,
+            work_s,
+            cost.work.flops,
+            steps,
+            draw,
+        )
+
+    @property
+    def down_s(self) -> float:
+        """Receiving over a link that nobody shares."""
+        return self.down_delay_s + 8 * self.down_bytes / self.down_bps
+
+    @property
+    def up_s(self) -> float:
+        """Sending over a link that nobody shares."""
+        return self.up_delay_s + 8 * self.up_bytes / self.up_bps
+
+    def received(self, seconds: float) -> Charge:
+        """The whole download, which took so long."""
+        return self.draw.charge(Stage.RECEIVE, seconds, size_bytes=self.down_bytes)
+
+    def worked(self, seconds: float) -> Charge:
+        """All the work, and the radio's tail after the download until the upload begins, if there is one."""
+        tail_s = None
+        if self.down_bytes:
+            tail_s = min(self.draw.tail_s, seconds) if self.up_bytes else self.draw.tail_s
+        return self.draw.charge(Stage.WORK, seconds, flops=self.flops, tail_s=tail_s)
+
+    def transmitted(self, seconds: float) -> Charge:
+        """The whole upload, and the radio's tail after it."""
+        tail_s = self.draw.tail_s if self.up_bytes else None
+        return self.draw.charge(Stage.TRANSMIT, seconds, size_bytes=self.up_bytes, tail_s=tail_s)
+
+    def broken_off(self, stage: Stage, elapsed_s: float, lasts_s: float) -> Charge:
+        """A stage that was broken off: a transfer with the bytes that it had moved, work with its share.
+
+        Args:
+            stage: which.
+            elapsed_s: how long it had lasted.
+            lasts_s: how long it would have lasted.
+        """
+        if stage is Stage.WORK:
+            share = elapsed_s / lasts_s if lasts_s else 1.0
+            tail_s = self.draw.tail_s if self.down_bytes else None
+            return self.draw.charge(stage, elapsed_s, flops=int(self.flops * share), tail_s=tail_s)
+        down = stage is Stage.RECEIVE
+        size_bytes = self.down_bytes if down else self.up_bytes
+        delay_s, bps = (self.down_delay_s, self.down_bps) if down else (self.up_delay_s, self.up_bps)
+        moved = min(size_bytes, (elapsed_s - delay_s) * bps / 8) if elapsed_s > delay_s else 0.0
+        tail_s = self.draw.tail_s if size_bytes and elapsed_s else None
+        return self.draw.charge(stage, elapsed_s, size_bytes=int(moved), tail_s=tail_s)
 
 
 class Energy(NamedTuple):
-    """A job's joules by phase; None where a number is unknown. See the assumptions above."""
+    """A job's joules by where they go; None where a number is unknown. See the assumptions above."""
 
     receive_j: float | None
     compute_j: float | None
@@ -70,32 +203,26 @@ class Energy(NamedTuple):
 
     @property
     def joules(self) -> float | None:
-        """All phases; None where one is unknown."""
+        """All of it; None where a part is unknown."""
         return total(*self)
-
-
-def total(*joules: float | None) -> float | None:
-    """The sum; None where one is unknown."""
-    known = [one for one in joules if one is not None]
-    return sum(known) if len(known) == len(joules) else None
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a job takes on one device behind one link.
+    """What a job takes on one device, at its own speed, behind one link that nobody shares.
 
     Attributes:
         down_s: receiving the payload.
         bounds: the work's time, by what bounds it.
         up_s: sending the result.
-        draw: what the job draws.
-        energy: the same in joules, at the device's own speed.
+        demand: the quantities behind it.
+        energy: the same in joules.
     """
 
     down_s: float
     bounds: Bounds
     up_s: float
-    draw: Draw
+    demand: Demand
     energy: Energy
 
     @property
@@ -152,46 +279,28 @@ class Pricer:
             found = found.plus(known[1], count)
         return found
 
-    def price(self, cost: Cost, link: Link) -> Price:
-        """Seconds and joules of a job, by phase.
+    def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
+        """Seconds and joules of a job, by stage.
 
         Raises:
             UserError: as ``time`` does.
         """
-        down_s, bounds, up_s = (
-            link.receiving_seconds(cost.down_bytes),
-            self.time(cost),
-            link.sending_seconds(cost.up_bytes),
-        )
-        draw = self._draw(cost, link, down_s, up_s)
-        received, sent = cost.down_bytes > 0, cost.up_bytes > 0
+        bounds = self.time(cost)
+        demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link), link, steps)
+        received = demand.received(demand.down_s)
+        worked = demand.worked(bounds.seconds)
+        sent = demand.transmitted(demand.up_s)
         energy = Energy(
-            draw.receive_j,
-            times(draw.compute_w, bounds.seconds),
-            draw.transmit_j,
-            total(draw.first_tail_j(received, bounds.seconds, sent), draw.last_tail_j(sent)),
-            times(draw.idle_w, down_s + bounds.seconds + up_s),
+            received.active_j,
+            worked.active_j,
+            sent.active_j,
+            total(worked.tail_j, sent.tail_j),
+            total(received.idle_j, worked.idle_j, sent.idle_j),
         )
-        return Price(down_s, bounds, up_s, draw, energy)
-
-    def _draw(self, cost: Cost, link: Link, down_s: float, up_s: float) -> Draw:
-        power, radio = self.device.power, link.radio.value
-        idle_w, active_w = power.idle.value, power.active.value
-        receive_j = transmit_j = None
-        if radio is not None:
-            receive_j = radio.base * down_s + radio.down_w_per_mbps * 8 * cost.down_bytes / 1e6
-            transmit_j = radio.base * up_s + radio.up_w_per_mbps * 8 * cost.up_bytes / 1e6
-        return Draw(
-            receive_j if cost.down_bytes else 0.0,
-            None if idle_w is None or active_w is None else max(0.0, active_w - idle_w),
-            transmit_j if cost.up_bytes else 0.0,
-            idle_w,
-            None if radio is None else radio.tail,
-            0.0 if radio is None else radio.tail_time,
-        )
+        return Price(demand.down_s, bounds, demand.up_s, demand, energy)
 
 
-def times(rate: float | None, seconds: float) -> float | None:
+def _times(rate: float | None, seconds: float) -> float | None:
     """The product; nothing lasts no time, whatever its rate."""
     if not seconds:
         return 0.0

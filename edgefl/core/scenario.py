@@ -45,12 +45,14 @@ class Server(Strict):
     """The server's side.
 
     Attributes:
-        policy: who is asked when, and when merging happens.
+        policy: when clients are asked, and when their work is merged.
+        selector: who is asked.
         participants: clients a round; all where absent.
         rounds: how many.
     """
 
     policy: Component = Component(name="sync")
+    selector: Component = Component(name="random")
     participants: Count | None = None
     rounds: Count = 10
 

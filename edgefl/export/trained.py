@@ -146,7 +146,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         rows = reader.query("SELECT client, file FROM states")
         settings, access = reader.plan()["scenario"], _as_it_ran(reader, access)
         meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
-        made = reader.query("SELECT round FROM rounds WHERE version = ?", version)
+        made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         summary = _summary(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     (draft,) = load(Document.parse(dump({**settings, "fleet": "none"}), f"{folder.name}/plan.yaml"))

@@ -86,7 +86,7 @@ def averaging(
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         if not shared:
             return server
-        return weighted_mean([one.upload for one in arrivals], [one.ctx.samples for one in arrivals])
+        return weighted_mean([one.upload for one in arrivals], [one.weight for one in arrivals])
 
     def personal(server: Tree, state: Tree | None) -> Predictor:
         return Predictor(whole(parts, server, state or {}), net.logits)

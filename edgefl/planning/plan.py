@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
     asked, draft = draft, fitted(draft, learning, fleet, samples.tolist())
     scenario = draft.scenario
-    _, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
+    policy_module, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
+    _check_staleness(draft, learning, policy_module)
+    _, selector = resolve("selectors", scenario.server.selector, draft.document, ["server", "selector"])
     clients = deal(scenario, fleet, learning, samples)
     table, refused = prices(draft, learning, clients, fleet, devices, access.traces)
     admitted = clients.admitted.copy()
@@ -70,12 +73,20 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         refusals=refused,
         jitter=fleet.jitter,
         policy=policy,
+        selector=selector,
         assumed=(*_labels(learning), *fit_note(asked, draft), *assumptions(devices, fleet.links)),
     )
     return Planned(
         planned,
         learning,
-        _resolved(scenario, learning, fleet, devices, completed(scenario.server.policy, policy)),
+        _resolved(
+            scenario,
+            learning,
+            fleet,
+            devices,
+            policy=completed(scenario.server.policy, policy),
+            selector=completed(scenario.server.selector, selector),
+        ),
     )
 
 
@@ -119,6 +130,22 @@ def _check_participants(draft: Draft) -> None:
         )
 
 
+def _check_staleness(draft: Draft, learning: Learning, policy: ModuleType) -> None:
+    """Refuses a policy that merges stale uploads for a method with an exchange that cannot be stale."""
+    if not getattr(policy, "STALE", False):
+        return
+    exchanges = learning.methods[0].exchanges
+    fresh = [each.name for each in exchanges if each.when.at == "round" and not each.stale]
+    if fresh:
+        server, method = draft.scenario.server, draft.scenario.method
+        raise ScenarioError(
+            f"the policy {server.policy.name!r} merges stale uploads, and {method.name}'s exchange "
+            f"{fresh[0]!r} cannot be stale",
+            where=str(draft.document.place(["server", "policy"])),
+            hint="choose a synchronous policy, such as sync",
+        )
+
+
 def _labels(learning: Learning) -> list[str]:
     if not learning.federation.assumed:
         return []
@@ -130,7 +157,7 @@ def _resolved(
     learning: Learning,
     fleet: Fleet,
     devices: Mapping[str, Board],
-    policy: dict[str, Any],
+    **server: dict[str, Any],
 ) -> dict[str, Any]:
     """The scenario with every default written out and every named file's content in it."""
     data = scenario.resolved()
@@ -139,7 +166,7 @@ def _resolved(
     data["model"] = settings["models"] if isinstance(scenario.model, tuple) else settings["models"][0]
     data["method"] = settings["method"]
     data["wire"] = settings["wire"]
-    data["server"]["policy"] = policy
+    data["server"] |= server
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
@@ -12,8 +13,8 @@ from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Clients, Prices, Refusal
-from edgefl.core.price import Draw, Price, Pricer, peak_bytes
+from edgefl.core.plan import COLUMNS, Clients, Prices, Refusal
+from edgefl.core.price import Demand, PowerDraw, Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.core.steps import step_sizes
 from edgefl.planning.learning import Learning
@@ -125,9 +126,6 @@ class Pricers:
         return self._made[key]
 
 
-_NO_DRAW = Draw(*[float("nan")] * 6)
-
-
 def _priced(
     exchange: Exchange,
     traced: tuple[Trace, ...],
@@ -137,52 +135,41 @@ def _priced(
     batch_size: int,
     left_out: Container[int],
 ) -> Prices:
-    costs: dict[tuple[int, int], Cost] = {}
-    known: dict[tuple[int, ...], Price] = {}
-    rows: list[tuple[Cost, Price | None, int, int]] = []
-    columns = (clients.device, clients.link, clients.dtype, clients.model, clients.samples)
-    for client, (device, link, dtype, model, samples) in enumerate(
-        zip(*(one.tolist() for one in columns), strict=True)
-    ):
-        steps = phase_steps(exchange, samples, batch_size)
-        cost = costs.get((model, samples))
-        if cost is None:
-            cost = costs[model, samples] = traced[model].cost(steps)
-        price, key = None, (device, link, dtype, model, samples)
-        if client not in left_out:
-            if key not in known:
-                pricer = pricers.of(clients.devices[device], clients.dtypes[dtype])
-                known[key] = pricer.price(cost, fleet.links[clients.links[link]])
-            price = known[key]
-        peak = peak_bytes(cost, clients.dtypes[dtype])
-        rows.append((cost, price, peak, sum(count for counts in steps for count in counts.values())))
-    timed = [price and (price.down_s, price.compute_s, price.up_s) for _, price, _, _ in rows]
-    down_s, compute_s, up_s = zip(*(one or (None, None, None) for one in timed), strict=True)
-    draws = zip(*(price.draw if price else _NO_DRAW for _, price, _, _ in rows), strict=True)
+    """One exchange's quantities; clients of one kind share a row's reckoning."""
+    known: dict[tuple[int, ...], tuple[Cost, Demand, int]] = {}
+    rows = []
+    kinds = (clients.device, clients.link, clients.dtype, clients.model, clients.samples)
+    for client, kind in enumerate(zip(*(column.tolist() for column in kinds), strict=True)):
+        device, link, dtype, model, samples = kind
+        # A refused client has no time: what nobody knows of its device stops nothing.
+        key = (*kind, client in left_out)
+        if key not in known:
+            steps = phase_steps(exchange, samples, batch_size)
+            cost, count = traced[model].cost(steps), sum(sum(counts.values()) for counts in steps)
+            dtype_name, route = clients.dtypes[dtype], fleet.links[clients.links[link]]
+            if client in left_out:
+                demand = Demand.of(cost, math.nan, _NO_DRAW, route, count)
+            else:
+                demand = pricers.of(clients.devices[device], dtype_name).price(cost, route, count).demand
+            known[key] = cost, demand, peak_bytes(cost, dtype_name)
+        rows.append(known[key])
+    demands = [demand for _, demand, _ in rows]
+    columns = {name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]}
+    draws = zip(*(demand.draw for demand in demands), strict=True)
+    columns |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
+    columns["peak_bytes"] = [peak for _, _, peak in rows]
     return Prices(
         exchange=exchange.name,
         at=exchange.when.at,
         every=exchange.when.every,
         everyone=exchange.who == "all",
-        down_s=_floats(down_s),
-        compute_s=_floats(compute_s),
-        up_s=_floats(up_s),
-        **{name: _floats(column) for name, column in zip(Draw._fields, draws, strict=True)},
-        down_bytes=_ints([cost.down_bytes for cost, _, _, _ in rows]),
-        up_bytes=_ints([cost.up_bytes for cost, _, _, _ in rows]),
-        flops=_ints([cost.work.flops for cost, _, _, _ in rows]),
-        steps=_ints([steps for _, _, _, steps in rows]),
-        peak_bytes=_ints([peak for _, _, peak, _ in rows]),
+        stateful=exchange.stateful,
         traces=traced,
+        **{name: column(columns[name]) for name, column in COLUMNS.items()},
     )
 
 
-def _floats(values: Sequence[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-
-
-def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array(values, dtype=np.int64)
+_NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))
 
 
 def refusals(

@@ -7,6 +7,7 @@ tensors. Nothing here keeps state.
 
 from edgefl.core.steps import Passes
 from edgefl.protocol.files import read_tree, write_tree
+from edgefl.protocol.staleness import reexpressed
 from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, slots, trainer
 from edgefl.protocol.trees import (
     BUFFERS,
@@ -65,6 +66,7 @@ __all__ = [
     "plain_objective",
     "read_tree",
     "rebuild",
+    "reexpressed",
     "sgd",
     "slots",
     "trainer",

@@ -173,11 +173,23 @@ class When:
 
 @dataclass(frozen=True)
 class Arrival:
-    """One client's finished work, as ``merge`` sees it; staleness counts server versions."""
+    """One client's finished work, as ``merge`` sees it.
+
+    Attributes:
+        upload: what the server has of what was sent, re-expressed where it was stale or scaled
+            (``edgefl.protocol.staleness``).
+        received: the payload that the upload is an update of: what the client received, or what it would
+            receive now where the upload is re-expressed.
+        ctx: what the server knows about the job.
+        staleness: how many versions the server made since the job was dispatched.
+        weight: in averages; the policy sets it, to the client's samples or alike for all.
+    """
 
     upload: Payload
+    received: Payload
     ctx: Ctx
-    staleness: int = 0
+    staleness: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -192,6 +204,8 @@ class Exchange:
         when: at the start, in rounds, at the end.
         who: "policy" (the server's selection) or "all".
         stateful: whether the work writes client state; such work is done even when it comes too late.
+        stale: whether uploads from older versions can be merged; policies that merge such are refused where
+            they cannot.
     """
 
     name: str
@@ -201,6 +215,7 @@ class Exchange:
     when: When = When()
     who: str = "policy"
     stateful: bool = False
+    stale: bool = True
 
 
 @dataclass(frozen=True)

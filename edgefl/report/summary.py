@@ -95,7 +95,7 @@ def _accuracy(reader: Reader) -> dict[str, Any]:
 def _after_rounds(reader: Reader) -> str | None:
     """The first exchange after the last round; None where there is none."""
     rows = reader.query(
-        "SELECT exchange FROM rounds WHERE round >= ? ORDER BY version LIMIT 1", reader.meta["rounds"]
+        "SELECT exchange FROM merges WHERE round >= ? ORDER BY version LIMIT 1", reader.meta["rounds"]
     )
     return rows[0]["exchange"] if rows else None
 
@@ -145,7 +145,7 @@ def _energy(reader: Reader) -> dict[str, Any]:
 def _waited_for(reader: Reader) -> list[dict[str, Any]]:
     """The clients that rounds ended with, most often first."""
     return reader.query(
-        "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM rounds "
+        "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM merges "
         "JOIN clients ON client = slowest_client WHERE round >= 0 AND round < ? "
         "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3",
         reader.meta["rounds"],

@@ -30,7 +30,7 @@ from edgefl.core.event import Job
 from edgefl.core.files import atomically
 from edgefl.core.params import Component
 from edgefl.core.plan import Prices
-from edgefl.runs.learner import Learner
+from edgefl.runs.context import Context
 
 # Wall seconds that one candidate's measurement should take.
 SHORT_S = 0.25
@@ -55,17 +55,17 @@ class Choice:
     facts: dict[str, Any]
 
 
-def choose(learner: Learner, params: Any) -> Choice:
-    """The engine for a learner's run: as chosen before for the same work, or else by measuring.
+def choose(context: Context, params: Any) -> Choice:
+    """The engine for a context's run: as chosen before for the same work, or else by measuring.
 
     Args:
-        learner: with nothing learned yet.
+        context: with nothing learned yet.
         params: of the engine "auto".
     """
-    path, key = cache_folder() / "engines.json", signature(learner, params)
+    path, key = cache_folder() / "engines.json", signature(context, params)
     known = _read(path)
     if not _sound(known.get(key)):
-        component, measured = _measured(learner, params)
+        component, measured = _measured(context, params)
         known[key] = {"engine": component.model_dump(), "measured": measured}
         _write(path, dict(list(known.items())[-_KEPT:]))
         return Choice(component, {"auto": {**known[key], "kept": False}})
@@ -77,13 +77,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
 
 
-def signature(learner: Learner, params: Any) -> str:
+def signature(context: Context, params: Any) -> str:
     """A hash of the work, the user's own code, the machine and the libraries."""
-    work = {key: value for key, value in learner.planned.resolved["scenario"].items() if key != "seed"}
+    work = {key: value for key, value in context.planned.resolved["scenario"].items() if key != "seed"}
     machine = {
         "processor": _processor(),
         "cores": cores(),
-        "device": _device_name(learner.workshop.device),
+        "device": _device_name(context.builder.device),
         "libraries": {name: installed(name) for name in ("torch", "numpy", "edgefl-emulator")},
     }
     code = [
@@ -94,11 +94,11 @@ def signature(learner: Learner, params: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]:
+def _measured(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
     """The fastest engine, and the seconds that each took for a client's step."""
     start = time.perf_counter()
-    cohort = _cohort(learner, _heaviest(learner))
-    step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, learner), cohort[:1])}
+    cohort = _cohort(context, _heaviest(context))
+    step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, context), cohort[:1])}
     given = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
     notes: dict[str, Any] = {}
     # Several clients' steps at once must still be a short measurement.
@@ -106,7 +106,7 @@ def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]
     if together > 1:
         stacked = {**given, "group": min(MOST_STACKED, len(cohort))}
         try:
-            step_s["vmapped"] = _step_s(_engine("vmapped", stacked, learner), cohort[:together])
+            step_s["vmapped"] = _step_s(_engine("vmapped", stacked, context), cohort[:together])
         except Exception as error:  # noqa: BLE001 - a method of the user's own may do what vmap cannot
             notes["vmapped"] = f"{type(error).__name__}: {error}".splitlines()[0]
     else:
@@ -115,12 +115,12 @@ def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]
     extra = {"group": min(MOST_STACKED, len(cohort))} if best == "vmapped" else {}
     component = Component(name=best, **given, **extra)
     workers = min(params.workers or cores(), len(cohort))
-    expected_s = _client_steps(learner) * step_s[best]
-    if learner.workshop.device.type == "cpu" and workers > 1 and expected_s > LONG_S:
+    expected_s = _client_steps(context) * step_s[best]
+    if context.builder.device.type == "cpu" and workers > 1 and expected_s > LONG_S:
         apart = {**given, "workers": workers, "inner": best}
         if best == "vmapped":
             apart["group"] = min(MOST_STACKED, -(-len(cohort) // workers))
-        step_s["processes"] = _step_s(_engine("processes", apart, learner), cohort)
+        step_s["processes"] = _step_s(_engine("processes", apart, context), cohort)
         if step_s["processes"] * CLEARLY < step_s[best]:
             component = Component(name="processes", **apart)
     return component, {
@@ -132,9 +132,9 @@ def _measured(learner: Learner, params: Any) -> tuple[Component, dict[str, Any]]
     }
 
 
-def _engine(name: str, settings: dict[str, Any], learner: Learner) -> Engine:
+def _engine(name: str, settings: dict[str, Any], context: Context) -> Engine:
     module = catalogue.load("engines", name)
-    engine: Engine = module.build(module.Params.model_validate(settings), learner)
+    engine: Engine = module.build(module.Params.model_validate(settings), context)
     return engine
 
 
@@ -160,18 +160,18 @@ def _timed(engine: Engine, jobs: Sequence[Job], limit: int) -> float:
     return time.perf_counter() - start
 
 
-def _heaviest(learner: Learner) -> Prices:
+def _heaviest(context: Context) -> Prices:
     """The exchange that takes the most steps over the run."""
-    return max(learner.planned.plan.prices, key=lambda prices: _times(learner, prices) * prices.steps.sum())
+    return max(context.planned.plan.prices, key=lambda prices: _times(context, prices) * prices.steps.sum())
 
 
-def _times(learner: Learner, prices: Prices) -> int:
-    return learner.planned.plan.scenario.server.rounds // prices.every if prices.at == "round" else 1
+def _times(context: Context, prices: Prices) -> int:
+    return context.planned.plan.scenario.server.rounds // prices.every if prices.at == "round" else 1
 
 
-def _cohort(learner: Learner, prices: Prices) -> list[Job]:
+def _cohort(context: Context, prices: Prices) -> list[Job]:
     """Jobs such as the run's first ones of an exchange."""
-    plan = learner.planned.plan
+    plan = context.planned.plan
     clients = np.flatnonzero(plan.clients.admitted).tolist()
     wanted = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
     return [
@@ -189,12 +189,12 @@ def _cohort(learner: Learner, prices: Prices) -> list[Job]:
     ]
 
 
-def _client_steps(learner: Learner) -> float:
+def _client_steps(context: Context) -> float:
     """The steps that all clients take over the run, about."""
     return float(
         sum(
-            _times(learner, prices) * sum(job.steps for job in _cohort(learner, prices))
-            for prices in learner.planned.plan.prices
+            _times(context, prices) * sum(job.steps for job in _cohort(context, prices))
+            for prices in context.planned.plan.prices
         )
     )
 

@@ -6,7 +6,7 @@ The method is run through the same planning, clock and learner as any run; nothi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -17,14 +17,16 @@ from edgefl.compute.local import Local
 from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import EdgeflError
-from edgefl.core.event import Event, Job
+from edgefl.core.event import Event
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import Arrival, Tree, bytes_by_part, flatten, tree_map
+from edgefl.runs.context import Context
 from edgefl.runs.group import drafts
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
-from edgefl.world.driver import Feedback, Merge, Need, converse, simulate
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Feedback, Merge, Need
 
 
 class Finding(NamedTuple):
@@ -90,96 +92,92 @@ def _finding(promise: str, check: Callable[[Planned], str], planned: Planned) ->
     return Finding(promise, not detail, detail)
 
 
-def _merges(planned: Planned) -> Iterator[tuple[str, tuple[Job, ...]]]:
-    """Every merge of the run, by its exchange and jobs."""
-    found: list[Merge] = []
+def _merges(planned: Planned) -> list[Merge]:
+    """Every merge of the run."""
+    merges: list[Merge] = []
 
     def answer(need: Need) -> Feedback:
         if isinstance(need, Merge):
-            found.append(need)
+            merges.append(need)
         return Feedback()
 
     def ignore(event: Event) -> None:
         del event
 
     converse(simulate(planned.plan, ignore), answer)
-    return ((need.exchange, need.merged) for need in found)
+    return merges
 
 
 def _learner(planned: Planned) -> Learner:
     """A learner with the reference engine and all states in memory."""
-    learner = Learner(planned, States(None, 0))
-    learner.engine = Local(learner, loop.Loop(), ahead=False)
-    return learner
+    context = Context(planned, States(None, 0))
+    return Learner(context, Local(context, loop.Loop(), ahead=False))
 
 
 def _learned(planned: Planned) -> Learner:
     """A learner after all merges of the run."""
     learner = _learner(planned)
-    for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        learner.merge(version, exchange, jobs)
+    for need in _merges(planned):
+        learner.merge(need)
     return learner
 
 
 def _bytes(planned: Planned) -> str:
     learner = _learner(planned)
-    for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        (task,) = learner.group(jobs[:1]).tasks
-        trace = planned.plan.price(exchange).traces[0]
+    for need in _merges(planned):
+        (task,) = learner.context.group(need.merged[:1]).tasks
+        trace = planned.plan.price(need.exchange).traces[0]
         upload = loop.work(task).upload
         for way, traced, real in (("down", trace.down, task.payload), ("up", trace.up, upload)):
             if dict(traced) != bytes_by_part(real):
-                return f"{exchange}, {way}: traced {dict(traced)}, real {bytes_by_part(real)}"
-        learner.merge(version, exchange, jobs)
+                return f"{need.exchange}, {way}: traced {dict(traced)}, real {bytes_by_part(real)}"
+        learner.merge(need)
     return ""
 
 
 def _unmodified(planned: Planned) -> str:
     learner = _learner(planned)
-    for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        (task,) = learner.group(jobs[:1]).tasks
+    for need in _merges(planned):
+        (task,) = learner.context.group(need.merged[:1]).tasks
         given = {
-            "server state": learner.versions[version - 1],
+            "server state": learner.context.versions[need.version - 1],
             "payload": task.payload,
             "client state": task.state or {},
         }
         before = {name: tree_map(torch.clone, tree) for name, tree in given.items()}
-        learner.merge(version, exchange, jobs)
+        learner.merge(need)
         for name, tree in given.items():
             if not _same(tree, before[name]):
-                return f"{exchange} changes its {name}"
+                return f"{need.exchange} changes its {name}"
     return ""
 
 
 def _order(planned: Planned) -> str:
     learner = _learner(planned)
     method = planned.learning.methods[0]
-    for version, (name, jobs) in enumerate(_merges(planned), start=1):
-        exchange = next(one for one in method.exchanges if one.name == name)
-        tasks = [learner.group([job]).tasks[0] for job in jobs]
+    for need in _merges(planned):
+        exchange = next(one for one in method.exchanges if one.name == need.exchange)
+        tasks = [learner.context.group([job]).tasks[0] for job in need.merged]
+        arrivals = [
+            Arrival(loop.work(task).upload, task.payload, task.ctx, 0, weight)
+            for task, weight in zip(tasks, need.weights, strict=True)
+        ]
         with torch.no_grad(), one_thread():
-            server = learner.versions[version - 1]
-            arrivals = [Arrival(outcome.upload, task.ctx) for task, outcome in _worked(tasks)]
+            server = learner.context.versions[need.version - 1]
             forth, back = exchange.merge(server, arrivals), exchange.merge(server, arrivals[::-1])
         if not _close(forth, back):
-            return f"{name} merges another state from the same arrivals in another order"
-        learner.merge(version, name, jobs)
+            return f"{need.exchange} merges another state from the same arrivals in another order"
+        learner.merge(need)
     return ""
-
-
-def _worked(tasks: list[Any]) -> Iterator[tuple[Any, Any]]:
-    with torch.enable_grad():
-        done = [(task, loop.work(task)) for task in tasks]
-    return iter(done)
 
 
 def _repeatable(planned: Planned) -> str:
     first, second = _learned(planned), _learned(planned)
-    last = max(first.versions)
-    if not _same(first.versions[last], second.versions[last]):
+    if not _same(_last_version(first), _last_version(second)):
         return "two runs on one seed end with different server states"
-    for client in first.states.clients():
-        if not _same(first.states.get(client), second.states.get(client)):
+    states, others = first.context.states, second.context.states
+    for client in states.clients():
+        if not _same(states.get(client), others.get(client)):
             return f"two runs on one seed leave client {client} with different states"
     return ""
 
@@ -187,16 +185,17 @@ def _repeatable(planned: Planned) -> str:
 def _together(planned: Planned) -> str:
     """Stacked with others of other sample counts, a client sends and keeps what it does alone."""
     learner = _learner(planned)
-    stacked = Local(learner, Vmapped(planned.plan.scenario.task.clients, sys.maxsize), ahead=False)
-    for version, (exchange, jobs) in enumerate(_merges(planned), start=1):
-        alone = {outcome.job: outcome for outcome in learner.engine.outcomes(jobs)}
-        for outcome in stacked.outcomes(jobs):
+    vmapped = Vmapped(planned.plan.scenario.task.clients, sys.maxsize)
+    stacked = Local(learner.context, vmapped, ahead=False)
+    for need in _merges(planned):
+        alone = {outcome.job: outcome for outcome in learner.engine.outcomes(need.merged)}
+        for outcome in stacked.outcomes(need.merged):
             expected, found = _numbers(alone[outcome.job]), _numbers(outcome)
             same = {key for key in expected.keys() & found.keys() if _near(expected[key], found[key])}
             apart = [key for key in {**expected, **found} if key not in same]
             if apart:
-                return f"{exchange}: client {outcome.job.client} ends with another {apart[0]}"
-        learner.merge(version, exchange, jobs)
+                return f"{need.exchange}: client {outcome.job.client} ends with another {apart[0]}"
+        learner.merge(need)
     return ""
 
 
@@ -211,9 +210,14 @@ def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
+def _last_version(learner: Learner) -> Tree:
+    versions = learner.context.versions
+    return versions[max(versions)]
+
+
 def _predicts(planned: Planned) -> str:
     learner = _learned(planned)
-    found, own = learner.evaluate(max(learner.versions))
+    found, own = learner.evaluate(max(learner.context.versions))
     scores = [("global", found.loss)] if found else []
     scores += [("personal", own.loss)] if own else []
     broken = [name for name, loss in scores if not torch.isfinite(torch.as_tensor(loss)).all()]
@@ -230,11 +234,7 @@ def _neutral(planned: Planned) -> Finding:
 
     def check(_: Planned) -> str:
         one, other = _learned(_planned({"name": name, **neutral})), _learned(_planned({"name": "fedavg"}))
-        return (
-            ""
-            if _same(one.versions[max(one.versions)], other.versions[max(other.versions)])
-            else f"not at {neutral}"
-        )
+        return "" if _same(_last_version(one), _last_version(other)) else f"not at {neutral}"
 
     return _finding(promise, check, planned)
 

@@ -9,7 +9,8 @@ from edgefl.core.ledger import Ledger
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts, refusal_notes
-from edgefl.world.driver import Feedback, converse, simulate
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Feedback
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
 from edgefl.planning.components import completed, resolve
 from edgefl.runs.auto import choose
-from edgefl.runs.learner import Learner
+from edgefl.runs.context import Context
 
 NULL, AUTO = "null", "auto"
 PINNED = "EDGEFL_ENGINE"
@@ -74,23 +74,22 @@ def _pinned(name: str, auto: Component) -> Wanted:
     return _checked(Component(name=name, **known), Document(PINNED, CommentedMap()), [])
 
 
-def opened(wanted: Wanted, learner: Learner) -> tuple[Engine, dict[str, Any]]:
-    """The engine at work on a run, and what ``host.json`` says about it.
+def started(wanted: Wanted, context: Context) -> tuple[Engine, dict[str, Any]]:
+    """The engine for a run, ready to train, and what ``host.json`` says about it.
 
     Raises:
         UserError: the engine cannot work here.
     """
     facts: dict[str, Any] = {}
     if wanted.component.name == AUTO:
-        choice = choose(learner, wanted.params)
+        choice = choose(context, wanted.params)
         wanted, facts = (
             _checked(choice.component, Document("auto's choice", CommentedMap()), []),
             choice.facts,
         )
-    engine: Engine = wanted.module.build(wanted.params, learner)
-    learner.engine = engine
+    engine: Engine = wanted.module.build(wanted.params, context)
     chosen = completed(wanted.component, wanted.params)
-    return engine, {**chosen, "device": str(learner.workshop.device), **facts}
+    return engine, {**chosen, "device": str(context.builder.device), **facts}
 
 
 def _checked(component: Component, document: Document, path: Sequence[str | int]) -> Wanted:

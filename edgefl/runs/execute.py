@@ -8,7 +8,6 @@ import platform
 import sqlite3
 import time
 import traceback
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,17 +21,19 @@ import torch
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError, told
-from edgefl.core.event import Event, Kind
+from edgefl.core.event import Event, JobRecord
 from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
-from edgefl.runs.engines import Wanted, opened
-from edgefl.runs.learner import Learner
+from edgefl.runs.context import Context
+from edgefl.runs.engines import Wanted, started
+from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.states import States
 from edgefl.runs.watch import Watch
 from edgefl.store import Store
-from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 
 TRACEBACK = "traceback.txt"
 
@@ -54,8 +55,7 @@ class Run:
     watch: Watch
     ledger: Ledger = field(default_factory=Ledger)
     _events: list[Event] = field(default_factory=list)
-    _in_flight: Counter[int] = field(default_factory=Counter)
-    _last_arrival: int = -1
+    _jobs: list[JobRecord] = field(default_factory=list)
     _best: float = -1.0
 
     def to_end(self) -> None:
@@ -64,7 +64,7 @@ class Run:
         Raises:
             RunError: training diverged.
         """
-        converse(simulate(self.planned.plan, self._emit), self._answer)
+        converse(simulate(self.planned.plan, self._emit, self._jobs.append), self._answer)
         self.flush()
         self.store.commit()
 
@@ -86,46 +86,35 @@ class Run:
     def _emit(self, event: Event) -> None:
         self.ledger.add(event)
         self._events.append(event)
-        if event.kind is Kind.DISPATCHED:
-            self._in_flight[event.version] += 1
-        elif event.kind is Kind.ARRIVED:
-            self._last_arrival = event.client
 
     def flush(self) -> None:
-        """Hands the events so far to the store."""
+        """Hands the events, and the jobs that ended, to the store."""
         self.store.add_events(self._events)
-        self._events = []
+        self.store.add_jobs(self._jobs)
+        self._events.clear()
+        self._jobs.clear()
 
     def _merge(self, need: Merge) -> Feedback:
         start = time.perf_counter()
-        done = (*need.merged, *need.unmerged_completed)
-        round_ = done[0].round if done else -1
-        scalars: dict[str, float] = {}
-        if self.learner is not None:
-            scalars = self.learner.merge(
-                need.version,
-                need.exchange,
-                need.merged,
-                unmerged=need.unmerged_completed,
-                ready=need.ready,
-            )
-            self._in_flight.subtract(job.version for job in done)
-            self.learner.forget({need.version, *(+self._in_flight)})
+        scalars = {} if self.learner is None else self.learner.merge(need)
+        means = mean_scalars(need, scalars)
         row = {
             "version": need.version,
             "exchange": need.exchange,
-            "round": round_,
-            "t_s": self.ledger.t_s,
+            "round": need.round,
+            "t_s": need.t_s,
             "jobs": len(need.merged),
-            "slowest_client": self._last_arrival,
-            "loss": scalars.get("loss"),
+            "slowest_client": need.slowest,
+            "loss": means.get("loss"),
+            "live_versions": json.dumps(need.live_versions),
             "host_s": time.perf_counter() - start,
         }
         self.flush()
-        self.store.add("rounds", row)
+        self.store.add_scalars(scalars)
+        self.store.add("merges", row)
         self.store.commit()
-        self.watch.merged(round_, self.ledger.t_s, scalars.get("loss"))
-        return Feedback(scalars)
+        self.watch.merged(need.round, need.t_s, means.get("loss"))
+        return Feedback(jobs=scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
         if self.learner is None:
@@ -146,12 +135,12 @@ class Run:
         accuracies = self._keep(shared, found, own)
         best = max(accuracies.get("global", -1.0), accuracies.get("personal", -1.0) if not found else -1.0)
         self.flush()
-        with self.learner.states.saving() as states:
-            version = need.version
-            self.store.checkpoint(version, self.learner.versions[version], states, best=best > self._best)
+        with self.learner.context.states.saving() as states:
+            server = self.learner.context.versions[need.version]
+            self.store.checkpoint(need.version, server, states, best=best > self._best)
         self._best = max(self._best, best)
         self.watch.evaluated(accuracies)
-        return Feedback(accuracies)
+        return Feedback(scores=accuracies)
 
     def _keep(
         self, shared: Mapping[str, Any], found: Scores | None, own: Personal | None
@@ -209,7 +198,7 @@ def execute(
     """
     start, rss_bytes = time.perf_counter(), psutil.Process().memory_info().rss
     plan = planned.plan
-    store = Store(folder, write_tree)
+    store = Store.create(folder, write_tree)
     facts = {
         "name": plan.scenario.name,
         "method": plan.scenario.method.name,
@@ -282,9 +271,10 @@ def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:
     """Runs to the end with real training; fills in who trained, and for how long."""
     keep_freed_memory()
     states = States(run.store.folder / "states", int(wanted.params.state_memory))
-    learner = run.learner = Learner(run.planned, states, wanted.device)
-    host["host_s"] = learner.host_s
-    engine, host["engine"] = opened(wanted, learner)
+    context = Context(run.planned, states, wanted.device)
+    engine, host["engine"] = started(wanted, context)
+    run.learner = Learner(context, engine)
+    host["host_s"] = run.learner.host_s
     try:
         run.to_end()
     finally:

@@ -42,8 +42,8 @@ class RunResult:
         """One of the run's tables as a list of dicts.
 
         Args:
-            name: "events", "rounds", "evaluations", "client_evaluations", "clients", "prices", "payloads" or
-                "refusals".
+            name: "jobs", "events", "merges", "evaluations", "client_evaluations", "clients", "exchanges",
+                "prices", "payloads" or "refusals".
         """
         with read(self.folder) as reader:
             return reader.rows(name)

@@ -1,4 +1,4 @@
-"""The learning side of a run: turns the world's jobs into training, merges and scores."""
+"""The learning side of a run: turns the world's needs into training, merges and scores."""
 
 from __future__ import annotations
 
@@ -12,190 +12,120 @@ import numpy as np
 import torch
 
 from edgefl.compute.evaluate import Personal, Scores, personal, score
-from edgefl.compute.job import Engine, Group, Outcome, Size
-from edgefl.compute.remote import Recipe
+from edgefl.compute.job import Engine, Outcome
 from edgefl.compute.threads import one_thread
-from edgefl.core import seeds
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.data import normalised
-from edgefl.planning.plan import Planned
-from edgefl.protocol import Arrival, Predictor, Tree, tree_map
-from edgefl.runs.ahead import Stash
-from edgefl.runs.states import States
-from edgefl.runs.workshop import Workshop, packed, rebuilt
+from edgefl.protocol import Arrival, Predictor, reexpressed, tree_map
+from edgefl.runs.context import Context
+from edgefl.world.needs import Merge
 
 
 class Learner:
-    """Holds what is learned: server versions and client states.
-
-    It is the bench that engines work at: it makes tasks of jobs.
+    """Trains, merges and scores.
 
     Attributes:
-        planned: the plan and its learning side.
-        workshop: what tasks are made of.
-        versions: the server versions that a job in flight or the next one needs.
-        states: the clients' own.
-        engine: who trains; to be set before the first merge.
+        context: server versions and client states.
+        engine: who trains.
         host_s: wall seconds by what they went to.
     """
 
-    engine: Engine
-
-    def __init__(self, planned: Planned, states: States, device: torch.device | None = None) -> None:
-        self.planned = planned
-        self.workshop = Workshop.of(planned, device or torch.device("cpu"))
-        self.states = states
+    def __init__(self, context: Context, engine: Engine) -> None:
+        self.context = context
+        self.engine = engine
         self.host_s = {"train": 0.0, "merge": 0.0, "evaluate": 0.0}
-        self._stash = Stash(lambda job: self.workshop.exchange(job).stateful)
-        learning = self.workshop.learning
-        seed = seeds.derive(planned.plan.scenario.seed, "init")
-        with torch.no_grad(), one_thread():
-            # Every client of one model starts from the same weights, and model 0's are the server's.
-            initial = [self._moved(net.init(seed)) for net in learning.nets]
-            pairs = zip(learning.methods, initial, strict=True)
-            self._initial_states = [method.client(weights) for method, weights in pairs]
-            self.versions: dict[int, Tree] = {0: learning.methods[0].server(initial[0])}
 
-    def _moved(self, tree: Tree) -> Tree:
-        return tree_map(lambda leaf: leaf.to(self.workshop.device), tree)
+    def merge(self, need: Merge) -> dict[int, Mapping[str, float]]:
+        """Trains a merge's jobs, merges what they sent, and drops the versions that nobody needs any more.
 
-    def state(self, client: int) -> Tree | None:
-        """A client's state: its last, or its initial one."""
-        if client in self.states:
-            return self._moved(self.states.get(client))
-        return self._initial_states[self.workshop.models[client]]
-
-    def state_for(self, job: Job) -> Tree | None:
-        """The state that a job begins with: what its client's last job before it left."""
-        found = self._stash.state(job)
-        return self.state(job.client) if found is None else found
-
-    def sent_state(self, job: Job) -> Any:
-        """The state that a job begins with, as it is sent to a worker: a file where it lies in one."""
-        found = self._stash.state(job)
-        return (self.states.file(job.client) or self.state(job.client)) if found is None else found
-
-    def recipe(self) -> Recipe:
-        """How a worker builds its workshop."""
-        settings, tensors = packed(self.planned)
-        return Recipe(rebuilt, settings, tensors)
-
-    def size(self, job: Job) -> Size:
-        """How large a job is."""
-        prices = self.planned.plan.price(job.exchange)
-        kind = (job.exchange, self.workshop.models[job.client], self.workshop.rate(job))
-        return Size(kind, job.steps, self.workshop.samples[job.client], int(prices.peak_bytes[job.client]))
-
-    def group(self, jobs: Sequence[Job]) -> Group:
-        """The jobs with everything their folds need."""
-        return self.workshop.group(jobs, self.versions, {job.client: self.state_for(job) for job in jobs})
-
-    def merge(
-        self,
-        version: int,
-        exchange: str,
-        jobs: Sequence[Job],
-        *,
-        unmerged: Sequence[Job] = (),
-        ready: Sequence[Job] = (),
-    ) -> dict[str, float]:
-        """Trains the jobs, merges what they sent, and keeps the result as ``version``.
-
-        Args:
-            version: the version that is made.
-            exchange: the exchange's name.
-            jobs: in the order of their clients.
-            unmerged: jobs that are done but come too late; they are trained for their clients' states.
-            ready: jobs in flight, which may be trained ahead.
+        Jobs that completed and are not merged are trained for their clients' states.
 
         Returns:
-            The jobs' scalars, averaged by samples.
+            For each job that was trained, by its number, its scalars.
 
         Raises:
             RunError: training diverged.
         """
-        start = time.perf_counter()
-        kept = [job for job in unmerged if self.workshop.exchange(job).stateful]
-        wanted = sorted([*jobs, *kept], key=lambda job: job.id)
-        self._train(wanted, ready)
-        outcomes = {job.id: self._stash.take(job) for job in wanted}
+        start, context = time.perf_counter(), self.context
+        outcomes = self._trained(sorted([*need.merged, *need.completed], key=lambda job: job.id), need.ready)
         _check_finite(outcomes.values())
         for outcome in outcomes.values():
             if outcome.state is not None:
-                self.states.put(outcome.job.client, outcome.job.id, tree_map(torch.Tensor.cpu, outcome.state))
-        merged = [outcomes[job.id] for job in jobs]
+                state = tree_map(torch.Tensor.cpu, outcome.state)
+                context.states.put(outcome.job.client, outcome.job.id, state)
         trained = time.perf_counter()
-        method = self.workshop.learning.methods[0]
-        merge = next(one.merge for one in method.exchanges if one.name == exchange)
+        method = context.builder.learning.methods[0]
+        merge = next(exchange.merge for exchange in method.exchanges if exchange.name == need.exchange)
         with torch.no_grad(), one_thread():
-            arrivals = self._arrivals(merged, version)
-            self.versions[version] = merge(self.versions[version - 1], arrivals)
+            arrivals = self._arrivals(need, [outcomes[job.id] for job in need.merged])
+            context.versions[need.version] = merge(context.versions[need.version - 1], arrivals)
+        for version in set(context.versions).difference(need.live_versions):
+            del context.versions[version]
         self.host_s["train"] += trained - start
         self.host_s["merge"] += time.perf_counter() - trained
-        weights = [arrival.ctx.samples for arrival in arrivals]
-        return {
-            name: float(np.average([one.scalars[name] for one in merged], weights=weights))
-            for name in (merged[0].scalars if merged else {})
-        }
+        return {job: outcome.scalars for job, outcome in outcomes.items()}
 
-    def _train(self, wanted: Sequence[Job], ready: Sequence[Job]) -> None:
-        """Sees to it that the wanted jobs' outcomes lie in the stash."""
-        for wave in _waves(self._stash.missing(wanted, ready if self.engine.ahead else ())):
+    def _trained(self, wanted: Sequence[Job], ready: Sequence[Job]) -> dict[int, Outcome]:
+        """The outcomes of jobs, by their numbers; jobs that are ready may be trained ahead."""
+        cache = self.context.outcomes
+        for wave in _waves(cache.missing(wanted, ready if self.engine.ahead else ())):
             for outcome in self.engine.outcomes(wave):
-                self._stash.put(outcome)
+                cache.put(outcome)
+        return {job.id: cache.take(job) for job in wanted}
 
-    def _arrivals(self, outcomes: Sequence[Outcome], version: int) -> list[Arrival]:
-        """What the server has of outcomes: what the codec leaves of what was sent."""
-        up, jobs = self.workshop.learning.up, [outcome.job for outcome in outcomes]
+    def _arrivals(self, need: Merge, outcomes: Sequence[Outcome]) -> list[Arrival]:
+        """What the server has of outcomes: what the codec leaves of what was sent, as it is worth now."""
+        builder, versions, base = self.context.builder, self.context.versions, need.version - 1
+        up = builder.learning.up
         # The server knows what it sent, and so what each client began with.
-        sent = [
-            self.workshop.received(job, self.versions[job.version]) if up.needs_reference else None
-            for job in jobs
-        ]
-        uploads = up.carried_all([outcome.upload for outcome in outcomes], sent)
-        return [
-            Arrival(upload, self.workshop.ctx(job), version - 1 - job.version)
-            for upload, job in zip(uploads, jobs, strict=True)
-        ]
-
-    def forget(self, needed: set[int]) -> None:
-        """Drops the versions that nobody needs."""
-        for version in set(self.versions) - needed:
-            del self.versions[version]
+        received = [builder.received(job, versions[job.version]) for job in need.merged]
+        references = received if up.needs_reference else [None] * len(received)
+        uploads = up.carried_all([outcome.upload for outcome in outcomes], references)
+        arrivals = []
+        for job, upload, payload, weight, scale in zip(
+            need.merged, uploads, received, need.weights, need.scales, strict=True
+        ):
+            staleness, current, worth = base - job.version, payload, upload
+            if staleness or scale != 1:
+                current = builder.received(job, versions[base])
+                worth = reexpressed(upload, payload, current, correction=need.correction, scale=scale)
+            arrivals.append(Arrival(worth, current, builder.ctx(job), staleness, weight))
+        return arrivals
 
     def evaluate(self, version: int) -> tuple[Scores | None, Personal | None]:
-        """Scores a version: the global model and the clients' own, as far as the scenario wants them."""
-        start = time.perf_counter()
-        wanted = self.planned.plan.scenario.evaluate.models
-        federation, methods = self.workshop.learning.federation, self.workshop.learning.methods
-        server = self.versions[version]
+        """Scores a version: the global model and the clients' own, as far as the scenario asks for them."""
+        start, context = time.perf_counter(), self.context
+        plan, learning = context.planned.plan, context.builder.learning
+        models, federation = plan.scenario.evaluate.models, learning.federation
+        server = context.versions[version]
         images = partial(normalised, federation, split="test")
         scorer = partial(_score, images, federation.test_y)
-        found = None
-        global_model = methods[0].global_model
-        if "global" in wanted and global_model is not None:
-            found = scorer(global_model(server), federation.test)
+        shared = None
+        global_model = learning.methods[0].global_model
+        if "global" in models and global_model is not None:
+            shared = scorer(global_model(server), federation.test)
         own = None
-        if "personal" in wanted:
-            clients = np.flatnonzero(self.planned.plan.clients.admitted).tolist()
+        if "personal" in models:
             own = personal(
-                lambda client: self._personal(server, client),
-                lambda client: client in self.states or self._initial_state(client) is None,
-                clients,
+                partial(context.personal_model, server),
+                lambda client: client in context.states or context.initial_state(client) is None,
+                np.flatnonzero(plan.clients.admitted).tolist(),
                 federation.test_parts,
                 scorer,
-                shared=(server, *self._initial_states),
+                shared=(server, *context.initial_states),
             )
         self.host_s["evaluate"] += time.perf_counter() - start
-        return found, own
+        return shared, own
 
-    def _initial_state(self, client: int) -> Tree | None:
-        return self._initial_states[self.workshop.models[client]]
 
-    def _personal(self, server: Tree, client: int) -> Predictor:
-        method = self.workshop.learning.methods[self.workshop.models[client]]
-        return method.personal_model(server, self.state(client))
+def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
+    """The merged jobs' scalars, averaged by their clients' weights."""
+    merged = [scalars[job.id] for job in need.merged if job.id in scalars]
+    return {
+        name: float(np.average([values[name] for values in merged], weights=need.weights))
+        for name in (merged[0] if merged else {})
+    }
 
 
 def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
@@ -215,9 +145,9 @@ def _score(images: Any, labels: torch.Tensor, predictor: Predictor, indices: Any
 
 def _check_finite(outcomes: Iterable[Outcome]) -> None:
     for outcome in outcomes:
-        numbers: Mapping[str, float] = outcome.scalars
+        scalars = outcome.scalars
         broken = next(
-            (f"{name} is {value}" for name, value in numbers.items() if not math.isfinite(value)), ""
+            (f"{name} is {value}" for name, value in scalars.items() if not math.isfinite(value)), ""
         )
         # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
         if not broken and not outcome.finite:

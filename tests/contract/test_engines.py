@@ -75,7 +75,7 @@ def test_engines_run_the_same(tmp_path, case, tapes):
         torch.testing.assert_close(
             found[key], leaf, rtol=2e-3, atol=2e-4, msg=lambda text, k=key: f"{k}: {text}"
         )
-    for table in ("rounds", "evaluations"):
+    for table in ("merges", "evaluations"):
         losses = [
             [row["loss"] for row in run.table(table) if row["loss"] is not None] for run in (loop, vmapped)
         ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from builders import NETS, STEPS, Federation, build_method, build_net
+from builders import NETS, STEPS, Federation, arrival, build_method, build_net
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
@@ -19,7 +19,6 @@ from edgefl.core.errors import UserError
 from edgefl.core.training import Adam, AdamW, Local, Sgd
 from edgefl.protocol import (
     BUFFERS,
-    Arrival,
     Batch,
     Method,
     Net,
@@ -192,7 +191,7 @@ def test_inputs_are_not_modified(method: Method, net: Net):
         assert torch.equal(ctx.class_counts, counts)
         sent, kept = copied(upload), copied(new_state)
         arrivals = federation.arrivals(exchange)
-        merged = exchange.merge(federation.server, [Arrival(upload, ctx), *arrivals[1:]])
+        merged = exchange.merge(federation.server, [arrival(upload, ctx, payload), *arrivals[1:]])
         assert same(federation.server, server)
         assert same(upload, sent)
         assert same(new_state, kept)

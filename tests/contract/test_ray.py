@@ -143,7 +143,7 @@ def same(one, other):
         {path.name: path.read_bytes() for path in sorted(run.folder.glob("*s/*.safetensors"))}
         for run in (one, other)
     ]
-    losses = [[row["loss"] for row in run.table("rounds")] for run in (one, other)]
+    losses = [[row["loss"] for row in run.table("merges")] for run in (one, other)]
     return (
         len(files[0]) > 0
         and files[0] == files[1]

@@ -57,7 +57,7 @@ def test_the_same_run_twice_is_the_same(tmp_path, method):
     one, other = (
         edgefl.run(small(method={"name": method}), out=tmp_path / name).runs[0] for name in ("one", "other")
     )
-    tables = ("events", "rounds", "evaluations", "client_evaluations", "prices")
+    tables = ("events", "merges", "evaluations", "client_evaluations", "prices")
     assert learned(one, *tables) == learned(other, *tables)
     assert one.table("evaluations")
 

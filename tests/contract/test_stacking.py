@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from builders import MOMENTUM, NETS, build_method, build_net
+from builders import MOMENTUM, NETS, arrival, build_method, build_net
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
@@ -17,7 +17,6 @@ from edgefl.core.event import Job
 from edgefl.core.steps import Passes
 from edgefl.core.training import Adam, AdamW, Local, Sgd
 from edgefl.protocol import (
-    Arrival,
     Batch,
     Ctx,
     Exchange,
@@ -114,7 +113,9 @@ def check(method: Method, net: Net, sizes=SIZES) -> None:
         alone = [loop.work(task) for task in given.tasks]
         assert_alike(together(Vmapped(64, 10**9), given), alone)
         states = [state if one.state is None else one.state for one, state in zip(alone, states, strict=True)]
-        arrivals = [Arrival(one.upload, task.ctx) for one, task in zip(alone, given.tasks, strict=True)]
+        arrivals = [
+            arrival(one.upload, task.ctx, task.payload) for one, task in zip(alone, given.tasks, strict=True)
+        ]
         server = exchange.merge(server, arrivals)
 
 

@@ -18,9 +18,11 @@ from edgefl.planning.plan import plan
 from edgefl.planning.wire import codec
 from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
 from edgefl.runs import drafts
+from edgefl.runs.context import Context
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
 from edgefl.wire import fp16, int8, topk
+from edgefl.world.needs import Merge
 
 SCENARIO = {
     "task": {"dataset": "digits", "clients": 4},
@@ -178,13 +180,12 @@ def test_parameters_are_part_of_a_runs_identity():
 
 def learner_of(**wire):
     planned = plan(drafts({**SHORT, "wire": wire})[0], DataAccess())
-    learner = Learner(planned, States(None, 0))
-    learner.engine = Local(learner, Loop(), ahead=False)
-    return learner
+    context = Context(planned, States(None, 0))
+    return Learner(context, Local(context, Loop(), ahead=False))
 
 
-def jobs_of(learner, version, first=0):
-    steps = learner.planned.plan.prices[0].steps
+def jobs_of(context, version, first=0):
+    steps = context.planned.plan.prices[0].steps
     return [
         Job(first + client, client, "train", version, version, version, first + client, int(steps[client]))
         for client in range(4)
@@ -193,34 +194,47 @@ def jobs_of(learner, version, first=0):
 
 def test_clients_begin_with_what_the_codec_carried():
     """All with the very same tensors, so that an engine need not stack them."""
-    learner = learner_of(down="int8")
-    tasks = learner.group(jobs_of(learner, 0)).tasks
-    sent = learner.versions[0]
+    context = learner_of(down="int8").context
+    tasks = context.group(jobs_of(context, 0)).tasks
+    sent = context.versions[0]
     expected = int8.carried(int8.Params(), {part: sent[part] for part in NUMBERS}, None)
     for task in tasks:
         assert equal(flatten(task.payload), flatten(expected))
         assert all(
             one is other for one, other in zip(leaves(task.payload), leaves(tasks[0].payload), strict=True)
         )
-    learner.versions[1] = tree_map(lambda leaf: leaf + 1, sent)
-    (later,) = learner.group(jobs_of(learner, 1)[:1]).tasks
+    context.versions[1] = tree_map(lambda leaf: leaf + 1, sent)
+    (later,) = context.group(jobs_of(context, 1)[:1]).tasks
     assert not equal(flatten(later.payload), flatten(expected))
 
 
+def merge_of(jobs, version):
+    weights, scales = (1.0,) * len(jobs), (1.0,) * len(jobs)
+    return Merge(version, "train", 0, 0.0, tuple(jobs), weights, scales, "move", -1, (), (), (0, 1, version))
+
+
 def test_what_is_merged_is_what_was_decoded():
-    """Also late: the change is the one from the version that the client was sent, as it was received."""
+    """Also late: the change is the one from the version that the client was sent, as it was received.
+
+    A late upload u of a client that received r counts as c + (u - r), where c is what it would receive now.
+    """
     learner = learner_of(up=TOPK, down="fp16")
-    first, stale = jobs_of(learner, 0), jobs_of(learner, 0, first=4)
-    uploads = [work(learner.group([job]).tasks[0]).upload for job in stale]
-    sent = fp16.carried(fp16.Params(), {part: learner.versions[0][part] for part in NUMBERS}, None)
-    learner.merge(1, "train", first)
-    learner.merge(2, "train", stale)
-    decoded = [topk.carried(topk.Params(share=0.25), upload, sent) for upload in uploads]
-    expected = flatten(weighted_mean(decoded, [learner.workshop.samples[job.client] for job in stale]))
-    found = flatten({part: learner.versions[2][part] for part in NUMBERS})
+    context = learner.context
+    first, stale = jobs_of(context, 0), jobs_of(context, 0, first=4)
+    uploads = [work(context.group([job]).tasks[0]).upload for job in stale]
+    learner.merge(merge_of(first, 1))
+    then, now = (
+        fp16.carried(fp16.Params(), {part: context.versions[version][part] for part in NUMBERS}, None)
+        for version in (0, 1)
+    )
+    learner.merge(merge_of(stale, 2))
+    decoded = [topk.carried(topk.Params(share=0.25), upload, then) for upload in uploads]
+    worth = [tree_map(lambda new, old, upload: new + (upload - old), now, then, one) for one in decoded]
+    expected = flatten(weighted_mean(worth, [1.0] * len(stale)))
+    found = flatten({part: context.versions[2][part] for part in NUMBERS})
     for key, leaf in expected.items():
         torch.testing.assert_close(found[key], leaf, rtol=1e-6, atol=1e-7)
-    assert not equal(found, flatten({part: learner.versions[1][part] for part in NUMBERS}))
+    assert not equal(found, flatten({part: context.versions[1][part] for part in NUMBERS}))
 
 
 @pytest.mark.parametrize("up", ["raw", "fp16", "int8", TOPK], ids=str)

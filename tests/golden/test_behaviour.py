@@ -1,9 +1,9 @@
 """What the shipped scenarios do: every event of theirs, and the accuracies that they end with.
 
-An event list stands here as its number of rows, its totals and its SHA-256, over every column at nine significant
-digits; ``test_traces.py`` has short lists in full, for a difference that can be read. Accuracies are real training on
-the reference engine. They are equal on the processor and the torch that recorded them; elsewhere kernels round
-differently, and a few test images may fall on the other side.
+An event list stands here as its number of rows, its totals and its SHA-256, over every column at nine
+significant digits; ``test_traces.py`` has short lists in full, for a difference that can be read. Accuracies
+are real training on the reference engine. They are equal on the processor and the torch that recorded them;
+elsewhere kernels round differently, and a few test images may fall on the other side.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 
 from edgefl.runs import run
 
-# Both ways through a codec that loses something, a link that loses packets, two models, four exchanges, energies
-# that nobody knows, and a device that is refused.
+# Both ways through a codec that loses something, a link that loses packets, two models, four exchanges,
+# energies that nobody knows, and a device that is refused.
 MIXED = {
     "name": "mixed",
     "seed": 3,

@@ -231,9 +231,13 @@ def test_a_slower_link_is_never_faster(size, more, rate, slower, latency, delay,
     """A lower rate, a longer or further round trip, lost packets or more bytes never make it shorter."""
     near = _link(rate, latency, trips, loss)
     far = _link(rate / slower, latency + delay, trips + 1, min(0.9, loss * 1.5))
-    for way in ("receiving_seconds", "sending_seconds"):
-        assert 0 <= getattr(near, way)(size) <= getattr(near, way)(size + more) * SLACK
-        assert getattr(near, way)(size) <= getattr(far, way)(size) * SLACK
+    for way in ("down_s", "up_s"):
+        assert 0 <= _transfer_s(near, size, way) <= _transfer_s(near, size + more, way) * SLACK
+        assert _transfer_s(near, size, way) <= _transfer_s(far, size, way) * SLACK
+
+
+def _transfer_s(route, size, way):
+    return getattr(Pricer("board", device()).price(cost(down=size, up=size), route), way)
 
 
 def _link(rate, latency, trips, loss):

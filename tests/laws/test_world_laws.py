@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import plan, play, prices
+from plans import plan, play, played, prices
 
 from edgefl.core.event import Kind
 from edgefl.core.fleet import Fixed, HalfNormal, LogNormal, Pareto
 from edgefl.core.ledger import total
-from edgefl.world.driver import Evaluate, Merge
+from edgefl.world.needs import Evaluate, Feedback, Merge
 
 JOB = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 JITTERS = (
@@ -45,7 +45,9 @@ def plans(draw, jitters=JITTERS):
             down_s=column(SECONDS),
             compute_s=column(SECONDS),
             up_s=column(SECONDS),
-            receive_j=column(st.one_of(st.just(math.nan), SECONDS)),
+            radio_w=column(st.one_of(st.just(math.nan), SECONDS)),
+            receive_j_per_mbit=column(SECONDS),
+            transmit_j_per_mbit=column(SECONDS),
             compute_w=column(SECONDS),
             idle_w=column(SECONDS),
             tail_w=column(SECONDS),
@@ -107,12 +109,16 @@ def test_a_job_is_charged_its_prices(one):
     for job in _by_job(events).values():
         table, client = one.price(job[0].exchange), job[0].client
         received, worked, arrived = (event.cost for event in job[1:])
-        assert (received.seconds, received.down_bytes) == (table.down_s[client], table.down_bytes[client])
-        assert (arrived.seconds, arrived.up_bytes) == (table.up_s[client], table.up_bytes[client])
-        assert worked.flops == table.flops[client]
-        draw = table.draw(client)
-        idle_j = draw.idle_w * received.seconds
-        assert received.joules == (None if draw.receive_j is None else draw.receive_j + idle_j)
+        demand = table.demand(client)
+        draw, megabits = demand.draw, 8 * demand.down_bytes / 1e6
+        assert (received.seconds, received.down_bytes) == (demand.down_s, demand.down_bytes)
+        assert (arrived.seconds, arrived.up_bytes) == (demand.up_s, demand.up_bytes)
+        assert worked.flops == demand.flops
+        if draw.radio_w is None:
+            assert received.joules is None or not (received.seconds or megabits)
+        else:
+            carrying_j = draw.radio_w * received.seconds + draw.receive_j_per_mbit * megabits
+            assert math.isclose(received.joules, carrying_j + draw.idle_w * received.seconds)
         tail_s = min(draw.tail_s, worked.seconds) if arrived.up_bytes else draw.tail_s
         tail_s = tail_s if received.down_bytes else 0
         expected = (draw.compute_w + draw.idle_w) * worked.seconds + draw.tail_w * tail_s
@@ -192,7 +198,8 @@ def test_a_refused_client_never_works(one):
 def test_feedback_moves_no_event(one, data):
     """The same plan gives the same events and needs, whatever an engine answers; twice the same, too."""
     scalars = st.dictionaries(st.sampled_from(["loss", "global"]), st.floats(-9, 9))
-    assert play(one) == play(one, lambda _: data.draw(scalars))
+    answers = st.builds(Feedback, st.dictionaries(st.integers(0, 99), scalars), scalars)
+    assert played(one) == played(one, lambda _: data.draw(answers))
 
 
 @given(plans())
@@ -250,7 +257,7 @@ def test_of_two_clients_in_a_round_the_faster_arrives_no_later(one):
 @given(plans(), st.integers(0, 11), st.floats(0.1, 1))
 def test_a_faster_device_makes_nothing_later(one, client, factor):
     """With one client's computing sped up, the same things happen to the same jobs, none of them later."""
-    table = tuple(replace(each, compute_s=_scaled(each.compute_s, client, factor)) for each in one.prices)
+    table = tuple(replace(each, work_s=_scaled(each.work_s, client, factor)) for each in one.prices)
     slow, fast = play(one)[0], play(replace(one, prices=table))[0]
 
     def times(events):

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from builders import build_method, build_net
+from builders import arrival, build_method, build_net
 from torch.nn import functional as F
 
 from edgefl.core.training import Local, Sgd
 from edgefl.methods.fedclassavg import supervised_contrastive
 from edgefl.methods.spherefed import solve
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten
+from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten
 
 CLASSES = 5
 RATE = 0.5
@@ -161,7 +161,7 @@ def test_fedclassavg_scores_a_client_with_the_head_it_trained(net: Net):
     carry = found.work.phases[0].step(carry, batch(views=2))
     upload, state = found.work.finish(carry, ctx())
     other = {"head": {key: value + 1 for key, value in upload["head"].items()}}
-    merged = found.merge(server, [Arrival(upload, ctx()), Arrival(other, ctx())])
+    merged = found.merge(server, [arrival(upload, ctx()), arrival(other, ctx())])
     own = method.personal_model(merged, state).weights["head"]
     assert all(torch.equal(own[key], upload["head"][key]) for key in own)
     # The next round starts from the merged head all the same.
@@ -215,7 +215,7 @@ def calibrated(net: Net, method: Method, clients: list[list[Batch]]) -> torch.Te
         carry = found.work.start(found.down(server, 0), method.client(net.init(0)), ctx())
         for one in batches:
             carry = found.work.phases[0].step(carry, one)
-        arrivals.append(Arrival(found.work.finish(carry, ctx())[0], ctx()))
+        arrivals.append(arrival(found.work.finish(carry, ctx())[0], ctx()))
     return found.merge(server, arrivals)["head"]["weight"]
 
 

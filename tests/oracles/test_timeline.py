@@ -8,7 +8,7 @@ from plans import cost, device, kernel, link, plan, play, prices
 from edgefl.core.cost import Work
 from edgefl.core.event import Kind
 from edgefl.core.price import Pricer
-from edgefl.world.driver import Evaluate
+from edgefl.world.needs import Evaluate
 
 START = Kind.DISPATCHED
 LETTERS = {Kind.DISPATCHED: "sent", Kind.RECEIVED: "got", Kind.WORKED: "done", Kind.ARRIVED: "back"}

@@ -75,7 +75,7 @@ class _Beside:
     """States, the store and a plain dict, taken through the same steps."""
 
     def __init__(self, folder, budget):
-        self.store = Store(folder, write_tree)
+        self.store = Store.create(folder, write_tree)
         self.states = States(folder / "states", budget)
         self.budget = budget
         self.model = {}
@@ -191,7 +191,7 @@ def test_a_state_that_was_read_again_counts_and_leaves_without_a_write(tmp_path,
 
 def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
     """The store has written the files."""
-    store = Store(tmp_path / "run", write_tree)
+    store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 3, 3 * SIZE)
     with states.saving() as changed:
         assert [tree is not None for _, tree in changed.values()] == [True] * 3
@@ -221,7 +221,7 @@ def test_a_state_on_disk_is_not_read_for_a_checkpoint(tmp_path):
 @pytest.mark.parametrize("budget", [0, SIZE])
 def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp_path, budget):
     """Its file must not be there yet when the sweep deletes what no row refers to; the next one has it."""
-    store = Store(tmp_path / "run", write_tree)
+    store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 3, budget)
     with states.saving() as changed:
         states.put(0, 20, _tree(20))
@@ -248,7 +248,7 @@ def _full(monkeypatch):
 
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     """A put that cannot make room says so; states and rows are there, and go on when there is room."""
-    store = Store(tmp_path / "run", write_tree)
+    store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 2, 2 * SIZE)
     with states.saving() as changed:
         store.checkpoint(1, {}, changed, best=False)
@@ -260,7 +260,9 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
             states.put(2, 22, _tree(22))
         assert _names(store.folder / "states") == {state_file(10), state_file(11)}
     with read(store.folder) as reader:
-        assert [read_tree(reader.state(client))["count"].item() for client in (0, 1)] == [0, 1]
+        assert [
+            read_tree(reader.folder / row["file"])["count"].item() for row in reader.rows("states", "client")
+        ] == [0, 1]
     states.put(3, 23, _tree(23))
     assert states.held_bytes == 2 * SIZE
     for client in range(4):
@@ -270,7 +272,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
 
 def test_a_failed_checkpoint_keeps_its_states_changed(tmp_path, monkeypatch):
     """The next one has them again."""
-    store = Store(tmp_path / "run", write_tree)
+    store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 2, 2 * SIZE)
     with monkeypatch.context() as patch:
         _full(patch)

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from plans import plan, play, prices
+from plans import plan, played, prices
 from safetensors import SafetensorError
 
 import edgefl
-from edgefl import store as store_module
 from edgefl.core import files as files_module
 from edgefl.core.cost import Trace, Work
 from edgefl.core.errors import RunError, UnknownNameError, UserError
@@ -32,6 +31,8 @@ from edgefl.store import (
     runs_in,
     state_file,
 )
+from edgefl.store import reader as reader_module
+from edgefl.store import writer as writer_module
 
 
 def _tree(value=0.0):
@@ -42,6 +43,19 @@ def _tree(value=0.0):
     }
 
 
+_MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "live_versions": "[1]", "host_s": 0.5}
+
+
+def _version(reader, which="last"):
+    (row,) = (row for row in reader.rows("versions") if row[which])
+    return read_tree(reader.folder / row["file"])
+
+
+def _state(reader, client):
+    (row,) = (row for row in reader.rows("states") if row["client"] == client)
+    return read_tree(reader.folder / row["file"])
+
+
 def _same(one, other):
     if isinstance(one, torch.Tensor):
         return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
@@ -50,7 +64,7 @@ def _same(one, other):
 
 @pytest.fixture
 def store(tmp_path):
-    return Store(tmp_path / "run", write_tree)
+    return Store.create(tmp_path / "run", write_tree)
 
 
 TREES = {
@@ -168,11 +182,11 @@ def test_best_and_last_are_kept_and_nothing_else(store):
     }
     store.close("done")
     with read(store.folder) as reader:
-        assert _same(read_tree(reader.version("best")), _tree(2))
-        assert _same(read_tree(reader.version()), _tree(6))
-        assert _same(read_tree(reader.state(5)), _tree(21))
-        assert _same(read_tree(reader.state(6)), _tree(12))
-        assert reader.state(7) is None
+        assert _same(_version(reader, "best"), _tree(2))
+        assert _same(_version(reader), _tree(6))
+        assert _same(_state(reader, 5), _tree(21))
+        assert _same(_state(reader, 6), _tree(12))
+        assert all(row["client"] != 7 for row in reader.rows("states"))
 
 
 def test_a_best_version_stays_best_when_saved_again(store):
@@ -182,7 +196,7 @@ def test_a_best_version_stays_best_when_saved_again(store):
     store.checkpoint(2, _tree(2), {}, best=False)
     store.close("done")
     with read(store.folder) as reader:
-        assert _same(read_tree(reader.version("best")), _tree(1))
+        assert _same(_version(reader, "best"), _tree(1))
 
 
 def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
@@ -224,10 +238,10 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
     store.close("failed", reason="disk full")
     with read(store.folder) as reader:
         assert reader.meta["status"] == "failed"
-        assert _same(read_tree(reader.version("best")), _tree(1))
-        assert _same(read_tree(reader.version("last")), _tree(1))
-        assert _same(read_tree(reader.state(5)), _tree(1))
-        assert reader.state(6) is None
+        assert _same(_version(reader, "best"), _tree(1))
+        assert _same(_version(reader, "last"), _tree(1))
+        assert _same(_state(reader, 5), _tree(1))
+        assert all(row["client"] != 6 for row in reader.rows("states"))
 
 
 def test_a_state_already_on_disk_is_only_referred_to(store):
@@ -243,36 +257,48 @@ def test_a_state_already_on_disk_is_only_referred_to(store):
             {"client": 5, "job": 11, "file": "states/00000011.safetensors"},
             {"client": 6, "job": 12, "file": "states/00000012.safetensors"},
         ]
-        assert _same(read_tree(reader.state(5)), _tree(11))
+        assert _same(_state(reader, 5), _tree(11))
     write_tree(store.folder / "states" / state_file(21), _tree(21))
     store.checkpoint(2, _tree(2), {5: (21, None)}, best=True)
     assert _files(store) == {"000002.safetensors", state_file(12), state_file(21)}
     with read(store.folder) as reader:
-        assert _same(read_tree(reader.state(5)), _tree(21))
+        assert _same(_state(reader, 5), _tree(21))
 
 
 def test_a_run_reads_back(store):
     """Plan, clients, prices, refusals, events and facts are as they were; unknown energies are None."""
-    table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, receive_j=[1.0, math.nan, 2.0], flops=5)
+    table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, radio_w=[1.0, math.nan, 2.0], flops=5)
     one = plan([table], refused=[2])
-    events, _ = play(one)
+    events, _, jobs = played(one)
     store.write_plan(_with_traces(one), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9])
     store.add_events(events)
-    store.add("rounds", {"version": 1, "exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "host_s": 0.5})
+    store.add_jobs(jobs)
+    store.add(
+        "merges",
+        {
+            "version": 1,
+            "exchange": "train",
+            "round": 0,
+            "t_s": 4.0,
+            "jobs": 2,
+            "live_versions": "[1]",
+            "host_s": 0.5,
+        },
+    )
     store.set_meta({"reason": "é", "list": [1, 2]})
     store.close("done")
     with read(store.folder) as reader:
         assert reader.plan() == {"scenario": {"seed": 1}, "devices": {}}
         assert [row["test_samples"] for row in reader.rows("clients")] == [7, 8, 9]
         assert [row["admitted"] for row in reader.rows("clients")] == [1, 1, 0]
-        assert [row["receive_j"] for row in reader.rows("prices")] == [1.0, None, 2.0]
+        assert [row["radio_w"] for row in reader.rows("prices")] == [1.0, None, 2.0]
         assert json.loads(reader.rows("refusals")[0]["parts"]) == {"weights": 2}
         rows = reader.rows("events", "seq")
         assert [(row["t_s"], row["kind"], row["client"]) for row in rows] == [
             (event.t_s, str(event.kind), event.client) for event in events
         ]
         assert [row["joules"] for row in rows] == [event.cost.joules for event in events]
-        assert reader.rows("rounds")[0]["loss"] is None
+        assert reader.rows("merges")[0]["loss"] is None
         assert (reader.meta["status"], reader.meta["reason"], reader.meta["list"]) == ("done", "é", [1, 2])
 
 
@@ -283,20 +309,16 @@ def _with_traces(one):
 
 def test_rows_are_durable_with_the_next_commit(store):
     """Another connection sees what was committed and nothing more."""
-    store.add("rounds", {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "host_s": 0})
+    store.add(
+        "merges",
+        {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "live_versions": "[]", "host_s": 0},
+    )
     with read(store.folder) as reader:
-        assert reader.rows("rounds") == []
+        assert reader.rows("merges") == []
     store.commit()
     with read(store.folder) as reader:
-        assert len(reader.rows("rounds")) == 1
+        assert len(reader.rows("merges")) == 1
     store.close("done")
-
-
-def test_a_run_without_a_version_says_so(store):
-    """A run on the clock alone saved no version."""
-    store.close("done")
-    with read(store.folder) as reader, pytest.raises(UserError, match="the run saved no version"):
-        reader.version()
 
 
 def test_an_unknown_table_suggests_the_nearest(store):
@@ -333,9 +355,9 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "has format 99; this edgefl reads 2",
+            "is a run of format 99; this edgefl reads format 3",
         ),
-        (lambda path: _sqlite(path, META), "has format None"),
+        (lambda path: _sqlite(path, META), "does not say its format"),
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, make, says):
@@ -350,20 +372,20 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
 
 def test_damage_behind_the_first_page_is_found_when_read(store):
     """A file cut short opens, and says so when the lost rows are asked for."""
-    row = {"exchange": "x" * 900, "round": 0, "t_s": 1, "jobs": 1, "host_s": 0}
+    row = {**_MERGE, "exchange": "x" * 900}
     for version in range(500):
-        store.add("rounds", {"version": version, **row})
+        store.add("merges", {"version": version, **row})
     store.close("done")
     path = store.folder / "run.sqlite"
     path.write_bytes(path.read_bytes()[: 4096 * 60] + b"\x00" * 4096 * 60)
     with pytest.raises(UserError, match="cannot be read"), read(store.folder) as reader:
-        reader.rows("rounds")
+        reader.rows("merges")
 
 
 def test_a_folder_with_something_in_it_is_refused_and_untouched(tmp_path):
     """--out never overwrites: not a run, not a note."""
     (tmp_path / "note.txt").write_text("mine", encoding="utf-8")
-    for make in (fresh_folder, lambda folder: Store(folder, write_tree)):
+    for make in (fresh_folder, lambda folder: Store.create(folder, write_tree)):
         with pytest.raises(UserError, match="is not empty") as caught:
             make(tmp_path)
         assert caught.value.hint == "choose another --out; nothing was changed"
@@ -386,9 +408,9 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise sqlite3.OperationalError("unable to open database file")
 
-    monkeypatch.setattr(store_module.sqlite3, "connect", refuse)
+    monkeypatch.setattr(writer_module.sqlite3, "connect", refuse)
     with pytest.raises(UserError, match="cannot write into"):
-        Store(tmp_path / "run", write_tree)
+        Store.create(tmp_path / "run", write_tree)
 
 
 def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
@@ -435,7 +457,7 @@ def test_nothing_is_pickled():
 def test_a_run_is_read_where_nothing_can_be_written(store, monkeypatch):
     """A finished run on read-only storage: SQLite makes no files of its own beside the database."""
     store.close("done")
-    monkeypatch.setattr(store_module.os, "access", lambda *_: False)
+    monkeypatch.setattr(reader_module.os, "access", lambda *_: False)
     with read(store.folder) as reader:
         assert reader.meta["status"] == "done"
         assert reader.rows("states") == []

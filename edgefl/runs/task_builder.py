@@ -22,7 +22,7 @@ from edgefl.protocol import Batch, Ctx, Exchange, Payload, Phase, Tree
 
 
 @dataclass(frozen=True)
-class Workshop:
+class TaskBuilder:
     """What tasks are made of, beside server versions and client states.
 
     Attributes:
@@ -42,15 +42,15 @@ class Workshop:
     samples: Sequence[int]
 
     @classmethod
-    def of(cls, planned: Planned, device: torch.device) -> Workshop:
-        """The workshop of a planned run, its data moved to the device that trains."""
+    def of(cls, planned: Planned, device: torch.device) -> TaskBuilder:
+        """The builder of a planned run, its data moved to the device that trains."""
         return cls.on(planned.plan.scenario, planned.learning, planned.plan.clients.model.tolist(), device)
 
     @classmethod
     def on(
         cls, scenario: Scenario, learning: Learning, models: Sequence[int], device: torch.device
-    ) -> Workshop:
-        """The workshop on a device."""
+    ) -> TaskBuilder:
+        """The builder on a device."""
         federation = learning.federation.to(device)
         counts = torch.from_numpy(federation.class_counts)
         return cls(
@@ -144,9 +144,9 @@ def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return settings, federation.shared()
 
 
-def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Workshop:
-    """The workshop in another process, over shared tensors."""
+def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
+    """The builder in another process, over shared tensors."""
     (draft,) = load(Document.parse(dump(dict(settings["scenario"])), "scenario"))
     spec = resolve("datasets", draft.scenario.task.dataset, draft.document, ["task", "dataset"])[0].SPEC
     learning = learn_from(draft, Federation.of_shared(spec, tensors))
-    return Workshop.on(draft.scenario, learning, settings["models"], torch.device("cpu"))
+    return TaskBuilder.on(draft.scenario, learning, settings["models"], torch.device("cpu"))

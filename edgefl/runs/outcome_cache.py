@@ -11,7 +11,7 @@ from edgefl.protocol import Tree
 _INITIAL = -1
 
 
-class Stash:
+class OutcomeCache:
     """What was trained and is not merged yet.
 
     An engine may train a job long before its merge. The state that it writes is the client's own only when
@@ -24,14 +24,14 @@ class Stash:
         """Takes what tells whether a job writes a state."""
         self._writes = writes
         self._done: dict[int, Outcome] = {}
-        # By job, the job whose state it begins with: of those at hand, and of those that lie here.
+        # By job, the job whose state it begins with: of those at hand, and of those that are cached.
         self._begins: dict[int, int] = {}
         self._began: dict[int, int] = {}
         # By client, the job whose state is its own.
         self._last: dict[int, int] = {}
 
     def missing(self, wanted: Sequence[Job], ready: Sequence[Job]) -> list[Job]:
-        """The jobs that are to be trained for a merge; what lies here and is of no use any more is dropped.
+        """The jobs that are to be trained for a merge; what is cached and is of no use any more is dropped.
 
         Args:
             wanted: what the merge takes, in the order of the jobs.
@@ -69,13 +69,13 @@ class Stash:
         self._began[outcome.job.id] = self._begins[outcome.job.id]
 
     def take(self, job: Job) -> Outcome:
-        """A job's outcome, which leaves the stash; the state that it wrote is its client's own now."""
+        """A job's outcome, which leaves the cache; the state that it wrote is its client's own now."""
         del self._began[job.id]
         if self._writes(job):
             self._last[job.client] = job.id
         return self._done.pop(job.id)
 
     def state(self, job: Job) -> Tree | None:
-        """The state that a job begins with, if it is that of another job that lies here."""
+        """The state that a job begins with, if it is that of another job that is cached."""
         before = self._done.get(self._begins.get(job.id, _INITIAL))
         return None if before is None else before.state

@@ -10,76 +10,76 @@ from builders import learned
 import edgefl
 from edgefl.compute.job import Outcome
 from edgefl.core.event import Job
-from edgefl.runs.ahead import Stash
+from edgefl.runs.outcome_cache import OutcomeCache
 
 
 def job(number: int, client: int = 0) -> Job:
     return Job(number, client, "train", 0, 0, 0, 0, 1)
 
 
-def trained(stash: Stash, wanted: list[Job], ready: list[Job] = ()) -> list[int]:
+def trained(cache: OutcomeCache, wanted: list[Job], ready: list[Job] = ()) -> list[int]:
     """Trains what is missing, one after another; every job's state is its number."""
-    missing = sorted(stash.missing(wanted, ready), key=lambda one: one.id)
+    missing = sorted(cache.missing(wanted, ready), key=lambda one: one.id)
     for one in missing:
-        stash.put(Outcome(one, {}, {"by": torch.tensor(one.id)}, {}))
+        cache.put(Outcome(one, {}, {"by": torch.tensor(one.id)}, {}))
     return [one.id for one in missing]
 
 
-def begins(stash: Stash, one: Job) -> int | None:
+def begins(cache: OutcomeCache, one: Job) -> int | None:
     """Whose state a job begins with, where that is not the client's own."""
-    found = stash.state(one)
+    found = cache.state(one)
     return None if found is None else int(found["by"])
 
 
 @pytest.fixture
-def stash():
-    return Stash(lambda _: True)
+def cache():
+    return OutcomeCache(lambda _: True)
 
 
-def test_nothing_is_trained_twice_or_without_need(stash):
+def test_nothing_is_trained_twice_or_without_need(cache):
     """What was trained ahead is there when it is wanted; while nothing is missing, nothing is trained."""
-    assert trained(stash, [job(0)], [job(1, 1), job(2, 2)]) == [0, 1, 2]
-    assert stash.take(job(0)).job == job(0)
-    assert trained(stash, [job(1, 1)], [job(2, 2), job(3, 0)]) == []
-    assert trained(stash, [], [job(2, 2), job(3, 0)]) == []
+    assert trained(cache, [job(0)], [job(1, 1), job(2, 2)]) == [0, 1, 2]
+    assert cache.take(job(0)).job == job(0)
+    assert trained(cache, [job(1, 1)], [job(2, 2), job(3, 0)]) == []
+    assert trained(cache, [], [job(2, 2), job(3, 0)]) == []
 
 
-def test_a_clients_jobs_follow_each_other(stash):
+def test_a_clients_jobs_follow_each_other(cache):
     """A job begins where the one before it ends, in this merge or ahead; another client's is no matter."""
-    assert trained(stash, [job(0), job(2)], [job(3), job(1, 1)]) == [0, 1, 2, 3]
-    assert [begins(stash, one) for one in (job(0), job(1, 1), job(2), job(3))] == [None, None, 0, 2]
-    stash.take(job(0))
-    stash.take(job(2))
-    assert trained(stash, [job(3)], [job(1, 1)]) == []
+    assert trained(cache, [job(0), job(2)], [job(3), job(1, 1)]) == [0, 1, 2, 3]
+    assert [begins(cache, one) for one in (job(0), job(1, 1), job(2), job(3))] == [None, None, 0, 2]
+    cache.take(job(0))
+    cache.take(job(2))
+    assert trained(cache, [job(3)], [job(1, 1)]) == []
 
 
-def test_what_is_lost_is_dropped_with_what_followed_it(stash):
+def test_what_is_lost_is_dropped_with_what_followed_it(cache):
     """A job that is no longer in flight counts for nothing: the next begins with the client's own state."""
-    assert trained(stash, [job(0)], [job(1), job(2), job(3)]) == [0, 1, 2, 3]
-    stash.take(job(0))
-    assert trained(stash, [job(4, 1)], [job(2), job(3)]) == [2, 3, 4]
-    assert (begins(stash, job(2)), begins(stash, job(3))) == (None, 2)
+    assert trained(cache, [job(0)], [job(1), job(2), job(3)]) == [0, 1, 2, 3]
+    cache.take(job(0))
+    assert trained(cache, [job(4, 1)], [job(2), job(3)]) == [2, 3, 4]
+    assert (begins(cache, job(2)), begins(cache, job(3))) == (None, 2)
 
 
-def test_what_stays_behind_is_passed(stash):
+def test_what_stays_behind_is_passed(cache):
     """A job that is in flight for ever is not what later ones begin with, once one of them was merged."""
-    assert trained(stash, [job(0)], [job(1), job(2)]) == [0, 1, 2]
-    stash.take(job(0))
-    assert trained(stash, [job(2)], [job(1), job(3)]) == [2, 3]
-    assert (begins(stash, job(2)), begins(stash, job(3))) == (None, 2)
-    stash.take(job(2))
-    assert trained(stash, [job(3)], [job(1)]) == []
-    stash.take(job(3))
-    assert trained(stash, [job(1)], []) == [1]
+    assert trained(cache, [job(0)], [job(1), job(2)]) == [0, 1, 2]
+    cache.take(job(0))
+    assert trained(cache, [job(2)], [job(1), job(3)]) == [2, 3]
+    assert (begins(cache, job(2)), begins(cache, job(3))) == (None, 2)
+    cache.take(job(2))
+    assert trained(cache, [job(3)], [job(1)]) == []
+    cache.take(job(3))
+    assert trained(cache, [job(1)], []) == [1]
 
 
 def test_work_without_states_depends_on_nothing():
     """Where no job writes a state, whatever was trained stays good."""
-    stash = Stash(lambda _: False)
-    assert trained(stash, [job(0)], [job(1), job(2)]) == [0, 1, 2]
-    stash.take(job(0))
-    assert trained(stash, [job(2)], [job(1)]) == []
-    assert begins(stash, job(1)) is None
+    cache = OutcomeCache(lambda _: False)
+    assert trained(cache, [job(0)], [job(1), job(2)]) == [0, 1, 2]
+    cache.take(job(0))
+    assert trained(cache, [job(2)], [job(1)]) == []
+    assert begins(cache, job(1)) is None
 
 
 @pytest.fixture

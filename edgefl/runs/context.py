@@ -1,0 +1,88 @@
+"""What engines are given: tasks made of jobs, from server versions and client states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from edgefl.compute.job import Group, Size
+from edgefl.compute.remote import Recipe
+from edgefl.compute.threads import one_thread
+from edgefl.core import seeds
+from edgefl.core.event import Job
+from edgefl.planning.plan import Planned
+from edgefl.protocol import Predictor, Tree, tree_map
+from edgefl.runs.outcome_cache import OutcomeCache
+from edgefl.runs.states import States
+from edgefl.runs.task_builder import TaskBuilder, packed, rebuilt
+
+
+class Context:
+    """Holds what is learned - server versions and client states - and makes tasks of it.
+
+    Attributes:
+        planned: the plan and its learning side.
+        builder: what tasks are made of.
+        versions: the server versions that a job in flight or the next one needs.
+        states: the clients' own.
+        outcomes: what was trained and is not merged yet.
+    """
+
+    def __init__(self, planned: Planned, states: States, device: torch.device | None = None) -> None:
+        self.planned = planned
+        self.builder = TaskBuilder.of(planned, device or torch.device("cpu"))
+        self.states = states
+        self.outcomes = OutcomeCache(lambda job: self.builder.exchange(job).stateful)
+        learning = self.builder.learning
+        seed = seeds.derive(planned.plan.scenario.seed, "init")
+        with torch.no_grad(), one_thread():
+            # Every client of one model starts from the same weights, and model 0's are the server's.
+            initial = [self._moved(net.init(seed)) for net in learning.nets]
+            pairs = zip(learning.methods, initial, strict=True)
+            self.initial_states = [method.client(weights) for method, weights in pairs]
+            self.versions: dict[int, Tree] = {0: learning.methods[0].server(initial[0])}
+
+    def _moved(self, tree: Tree) -> Tree:
+        return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
+
+    def size(self, job: Job) -> Size:
+        """How large a job is."""
+        prices = self.planned.plan.price(job.exchange)
+        kind = (job.exchange, self.builder.models[job.client], self.builder.rate(job))
+        return Size(kind, job.steps, self.builder.samples[job.client], int(prices.peak_bytes[job.client]))
+
+    def group(self, jobs: Sequence[Job]) -> Group:
+        """The jobs with everything their folds need."""
+        return self.builder.group(jobs, self.versions, {job.client: self._state_for(job) for job in jobs})
+
+    def state(self, client: int) -> Tree | None:
+        """A client's state: its last, or its initial one."""
+        if client in self.states:
+            return self._moved(self.states.get(client))
+        return self.initial_state(client)
+
+    def initial_state(self, client: int) -> Tree | None:
+        """The state that a client begins the run with."""
+        return self.initial_states[self.builder.models[client]]
+
+    def _state_for(self, job: Job) -> Tree | None:
+        """The state that a job begins with: what its client's last job before it left."""
+        cached = self.outcomes.state(job)
+        return self.state(job.client) if cached is None else cached
+
+    def sent_state(self, job: Job) -> Any:
+        """The state that a job begins with, as it is sent to a worker: a file where it lies in one."""
+        cached = self.outcomes.state(job)
+        return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached
+
+    def recipe(self) -> Recipe:
+        """How a worker builds its task builder."""
+        settings, tensors = packed(self.planned)
+        return Recipe(rebuilt, settings, tensors)
+
+    def personal_model(self, server: Tree, client: int) -> Predictor:
+        """A client's own model under a server state."""
+        method = self.builder.learning.methods[self.builder.models[client]]
+        return method.personal_model(server, self.state(client))

@@ -1,0 +1,184 @@
+"""A run's directory, to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.yamls import Document, plain
+from edgefl.store.schema import FORMAT, TABLES
+
+DATABASE = "run.sqlite"
+# What reads the formats before this one.
+_READ_BY = {1: "edgefl as of git commit d2bb8ab", 2: "edgefl as of git commit 51b76e9"}
+
+# A view has no order of its own.
+_ORDER = {"events": "seq"}
+
+
+class Reader:
+    """One run's directory, open for reading.
+
+    Attributes:
+        folder: the directory.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Opens a run directory.
+
+        Raises:
+            UserError: it is not one, or of another format.
+        """
+        self.folder = folder
+        if not (folder / DATABASE).is_file():
+            raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
+        try:
+            self._db = _opened(folder / DATABASE)
+        except sqlite3.OperationalError as error:
+            raise _damaged(folder, error) from error
+        self._db.row_factory = sqlite3.Row
+        try:
+            self.meta = self._meta()
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _meta(self) -> dict[str, Any]:
+        try:
+            meta = {row["key"]: json.loads(row["value"]) for row in self.query("SELECT key, value FROM meta")}
+        except ValueError as error:
+            raise _damaged(self.folder, error) from error
+        if meta.get("format") != FORMAT:
+            raise _other_format(self.folder, meta.get("format"))
+        return meta
+
+    def rows(self, table: str, order: str = "") -> list[dict[str, Any]]:
+        """A table as a list of dicts, in the order that it was written in unless another is given.
+
+        Raises:
+            UnknownNameError: there is no such table.
+            UserError: the file is damaged.
+        """
+        if table not in TABLES:
+            raise UnknownNameError(
+                f"a run has no table {table!r}", where=str(self.folder), hint=nearest(table, TABLES)
+            )
+        return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
+
+    def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """What a SELECT returns, as a list of dicts.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        try:
+            return [dict(row) for row in self._db.execute(sql, values)]
+        except sqlite3.DatabaseError as error:
+            raise _damaged(self.folder, error) from error
+
+    def plan(self) -> dict[str, Any]:
+        """``plan.yaml`` as plain data."""
+        return dict(plain(Document.read(self.folder / "plan.yaml").data))
+
+    def host(self) -> dict[str, Any]:
+        """``host.json`` as plain data; empty where it is missing or damaged, for no result depends on it."""
+        try:
+            found = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def close(self) -> None:
+        """Closes the database."""
+        self._db.close()
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    """A run's database, to read.
+
+    In its mode (WAL) SQLite makes files beside the database even for a reader. In a folder where it may not,
+    nobody can be writing either, and it is told that the file does not change.
+    """
+    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
+        return sqlite3.connect(file)
+    return sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)
+
+
+def _other_format(folder: Path, number: Any) -> UserError:
+    if not isinstance(number, int):
+        return _damaged(folder, ValueError("it does not say its format"))
+    reads = _READ_BY.get(number, "a newer edgefl")
+    return UserError(
+        f"{folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
+        where=str(folder),
+        hint=f"read it with {reads}, or run its scenario again",
+    )
+
+
+def _damaged(folder: Path, error: Exception) -> UserError:
+    return UserError(f"{folder.name}: run.sqlite cannot be read: {error}", where=str(folder))
+
+
+@contextmanager
+def read(folder: Path) -> Iterator[Reader]:
+    """A reader that is closed at the end."""
+    reader = Reader(folder)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def fresh_folder(folder: Path) -> None:
+    """Makes a directory.
+
+    Raises:
+        UserError: it exists and is not empty, or cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise UserError(
+                f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
+            )
+    except OSError as error:
+        raise UserError(f"cannot make {folder}: {error.strerror}", where=str(folder)) from error
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a directory holds one run."""
+    return (folder / DATABASE).is_file()
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run directories of a group, in order; a run directory itself is a group of one.
+
+    Raises:
+        UserError: there are none.
+    """
+    if is_run(folder):
+        return [folder]
+    runs = (
+        sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number)
+        if folder.is_dir()
+        else []
+    )
+    if not runs:
+        raise UserError(
+            f"{folder} is neither a run nor a group of runs",
+            where=str(folder),
+            hint="give a directory that `edgefl run` made",
+        )
+    return runs
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    """Sorts 100-x after 99-x."""
+    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]

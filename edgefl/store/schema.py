@@ -1,0 +1,128 @@
+"""The tables of ``run.sqlite``: a row a job; events are a view of jobs and of the server's own rows."""
+
+from __future__ import annotations
+
+import re
+
+FORMAT = 3
+
+TABLES_SQL = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE clients (
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, link TEXT NOT NULL, dtype TEXT NOT NULL,
+  model TEXT NOT NULL,
+  samples INTEGER NOT NULL, test_samples INTEGER NOT NULL, slowdown REAL NOT NULL,
+  admitted INTEGER NOT NULL);
+CREATE TABLE refusals (
+  client INTEGER PRIMARY KEY, device TEXT NOT NULL, exchange TEXT NOT NULL, needs_bytes INTEGER NOT NULL,
+  has_bytes INTEGER, parts TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE exchanges (
+  exchange TEXT PRIMARY KEY, place INTEGER NOT NULL, at TEXT NOT NULL, every INTEGER NOT NULL,
+  everyone INTEGER NOT NULL, stateful INTEGER NOT NULL);
+CREATE TABLE prices (
+  exchange TEXT NOT NULL, client INTEGER NOT NULL,
+  down_delay_s REAL, up_delay_s REAL, down_bps REAL, up_bps REAL, work_s REAL,
+  idle_w REAL, compute_w REAL, radio_w REAL, receive_j_per_mbit REAL, transmit_j_per_mbit REAL,
+  tail_w REAL, tail_s REAL,
+  down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER, peak_bytes INTEGER,
+  PRIMARY KEY (exchange, client));
+CREATE TABLE payloads (
+  exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
+  bytes INTEGER NOT NULL,
+  PRIMARY KEY (exchange, model, direction, part));
+CREATE TABLE jobs (
+  job INTEGER PRIMARY KEY, client INTEGER NOT NULL, exchange TEXT NOT NULL, round INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  dispatched_s REAL NOT NULL, received_s REAL, worked_s REAL, arrived_s REAL, ended_s REAL NOT NULL,
+  dispatched_seq INTEGER NOT NULL, received_seq INTEGER, worked_seq INTEGER, arrived_seq INTEGER,
+  ended_seq INTEGER NOT NULL,
+  ending TEXT NOT NULL, into_version INTEGER,
+  receive_s REAL NOT NULL, work_s REAL NOT NULL, transmit_s REAL NOT NULL,
+  down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL,
+  receive_j REAL, receive_tail_j REAL, receive_idle_j REAL,
+  work_j REAL, work_tail_j REAL, work_idle_j REAL,
+  transmit_j REAL, transmit_tail_j REAL, transmit_idle_j REAL,
+  scalars TEXT);
+CREATE TABLE server_events (
+  seq INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL,
+  round INTEGER NOT NULL, client INTEGER NOT NULL, version INTEGER NOT NULL);
+CREATE TABLE merges (
+  version INTEGER PRIMARY KEY, exchange TEXT NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
+  jobs INTEGER NOT NULL, slowest_client INTEGER, loss REAL, live_versions TEXT NOT NULL,
+  host_s REAL NOT NULL);
+CREATE TABLE evaluations (
+  version INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL, model TEXT NOT NULL,
+  accuracy REAL NOT NULL, loss REAL NOT NULL, spread REAL, clients INTEGER, untrained INTEGER,
+  down_bytes INTEGER NOT NULL,
+  up_bytes INTEGER NOT NULL, joules REAL, energy_known INTEGER NOT NULL, energy_clients INTEGER NOT NULL,
+  host_s REAL NOT NULL, PRIMARY KEY (version, model));
+CREATE TABLE client_evaluations (
+  version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
+  PRIMARY KEY (version, client));
+CREATE TABLE versions (
+  version INTEGER PRIMARY KEY, file TEXT NOT NULL, last INTEGER NOT NULL, best INTEGER NOT NULL);
+CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL);
+"""
+
+# A stage that a job did not complete is charged to its end, not to the station that it never reached.
+_STATIONS = (
+    ("received", "receive", "receive_s", "down_bytes", "0", "0"),
+    ("worked", "work", "work_s", "0", "0", "flops"),
+    ("arrived", "transmit", "transmit_s", "0", "up_bytes", "0"),
+)
+_COLUMNS = (
+    "seq", "t_s", "kind", "exchange", "round", "client", "job", "version",
+    "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
+)  # fmt: skip
+
+
+def _joules(stage: str) -> str:
+    return f"{stage}_j + {stage}_tail_j + {stage}_idle_j"
+
+
+def _reached(station: str, stage: str, seconds: str, down: str, up: str, flops: str) -> str:
+    """The events of the jobs that reached a station."""
+    return (
+        f"SELECT {station}_seq, {station}_s, '{station}', exchange, round, client, job, version, "  # noqa: S608 - our own names
+        f"{seconds}, {down}, {up}, {flops}, {_joules(stage)}, {stage}_tail_j, {stage}_idle_j "
+        f"FROM jobs WHERE {station}_seq IS NOT NULL"
+    )
+
+
+def _given_up() -> str:
+    """The ends of the jobs that were not merged, with what the stage that was broken off cost."""
+
+    def broken(values: tuple[str, ...]) -> str:
+        stations = zip(("received", "worked", "arrived"), values, strict=True)
+        cases = " ".join(f"WHEN {station}_seq IS NULL THEN {value}" for station, value in stations)
+        return f"CASE {cases} ELSE 0 END"
+
+    stages = ("receive", "work", "transmit")
+    costs = (
+        ("receive_s", "work_s", "transmit_s"),
+        ("down_bytes", "0", "0"),
+        ("0", "0", "up_bytes"),
+        ("0", "flops", "0"),
+        tuple(map(_joules, stages)),
+        tuple(f"{stage}_tail_j" for stage in stages),
+        tuple(f"{stage}_idle_j" for stage in stages),
+    )
+    return (
+        "SELECT ended_seq, ended_s, ending, exchange, round, client, job, version, "  # noqa: S608 - our own names
+        f"{', '.join(map(broken, costs))} FROM jobs WHERE into_version IS NULL"
+    )
+
+
+_SOURCES = (
+    "SELECT seq, t_s, kind, exchange, round, client, -1, version, "
+    + (_NOTHING := "0.0, 0, 0, 0, 0.0, 0.0, 0.0 ")
+    + "FROM server_events",
+    "SELECT dispatched_seq, dispatched_s, 'dispatched', exchange, round, client, job, version, "
+    + _NOTHING
+    + "FROM jobs",
+    *(_reached(*station) for station in _STATIONS),
+    _given_up(),
+)
+EVENTS_SQL = f"CREATE VIEW events ({', '.join(_COLUMNS)}) AS {' UNION ALL '.join(_SOURCES)}"
+
+TABLES = (*re.findall(r"CREATE TABLE (\w+)", TABLES_SQL), "events")

@@ -1,0 +1,244 @@
+"""A run's directory, to write: ``plan.yaml``, ``run.sqlite`` and safetensors files of what was learned.
+
+Rows are committed once a version, together with the names of the files they refer to. Files are immutable
+and written under a temporary name first; a file that no row refers to is deleted only after the commit.
+Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.errors import UserError
+from edgefl.core.event import Event, JobRecord
+from edgefl.core.files import atomically
+from edgefl.core.plan import Plan
+from edgefl.core.yamls import dump
+from edgefl.store.reader import DATABASE, fresh_folder, read
+from edgefl.store.schema import EVENTS_SQL, FORMAT, TABLES_SQL
+
+
+def state_file(job: int) -> str:
+    """The name, in the folder ``states``, of the file with the state that a job wrote."""
+    return f"{job:08d}.safetensors"
+
+
+class Store:
+    """One run's directory, open for writing; see ``read`` for a reader.
+
+    Attributes:
+        folder: the directory.
+    """
+
+    def __init__(
+        self, folder: Path, write: Callable[[Path, Any], None], database: sqlite3.Connection
+    ) -> None:
+        """Takes a directory and its database; see ``create`` and ``open``.
+
+        Args:
+            folder: the directory.
+            write: writes what was learned to a path, whole or not at all; rows do not need to know tensors.
+            database: its rows.
+        """
+        self.folder = folder
+        self._write = write
+        self._db = database
+
+    @classmethod
+    def create(cls, folder: Path, write: Callable[[Path, Any], None]) -> Store:
+        """Makes a fresh run directory.
+
+        Raises:
+            UserError: it exists and is not empty, or cannot be written.
+        """
+        fresh_folder(folder)
+        try:
+            (folder / "versions").mkdir()
+            (folder / "states").mkdir()
+            database = sqlite3.connect(folder / DATABASE)
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=NORMAL")
+            database.executescript(f"{TABLES_SQL} {EVENTS_SQL};")
+        except (OSError, sqlite3.OperationalError) as error:
+            raise UserError(f"cannot write into {folder}: {error}", where=str(folder)) from error
+        store = cls(folder, write, database)
+        store.set_meta({"format": FORMAT, "status": "running"})
+        store.commit()
+        return store
+
+    @classmethod
+    def open(cls, folder: Path, write: Callable[[Path, Any], None]) -> Store:
+        """Opens a run directory to add to it; its status is "running" again.
+
+        Raises:
+            UserError: it is not a run directory, of another format, damaged, or cannot be written.
+        """
+        with read(folder):
+            pass
+        try:
+            store = cls(folder, write, sqlite3.connect(folder / DATABASE))
+            store.set_meta({"status": "running"})
+            store.commit()
+        except sqlite3.OperationalError as error:
+            raise UserError(f"cannot write into {folder}: {error}", where=str(folder)) from error
+        return store
+
+    def set_meta(self, values: Mapping[str, Any]) -> None:
+        """Facts about the whole run, as JSON values."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
+
+    def write_plan(self, plan: Plan, resolved: Mapping[str, Any], test_samples: Iterable[int]) -> None:
+        """What is known before the run starts: ``plan.yaml`` and the rows about clients and prices."""
+        atomically(self.folder / "plan.yaml", dump(resolved).encode())
+        clients = plan.clients
+        rows = zip(
+            range(len(clients)),
+            (clients.devices[index] for index in clients.device),
+            (clients.links[index] for index in clients.link),
+            (clients.dtypes[index] for index in clients.dtype),
+            (clients.models[index] for index in clients.model),
+            clients.samples.tolist(),
+            test_samples,
+            clients.slowdown.tolist(),
+            clients.admitted.astype(int).tolist(),
+            strict=True,
+        )
+        self._insert("clients", rows)
+        self._insert(
+            "refusals",
+            [
+                (
+                    one.client,
+                    one.device,
+                    one.exchange,
+                    one.needs_bytes,
+                    one.has_bytes,
+                    json.dumps(dict(one.parts)),
+                    one.reason,
+                )
+                for one in plan.refusals
+            ],
+        )
+        for place, prices in enumerate(plan.prices):
+            facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
+            self._insert("exchanges", [(prices.exchange, place, *facts)])
+            # SQLite stores NaN as NULL: an unknown number reads back as None.
+            values = zip(*(column.tolist() for column in prices.columns.values()), strict=True)
+            self._insert("prices", [(prices.exchange, client, *row) for client, row in enumerate(values)])
+            for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+                for direction, parts in (("down", trace.down), ("up", trace.up)):
+                    payloads = [
+                        (prices.exchange, model, direction, part, size) for part, size in parts.items()
+                    ]
+                    self._insert("payloads", payloads)
+        self._db.commit()
+
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Adds the server's own events, which belong to no job; they are durable with the next commit."""
+        own = (event for event in events if event.job < 0)
+        rows = [(*event[:2], str(event.kind), *event[3:6], event.version) for event in own]
+        self._insert("server_events", rows)
+
+    def add_jobs(self, records: Iterable[JobRecord]) -> None:
+        """Adds jobs that ended; they are durable with the next commit."""
+        self._insert("jobs", map(_job_row, records))
+
+    def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
+        """What training told of jobs that were added, by their numbers."""
+        rows = [(json.dumps(dict(values)), job) for job, values in scalars.items()]
+        self._db.executemany("UPDATE jobs SET scalars = ? WHERE job = ?", rows)
+
+    def add(self, table: str, row: Mapping[str, Any]) -> None:
+        """Adds one row; it is durable with the next commit."""
+        names = ", ".join(row)
+        marks = ", ".join("?" * len(row))
+        self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - our own names
+
+    def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        rows = list(rows)
+        if rows:
+            marks = ", ".join("?" * len(rows[0]))
+            self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own table names
+
+    def checkpoint(
+        self, version: int, server: Any, states: Mapping[int, tuple[int, Any | None]], *, best: bool
+    ) -> None:
+        """Saves a version and the client states that are new, and commits everything so far.
+
+        Args:
+            version: the server version.
+            server: its state.
+            states: client -> (job that wrote it, state), those that changed since the last checkpoint; None
+                for a state whose file is written already.
+            best: whether this is the best version so far.
+
+        Raises:
+            RunError: a file cannot be written; what was saved before stays as it was.
+        """
+        name = f"versions/{version:06d}.safetensors"
+        # All files before the first row: a failure among them leaves no row that close() would commit.
+        self._write(self.folder / name, server)
+        for job, state in states.values():
+            if state is not None:
+                self._write(self.folder / "states" / state_file(job), state)
+        if best:
+            self._db.execute("UPDATE versions SET best = 0")
+        self._db.execute("UPDATE versions SET last = 0")
+        self._db.execute(
+            "INSERT INTO versions VALUES (?, ?, 1, ?) "
+            "ON CONFLICT (version) DO UPDATE SET last = 1, best = MAX(best, excluded.best)",
+            (version, name, int(best)),
+        )
+        rows = [(client, job, f"states/{state_file(job)}") for client, (job, _) in states.items()]
+        self._db.executemany("INSERT OR REPLACE INTO states VALUES (?, ?, ?)", rows)
+        self._db.execute("DELETE FROM versions WHERE last = 0 AND best = 0")
+        self._db.commit()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Deletes the files that no row refers to any more."""
+        kept = {
+            name for (name,) in self._db.execute("SELECT file FROM versions UNION SELECT file FROM states")
+        }
+        for folder in ("versions", "states"):
+            for path in (self.folder / folder).iterdir():
+                if f"{folder}/{path.name}" not in kept:
+                    path.unlink()
+
+    def commit(self) -> None:
+        """Makes everything added so far durable."""
+        self._db.commit()
+
+    def abandon(self) -> None:
+        """Closes the database after a failed write, as far as it goes; what was committed stays."""
+        self._db.close()
+
+    def close(self, status: str, **facts: Any) -> None:
+        """Ends the run: "done", "failed" or "interrupted", with facts such as the reason."""
+        self.set_meta({"status": status, **facts})
+        self._db.commit()
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+
+def _job_row(record: JobRecord) -> tuple[Any, ...]:
+    job, charges = record.job, (record.receive, record.work, record.transmit)
+    nowhere = (None, None)
+    moments = [
+        moment or nowhere
+        for moment in (record.dispatched, record.received, record.worked, record.arrived, record.ended)
+    ]
+    return (
+        job.id, job.client, job.exchange, job.round, job.version,
+        *(t_s for _, t_s in moments), *(seq for seq, _ in moments),
+        str(record.ending), record.into,
+        *(charge.seconds for charge in charges),
+        record.receive.down_bytes, record.transmit.up_bytes, record.work.flops,
+        *(joules for charge in charges for joules in charge[4:]),
+        None,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Who is asked, one file each: ``Params`` and ``build(params, world)``."""

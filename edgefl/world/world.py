@@ -1,0 +1,265 @@
+"""The world that a policy lives in: the one owner of every job's life."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any
+
+import simpy
+from numpy import flatnonzero
+
+from edgefl.core import seeds
+from edgefl.core.catalogue import load
+from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind, Moment
+from edgefl.core.fleet import Fixed
+from edgefl.core.plan import Plan, Prices
+from edgefl.core.price import Demand, Stage
+from edgefl.world.flight import Flight
+from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
+
+
+class World:
+    """What a policy may do: dispatch jobs, wait for them, merge them or give them up.
+
+    Attributes:
+        env: SimPy's clock.
+        plan: the plan.
+        version: the current server version, from 0.
+        round: the round in progress, from 0; -1 before the first, the number of rounds after the last.
+        clients: the admitted clients, in order.
+        needs: what the caller has yet to answer.
+    """
+
+    def __init__(self, plan: Plan, emit: Callable[[Event], None], ended: Callable[[JobRecord], None]) -> None:
+        self.env = simpy.Environment()
+        self.plan = plan
+        self.version = 0
+        self.round = -1
+        self.clients = [int(client) for client in flatnonzero(plan.clients.admitted)]
+        self.needs: deque[tuple[Need, simpy.Event]] = deque()
+        self._emit = emit
+        self._ended = ended
+        self._events = 0
+        self._jobs = 0
+        self._scored = -1
+        self._nth: dict[tuple[str, int], int] = {}
+        self._demands: dict[tuple[str, int], Demand] = {}
+        self._flights: dict[int, Flight] = {}
+        self._completed: list[Job] = []
+        selector = load("selectors", plan.scenario.server.selector.name)
+        self._select = selector.build(plan.selector, self)
+
+    # What a policy sees.
+
+    @property
+    def serving(self) -> bool:
+        """Whether another round is to come."""
+        return self.round < self.plan.scenario.server.rounds
+
+    def due(self) -> list[Prices]:
+        """The exchanges of the round in progress, in the method's order."""
+        rounds = (prices for prices in self.plan.prices if prices.at == "round")
+        return [prices for prices in rounds if (self.round + 1) % prices.every == 0]
+
+    def cohort(self, exchange: Prices, *, factor: float = 1.0) -> list[int]:
+        """Who takes part in an exchange now: all admitted clients, or those that the selector chooses.
+
+        Args:
+            exchange: which.
+            factor: how many times the scenario's participants to ask.
+        """
+        participants = self.plan.scenario.server.participants
+        if exchange.everyone or participants is None:
+            return self.clients
+        return self.select(round(participants * factor), self.clients)
+
+    def select(self, count: int, candidates: Sequence[int]) -> list[int]:
+        """As many of the candidates as ``count``, by the scenario's selector; all where there are no more."""
+        return list(candidates) if count >= len(candidates) else self._select(count, candidates)
+
+    def dispatch(self, exchange: str, client: int) -> Flight:
+        """Starts a client's next job, from the current version."""
+        nth = self._nth.get((exchange, client), 0)
+        self._nth[exchange, client] = nth + 1
+        root, demand = self.plan.scenario.seed, self._demand(exchange, client)
+        seed = seeds.derive(root, "job", client=client, exchange=exchange, nth=nth)
+        job = Job(self._jobs, client, exchange, self.version, self.round, nth, seed, demand.steps)
+        self._jobs += 1
+        # A slower clock draws the same power for longer.
+        work_s = demand.work_s * (float(self.plan.clients.slowdown[client]) * self._jitter(job))
+        flight = Flight(job, demand, work_s, self._record_job(Kind.DISPATCHED, job))
+        self._flights[job.id] = flight
+        flight.ended = self.env.process(self._fly(flight))
+        return flight
+
+    def all_ended(self, flights: Iterable[Flight]) -> simpy.Event:
+        """The event that the last of the flights arrived or was given up."""
+        return self.env.all_of([flight.ended for flight in flights])
+
+    def discard(self, flight: Flight, kind: Kind) -> None:
+        """Gives a job up: it will not be merged, and stops where it is.
+
+        What it spent until now is charged. Work that is late stays done: the state that it wrote is its
+        client's.
+
+        Args:
+            flight: in flight, or arrived and not merged.
+            kind: LATE, LOST or CUT.
+        """
+        charge = flight.broken_off(self.env.now)
+        moment = self._record_job(kind, flight.job, charge)
+        if kind is Kind.LATE and flight.worked and self.plan.price(flight.job.exchange).stateful:
+            self._completed.append(flight.job)
+        self._end(flight, moment, kind, None)
+        if flight.ended.is_alive and flight.ended is not self.env.active_process:
+            flight.ended.interrupt()
+
+    def merge(
+        self,
+        exchange: str,
+        flights: Iterable[Flight],
+        *,
+        scales: Callable[[int], float] | None = None,
+        correction: Correction = "move",
+        equal: bool = False,
+    ) -> Generator[simpy.Event, Any, Feedback]:
+        """Asks for a merge of flights that arrived; a new version exists when it is answered.
+
+        Args:
+            exchange: its name.
+            flights: what goes in.
+            scales: staleness in versions -> how much of an update counts; None counts all of each.
+            correction: how a stale or scaled upload is re-expressed.
+            equal: whether all weigh alike in averages; otherwise by their samples.
+        """
+        arrived = sorted(flights, key=lambda flight: flight.job.client)
+        base = self.version
+        self.version += 1
+        moment = self._record(Kind.MERGED, exchange=exchange)
+        for flight in arrived:
+            self._end(flight, moment, Kind.MERGED, self.version)
+        jobs = tuple(flight.job for flight in arrived)
+        samples = self.plan.clients.samples
+        last = max(arrived, key=lambda flight: flight.reached[Kind.ARRIVED].seq, default=None)
+        completed, self._completed = tuple(self._completed), []
+        need = Merge(
+            version=self.version,
+            exchange=exchange,
+            round=self.round,
+            t_s=self.env.now,
+            merged=jobs,
+            weights=tuple(1.0 if equal else float(samples[job.client]) for job in jobs),
+            scales=tuple(1.0 if scales is None else scales(base - job.version) for job in jobs),
+            correction=correction,
+            slowest=-1 if last is None else last.job.client,
+            completed=completed,
+            ready=tuple(flight.job for flight in self._flights.values()),
+            live_versions=self._live_versions(),
+        )
+        return (yield from self._ask(need))
+
+    def collect(self, exchange: Prices) -> Generator[simpy.Event, Any, Feedback]:
+        """One exchange with its cohort: everybody is asked, everybody is waited for, and all is merged."""
+        flights = [self.dispatch(exchange.exchange, client) for client in self.cohort(exchange)]
+        yield self.all_ended(flights)
+        return (yield from self.merge(exchange.exchange, flights))
+
+    def end_round(self) -> Generator[simpy.Event, Any, None]:
+        """Ends a round: the version is scored when it is time to, and after the last round."""
+        ended = self.round + 1
+        last = ended == self.plan.scenario.server.rounds
+        if last or ended % self.plan.scenario.evaluate.every == 0:
+            yield from self.evaluate()
+        self.round = ended
+
+    # What the driver does.
+
+    def evaluate(self) -> Generator[simpy.Event, Any, None]:
+        """Asks for the current version's scores; they do not change, so a version is scored once."""
+        if self.version != self._scored:
+            self._scored = self.version
+            self._record(Kind.EVALUATED)
+            yield from self._ask(Evaluate(self.version, self.round, self.env.now))
+
+    def refuse(self) -> None:
+        """Records who cannot take part."""
+        for refusal in self.plan.refusals:
+            self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
+
+    def cut(self) -> None:
+        """Ends every job that is still in flight, or arrived and was not merged."""
+        for flight in list(self._flights.values()):
+            self.discard(flight, Kind.CUT)
+
+    def _fly(self, flight: Flight) -> Generator[simpy.Event, Any, None]:
+        """A SimPy process: one job from dispatch to arrival."""
+        demand, timeout = flight.demand, self.env.timeout
+        try:
+            yield timeout(demand.down_s)
+            self._reach(flight, Kind.RECEIVED, Stage.RECEIVE, demand.received(demand.down_s))
+            yield timeout(flight.work_s)
+            self._reach(flight, Kind.WORKED, Stage.WORK, demand.worked(flight.work_s))
+            yield timeout(demand.up_s)
+            self._reach(flight, Kind.ARRIVED, Stage.TRANSMIT, demand.transmitted(demand.up_s))
+        except simpy.Interrupt:
+            # It was given up, and its end is recorded already.
+            return
+
+    def _reach(self, flight: Flight, station: Kind, stage: Stage, charge: Charge) -> None:
+        flight.charges[stage] = charge
+        flight.reached[station] = self._record_job(station, flight.job, charge)
+
+    def _end(self, flight: Flight, moment: Moment, ending: Kind, into: int | None) -> None:
+        """A job's one end.
+
+        Raises:
+            RuntimeError: it ended before, or is merged before it arrived.
+        """
+        if flight.ending is not None:
+            raise RuntimeError(f"job {flight.job.id} is {ending}, and was {flight.ending} before")
+        if ending is Kind.MERGED and not flight.arrived:
+            raise RuntimeError(f"job {flight.job.id} is merged, and has not arrived")
+        flight.ending = ending
+        del self._flights[flight.job.id]
+        self._ended(flight.record(moment, ending, into))
+
+    def _live_versions(self) -> tuple[int, ...]:
+        needed = {flight.job.version for flight in self._flights.values()}
+        return tuple(sorted({self.version, *needed}))
+
+    def _demand(self, exchange: str, client: int) -> Demand:
+        """What a client's job asks for; kept, because it never changes."""
+        key = exchange, client
+        demand = self._demands.get(key)
+        if demand is None:
+            demand = self._demands[key] = self.plan.price(exchange).demand(client)
+        return demand
+
+    def _jitter(self, job: Job) -> float:
+        if isinstance(self.plan.jitter, Fixed):
+            return self.plan.jitter.value
+        root = self.plan.scenario.seed
+        rng = seeds.generator(root, "jitter", client=job.client, exchange=job.exchange, nth=job.nth)
+        return float(self.plan.jitter.draw(rng, 1)[0])
+
+    def _record(self, kind: Kind, *, exchange: str = "", client: int = -1) -> Moment:
+        """Emits an event that belongs to no job."""
+        round_ = -1 if kind is Kind.REFUSED else self.round
+        moment = Moment(self._events, self.env.now)
+        self._events += 1
+        self._emit(Event(*moment, kind, exchange, round_, client, -1, self.version, NOTHING))
+        return moment
+
+    def _record_job(self, kind: Kind, job: Job, cost: Charge = NOTHING) -> Moment:
+        """Emits an event about a job."""
+        moment = Moment(self._events, self.env.now)
+        self._events += 1
+        self._emit(Event(*moment, kind, job.exchange, job.round, job.client, job.id, job.version, cost))
+        return moment
+
+    def _ask(self, need: Need) -> Generator[simpy.Event, Any, Feedback]:
+        answered = self.env.event()
+        self.needs.append((need, answered))
+        feedback: Feedback = yield answered
+        return feedback
