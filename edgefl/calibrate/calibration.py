@@ -8,13 +8,12 @@ from typing import Any
 
 from edgefl.calibrate.curves import measured_device
 from edgefl.calibrate.host import host
-from edgefl.calibrate.measure import Run, run_module
 from edgefl.calibrate.roofline import roofline_device
 from edgefl.calibrate.session import FULL, Effort, Session, Watch
 from edgefl.calibrate.target import target, usable
-from edgefl.compute.processes import cores
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
+from edgefl.core.fresh import Caller, call, cores
 from edgefl.core.yamls import dump
 
 
@@ -30,7 +29,7 @@ def calibrate(
     threads: int = 1,
     curves: bool = False,
     effort: Effort = FULL,
-    run: Run = run_module,
+    run: Caller = call,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """Measures this machine and writes a device file.
@@ -42,7 +41,7 @@ def calibrate(
         threads: what training and inference work on.
         curves: whether the file is of kind "measured", step times of networks, in place of a roofline.
         effort: how long to measure.
-        run: how a process is started and told.
+        run: calls a function in a fresh process.
         watch: is told of progress.
 
     Returns:

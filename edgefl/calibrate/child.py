@@ -1,8 +1,4 @@
-"""A fresh process that times workloads: told on standard input, answers on standard output, in JSON.
-
-The order is ``{"threads": N, "budget_s": S, "workloads": [...]}``; the answer has the memory of the process
-with its libraries loaded, and for each workload the seconds of each call, the share of the time that the
-process had a core and, where the system counts it, the mean power.
+"""Times workloads in the process that it is called in, which should be a fresh one.
 
 On one thread the seconds are the process's CPU time: what other programs take in between is not the device's.
 More threads wait for each other, which CPU time does not show; there the seconds are wall time.
@@ -10,17 +6,16 @@ More threads wait for each other, which CPU time does not show; there the second
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import psutil
+import torch
 
 from edgefl.calibrate.power import meter
 from edgefl.calibrate.workloads import Call, Workload, ready
+from edgefl.compute.heap import keep_freed_memory
 
 Clock = Callable[[], float]
 
@@ -30,26 +25,39 @@ WARM_S = 0.3
 LEAST_WARM = 2
 
 
-def main() -> None:
-    """Does what one order says."""
-    # Whatever prints must not print among the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    order = json.load(sys.stdin)
-    import torch
+class Calls(NamedTuple):
+    """Calls of one workload in one process.
 
-    from edgefl.compute.heap import keep_freed_memory
+    Attributes:
+        seconds: of each call.
+        share: of the time that they took, how much the process had a core.
+        watts: the mean power; None where nothing counts it.
+    """
 
-    torch.set_num_threads(order["threads"])
+    seconds: list[float]
+    share: float
+    watts: float | None
+
+
+def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tuple[int, list[Calls]]:
+    """Times workloads, one after another.
+
+    Args:
+        workloads: which.
+        budget_s: seconds to time each of them.
+        threads: to work on.
+
+    Returns:
+        The bytes of the process with its libraries loaded, and the calls of each workload.
+    """
+    torch.set_num_threads(threads)
     keep_freed_memory()
     loaded_bytes = psutil.Process().memory_info().rss
-    clock = time.process_time if order["threads"] == 1 else time.perf_counter
-    found = [timed(ready(Workload(**one)), order["budget_s"], clock) for one in order["workloads"]]
-    json.dump({"loaded_bytes": loaded_bytes, "timings": found}, answers)
-    answers.flush()
+    clock = time.process_time if threads == 1 else time.perf_counter
+    return loaded_bytes, [timed(ready(one), budget_s, clock) for one in workloads]
 
 
-def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> dict[str, Any]:
+def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> Calls:
     """Times as many calls as the budget has room for, and four at least, after some to warm up."""
     _warm(call, budget_s)
     seconds: list[float] = []
@@ -60,7 +68,7 @@ def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> dict
             call()
             seconds.append(clock() - before)
         share = (time.process_time() - ran) / (time.perf_counter() - start)
-    return {"seconds": seconds, "share": share, "watts": power.watts}
+    return Calls(seconds, share, power.watts)
 
 
 def _warm(call: Call, budget_s: float) -> None:
@@ -68,7 +76,3 @@ def _warm(call: Call, budget_s: float) -> None:
     while calls < LEAST_WARM or time.perf_counter() - start < min(WARM_S, budget_s):
         call()
         calls += 1
-
-
-if __name__ == "__main__":
-    main()

@@ -7,8 +7,6 @@ any other workload.
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
@@ -67,18 +65,3 @@ def depthwise_stack(channels: int, layers: int = 3) -> nn.Module:
 def runtime() -> str:
     """What runs the files, with its version."""
     return f"onnxruntime {version('onnxruntime')}"
-
-
-def main() -> None:
-    """Exports what standard input asks for: ``{"workloads": [...]}``."""
-    from edgefl.calibrate.workloads import Workload, module_of
-
-    os.dup2(2, 1)
-    order = json.load(sys.stdin)
-    wanted = [Workload(**one) for one in order["workloads"]]
-    found = {one.settings["file"]: module_of(one) for one in wanted}
-    exported(found)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from edgefl.calibrate.measure import Run, Timing, measured
+from edgefl.calibrate.measure import Timing, measured
 from edgefl.calibrate.record import Circumstances
-from edgefl.calibrate.workloads import Workload
+from edgefl.calibrate.workloads import Workload, export
+from edgefl.core.fresh import Caller
 
 Watch = Callable[[str, int, int], None]
 """(what is next, how much is done, of how much) -> None."""
@@ -44,7 +45,7 @@ class Session:
         how: under what circumstances.
     """
 
-    def __init__(self, effort: Effort, threads: int, run: Run, watch: Watch) -> None:
+    def __init__(self, effort: Effort, threads: int, run: Caller, watch: Watch) -> None:
         self.effort = effort
         self.how = Circumstances.now(threads, effort.repeats)
         self._threads = threads
@@ -73,7 +74,7 @@ class Session:
         """Makes the ONNX files that the workloads name."""
         self._next("export to ONNX")
         files = {one.settings["file"]: one for one in workloads}
-        self._run("edgefl.calibrate.inference", {"workloads": [one.plain() for one in files.values()]})
+        self._run(export, list(files.values()), threads=1)
 
     def _next(self, label: str) -> None:
         self._watch(label, self._done, self._total)

@@ -8,15 +8,15 @@ Batches are as training has them: float32, images channels-last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from edgefl.calibrate.inference import depthwise_stack, session
+from edgefl.calibrate.inference import depthwise_stack, exported, session
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
@@ -49,10 +49,6 @@ class Workload:
     settings: Mapping[str, Any] = field(default_factory=dict)
     batch: int = 1
     use: str = FIT
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
 
 def ready(workload: Workload) -> Call:
@@ -94,6 +90,11 @@ def module_of(workload: Workload) -> tuple[nn.Module, tuple[int, ...]]:
         return depthwise_stack(shape[0]), shape
     net = network(workload)
     return net.module(net.init(0)), shape
+
+
+def export(workloads: Sequence[Workload]) -> None:
+    """Writes the ONNX files that inferences name."""
+    exported({one.settings["file"]: module_of(one) for one in workloads})
 
 
 def _forward(workload: Workload) -> Call:

@@ -23,11 +23,11 @@ import numpy as np
 import torch
 
 from edgefl.compute.job import Engine
-from edgefl.compute.processes import cores
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Job
 from edgefl.core.files import atomically
+from edgefl.core.fresh import cores
 from edgefl.core.params import Component
 from edgefl.core.plan import Prices
 from edgefl.runs.learner import Learner

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from edgefl.calibrate import QUICK, Effort, calibrate, record
+from edgefl.calibrate.child import Calls
 from edgefl.calibrate.host import Host
 from edgefl.calibrate.measure import Timing
 from edgefl.calibrate.power import joules, meter, why_unknown
-from edgefl.calibrate.workloads import HELD_OUT, Workload, work_of
+from edgefl.calibrate.workloads import HELD_OUT, Workload, export, work_of
 from edgefl.core.devices import KINDS, Measured, Roofline
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
@@ -25,23 +26,19 @@ class Machine:
 
     def __init__(self, watts: float | None = None) -> None:
         self.watts = watts
-        self.orders: list[tuple[str, int]] = []
+        self.calls: list[tuple[object, int, int]] = []
 
-    def __call__(self, module, order):
-        """An answer to an order."""
-        self.orders.append((module.rpartition(".")[2], len(order["workloads"])))
-        if module.endswith("inference"):
+    def __call__(self, function, workloads, *_, threads):
+        """An answer to a call."""
+        self.calls.append((function, len(workloads), threads))
+        if function is export:
             return None
-        return {"loaded_bytes": 200_000_000, "timings": [self._timing(one) for one in order["workloads"]]}
+        return 200_000_000, [self._calls(one) for one in workloads]
 
-    def _timing(self, plain):
-        work = work_of(Workload(**plain))
+    def _calls(self, workload):
+        work = work_of(workload)
         each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
-        return {
-            "seconds": [sum(each) + work.launches * LAUNCH_S] * 4,
-            "share": 1.0,
-            "watts": self.watts,
-        }
+        return Calls([sum(each) + work.launches * LAUNCH_S] * 4, share=1.0, watts=self.watts)
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +68,7 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
         "spherefed-convnet at 32, batch 32",
     }
     assert [(done, total) for _, done, total in seen] == [(nth, len(seen)) for nth in range(len(seen))]
-    assert len(seen) == len(machine.orders)
+    assert len(seen) == len(machine.calls)
 
 
 def test_every_number_says_how_it_was_found():
@@ -118,7 +115,7 @@ def test_what_cannot_be_written_is_refused_before_measuring(name, settings, says
     machine = Machine()
     with pytest.raises(UserError, match=says):
         calibrate(name, run=machine, effort=SHORT, **settings)
-    assert machine.orders == []
+    assert machine.calls == []
 
 
 def test_a_file_is_overwritten_only_by_force(folder):
