@@ -15,7 +15,8 @@ from edgefl.calibrate.measure import FULL, Effort, Session, Watch
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.core.fresh import Caller, call, cores
+from edgefl.core.fresh import Caller, call
+from edgefl.core.host import cores
 from edgefl.core.yamls import dump
 from edgefl.report.calibration import Comparison
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import psutil
 
+from edgefl.core.host import processor
+
 POWERCAP = Path("/sys/class/powercap")
 _IDLE_S = 1.0
 _BOARD = Path("/proc/device-tree/model")
-_PROCESSOR = Path("/proc/cpuinfo")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Machine:
 def this_machine() -> Machine:
     """What the system reports; takes a second where it counts power."""
     memory = psutil.virtual_memory()
-    board = _text(_BOARD).strip("\0 \n")
+    board = _board()
     why = why_unknown()
     idle_w = None
     if not why:
@@ -52,7 +53,7 @@ def this_machine() -> Machine:
             time.sleep(_IDLE_S)
         idle_w = reading.watts
     return Machine(
-        title=f"{board or _processor()}, {psutil.cpu_count() or 1} cores",
+        title=f"{board or processor() or platform.machine()}, {psutil.cpu_count() or 1} cores",
         category="sbc" if board else _category(),
         memory_bytes=memory.total,
         used_bytes=memory.total - memory.available,
@@ -61,21 +62,16 @@ def this_machine() -> Machine:
     )
 
 
-def _processor() -> str:
-    lines = _text(_PROCESSOR).splitlines()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine()
-
-
 def _category() -> str:
     # psutil has no such function on systems without any support for batteries.
     battery = getattr(psutil, "sensors_battery", lambda: None)()
     return "laptop" if battery is not None else "server"
 
 
-def _text(path: Path) -> str:
+def _board() -> str:
+    """The name of a single-board computer; empty elsewhere."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return _BOARD.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
     except OSError:
         return ""
 

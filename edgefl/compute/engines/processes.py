@@ -7,7 +7,7 @@ from edgefl.compute.job import Engine
 from edgefl.compute.processes import Processes
 from edgefl.compute.remote import FarBench, Remote
 from edgefl.core.errors import UserError
-from edgefl.core.fresh import cores
+from edgefl.core.host import cores
 
 
 class Params(Working):
