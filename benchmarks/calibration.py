@@ -1,7 +1,7 @@
-"""How far a calibrated device's predictions are from this machine: the error on networks the fit never saw.
+"""The error of a calibrated device's predictions on networks that the fit never saw.
 
-Calibrates this machine several times and prints, for each network, the median over the calibrations of
-measured and predicted time and of the error.
+Calibrates this machine several times and prints, for each network, the medians over the calibrations of
+measured time, predicted time and error.
 
     python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
 """
@@ -81,7 +81,7 @@ def _table(title: str, found: list[list[Comparison]]) -> list[str]:
 
 
 def _numbers(found: list[Calibration]) -> list[str]:
-    """The fitted numbers of each calibration: how far they repeat."""
+    """The fitted numbers of each calibration, which show how well they repeat."""
     lines = ["", "numbers of each calibration"]
     data = [one.numbers for one in found]
     for title, read in (
