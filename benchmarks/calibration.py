@@ -1,7 +1,7 @@
-"""How far a calibrated device's predictions are from this machine: the error on networks the fit never saw.
+"""The error of a calibrated device's predictions on networks that the fit never saw.
 
-Calibrates this machine several times and prints, for each network, the median over the calibrations of
-measured and predicted time and of the error.
+Calibrates this machine several times and prints, for each network, the medians over the calibrations of
+measured time, predicted time and error.
 
     python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
 """
@@ -14,10 +14,11 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from edgefl.calibrate import calibrate
-from edgefl.calibrate.host import host
+from edgefl.calibrate import Calibration, calibrate
+from edgefl.calibrate.machine import this_machine
+from edgefl.calibrate.workloads import HELD_OUT
+from edgefl.report.calibration import Comparison
 
 HELD_TO = 0.25
 
@@ -35,48 +36,54 @@ def main() -> None:
             for nth in range(options.repeats)
         ]
     text = "\n".join(
-        [*_head(options, found), *_table("steps", found), *_table("inference", found), *_numbers(found)]
+        [
+            *_head(options, found),
+            *_table("steps", [one.steps for one in found]),
+            *_table("inference", [one.inference for one in found]),
+            *_numbers(found),
+        ]
     )
     print(text)
     if options.out:
         options.out.write_text(text + "\n", encoding="utf-8")
 
 
-def _head(options: argparse.Namespace, found: list[dict[str, Any]]) -> list[str]:
-    machine = host()
-    took = median(one["took_s"] for one in found)
+def _head(options: argparse.Namespace, found: list[Calibration]) -> list[str]:
+    machine = this_machine()
+    took = median(one.took_s for one in found)
     libraries = ", ".join(f"{name} {version(name)}" for name in ("torch", "onnxruntime"))
     today = dt.datetime.now(dt.UTC).date().isoformat()
     return [
         f"{today}, {machine.title}, {libraries}, {options.threads} thread(s)",
         f"{options.repeats} calibrations, {took:.0f} s each; medians over them",
-        *sorted({f"note: {note}" for one in found for note in one["notes"]}),
+        *sorted({f"note: {note}" for one in found for note in one.notes}),
     ]
 
 
-def _table(key: str, found: list[dict[str, Any]]) -> list[str]:
+def _table(title: str, found: list[list[Comparison]]) -> list[str]:
     lines = [
         "",
-        f"{key:30} {'':8} {'measured':>10} {'predicted':>10} {'error':>6}  errors of each calibration",
+        f"{title:30} {'':8} {'measured':>10} {'predicted':>10} {'error':>6}  errors of each calibration",
     ]
-    for rows in zip(*(one[key] for one in found), strict=True):
-        measured, predicted = (median(row[name] for row in rows) for name in ("measured_s", "predicted_s"))
-        error = median(row["error"] for row in rows)
-        each = " ".join(f"{row['error']:+.0%}" for row in rows)
+    for rows in zip(*found, strict=True):
+        measured = median(row.measured_s for row in rows)
+        predicted = median(row.predicted_s for row in rows)
+        error = median(row.error for row in rows)
+        each = " ".join(f"{row.error:+.0%}" for row in rows)
         verdict = ""
-        if key == "steps" and rows[0]["use"] == "held out":
+        if title == "steps" and rows[0].use == HELD_OUT:
             verdict = f"  within {HELD_TO:.0%}: {'yes' if abs(error) <= HELD_TO else 'NO'}"
         lines.append(
-            f"{rows[0]['network']:30} {rows[0]['use']:8} {measured * 1e3:7.3f} ms {predicted * 1e3:7.3f} ms "
+            f"{rows[0].network:30} {rows[0].use:8} {measured * 1e3:7.3f} ms {predicted * 1e3:7.3f} ms "
             f"{error:+6.1%}  {each}{verdict}"
         )
     return lines
 
 
-def _numbers(found: list[dict[str, Any]]) -> list[str]:
-    """The fitted numbers of each calibration: how far they repeat."""
+def _numbers(found: list[Calibration]) -> list[str]:
+    """The fitted numbers of each calibration, which show how well they repeat."""
     lines = ["", "numbers of each calibration"]
-    data = [one["numbers"] for one in found]
+    data = [one.numbers for one in found]
     for title, read in (
         ("peak", lambda one: one["peak"]["fp32"]),
         ("efficiency, dense", lambda one: one["efficiency"]["dense"]),

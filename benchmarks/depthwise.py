@@ -1,6 +1,6 @@
-"""How much slower than ResNet-18's convolutions torch trains MobileNetV3-Small's depthwise ones, on one core.
+"""How much slower torch trains MobileNetV3-Small's depthwise convolutions than ResNet-18's, on one core.
 
-The ratio stands behind the depthwise efficiency of boards on which nobody measured it, such as
+The ratio is the source of the depthwise efficiency of boards on which nobody measured it, such as
 devices/raspberry-pi-4b.yaml.
 """
 
@@ -18,14 +18,14 @@ REPEATS = 7
 
 
 def layers(
-    network: nn.Module, x: Tensor, wanted: Callable[[nn.Conv2d], bool]
+    network: nn.Module, x: Tensor, matches: Callable[[nn.Conv2d], bool]
 ) -> list[tuple[nn.Conv2d, Tensor]]:
-    """The network's convolutions with what they are given."""
+    """The network's convolutions that match, each with its input."""
     found: list[tuple[nn.Conv2d, Tensor]] = []
     hooks = [
         layer.register_forward_hook(lambda layer, given, _: found.append((layer, given[0])))
         for layer in network.modules()
-        if isinstance(layer, nn.Conv2d) and wanted(layer)
+        if isinstance(layer, nn.Conv2d) and matches(layer)
     ]
     with torch.no_grad():
         network.eval()(x)
@@ -35,7 +35,7 @@ def layers(
 
 
 def flops_a_second(found: list[tuple[nn.Conv2d, Tensor]]) -> float:
-    """Operations of the three passes over the best time of each layer."""
+    """Operations of forward, input gradient and weight gradient, over the best time of each layer."""
     flops, seconds = 0, 0.0
     for layer, given in found:
         x = given.clone().requires_grad_()

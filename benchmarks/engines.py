@@ -1,10 +1,10 @@
-"""edgefl's engines beside Flower, pfl and a bare PyTorch loop: ratios of one run on one machine.
+"""edgefl's engines compared with Flower, pfl and a bare PyTorch loop, as ratios from one run on one machine.
 
     python benchmarks/engines.py [W1 W2 W3 GPU start memory]... [--rounds N] [--repeats K]
                                  [--contender NAME]... [--engine NAME[:KEY=VALUE,...]]... [--out FILE]
 
 Every contender trains the same models on the same tensors for the same steps, in a process of its own.
-Contenders take turns, K times over, so that the noise of a shared machine hits all; the median round counts.
+Contenders take turns, K times, so that the noise of a shared machine affects all; the median round counts.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ PEERS = HERE / "peers"
 PARTS = (*WORKLOADS, "start", "memory")
 
 BEST = "edgefl"
-"""Whichever of edgefl's engines was the fastest."""
+"""The fastest of edgefl's engines."""
 
-# What edgefl must reach: a workload -> (who, how many times as fast as, the fastest of whom).
+# The required ratios: workload -> (contender, times as fast as, the fastest of these contenders).
 REQUIRED: dict[str, tuple[tuple[str, float, tuple[str, ...]], ...]] = {
     "W1": (
         (BEST, 2.0, ("flower",)),
@@ -45,11 +45,11 @@ REQUIRED: dict[str, tuple[tuple[str, float, tuple[str, ...]], ...]] = {
         (BEST, 1.6, ("bare-2",)),
     ),
     "W2": ((BEST, 40.0, ("flower",)), (BEST, 40.0, ("flower-tuned",)), (BEST, 10.0, ("pfl-1", "pfl-2"))),
-    # On the same cores: both of them, and one each.
+    # On the same cores: on both, and on one each.
     "W3": ((BEST, 0.97, ("bare-2",)), ("edgefl-loop", 0.97, ("bare-1",))),
     "GPU": ((BEST, 8.0, ("edgefl-loop:device=cuda",)),),
 }
-# The peers' scripts train on the CPU, so edgefl's engines are held against each other.
+# The peers' scripts train on the CPU, so edgefl's engines are compared with each other.
 GPU_ENGINES = ("loop:device=cuda", "vmapped:device=cuda,group=100")
 START_S = 6.0
 MEMORY_ROUNDS = 200
@@ -60,14 +60,14 @@ MEMORY_ROOM = 300 * 2**20
 
 @dataclass(frozen=True)
 class Contender:
-    """A script with its interpreter.
+    """A script and its interpreter.
 
     Attributes:
-        name: as tables show it.
+        name: in tables.
         script: under ``peers/``.
-        peer: whose environment it runs in; empty for this one.
+        peer: the peer whose environment it runs in; empty for this one.
         options: further arguments.
-        parts: the workloads that it says something about.
+        parts: the workloads that it runs.
     """
 
     name: str
@@ -78,17 +78,17 @@ class Contender:
 
     @property
     def interpreter(self) -> Path:
-        """Its interpreter, in an environment that may have to be made."""
+        """Its interpreter; may create the environment."""
         return environments.python(self.peer) if self.peer else Path(sys.executable)
 
 
 @dataclass
 class Figures:
-    """What a contender reported, over all repeats.
+    """A contender's reports over all repeats.
 
     Attributes:
-        start_s: a figure a repeat, from the launch to the end of the first round.
-        rounds_s: every counted round.
+        start_s: for each repeat, from the launch to the end of the first round.
+        rounds_s: all counted rounds.
         last: the last repeat's whole report.
     """
 
@@ -110,14 +110,14 @@ class Figures:
 
     @property
     def noise(self) -> float:
-        """The median round in units of the fastest: near 1 on a quiet machine."""
+        """The median round over the fastest: near 1 on a quiet machine."""
         return median(self.rounds_s) / min(self.rounds_s)
 
 
 PEER_CONTENDERS = (
     Contender("bare-1", "bare.py", options=("--threads", "1")),
     Contender("bare-2", "bare.py", options=("--threads", "2")),
-    # For information: a layout that convolutions may like.
+    # For comparison: a layout that suits convolutions.
     Contender(
         "bare-2-channels-last", "bare.py", options=("--threads", "2", "--channels-last"), parts=("W1", "W3")
     ),
@@ -129,12 +129,12 @@ PEER_CONTENDERS = (
 
 
 def own(engine: str) -> Contender:
-    """One of the engines of edgefl, such as "loop" or "processes:inner=vmapped,group=25"."""
+    """One of edgefl's engines, such as "loop" or "processes:inner=vmapped,group=25"."""
     return Contender(f"edgefl-{engine}", "edgefl_run.py", options=("--engine", engine))
 
 
 def measure(contender: Contender, rounds: int, tensors: Path) -> dict[str, Any] | None:
-    """One run of a contender; None where it failed, which is said on standard error."""
+    """One run of a contender; None if it failed, which is reported on standard error."""
     log = tensors.with_suffix(".log")
     command = [contender.interpreter, PEERS / contender.script, *contender.options, "--rounds", str(rounds)]
     with log.open("w") as errors:
@@ -151,13 +151,13 @@ def measure(contender: Contender, rounds: int, tensors: Path) -> dict[str, Any] 
     if ran.returncode == 0 and lines:
         found: dict[str, Any] = json.loads(lines[-1])
         return found
-    said = "\n    ".join(log.read_text().strip().splitlines()[-8:])
-    note(f"  {contender.name} failed (exit status {ran.returncode}):\n    {said}")
+    last_lines = "\n    ".join(log.read_text().strip().splitlines()[-8:])
+    note(f"  {contender.name} failed (exit status {ran.returncode}):\n    {last_lines}")
     return None
 
 
 def _environment(tensors: Path) -> dict[str, str]:
-    """The environment of all contenders: where the tensors are, and no calls home."""
+    """The environment of all contenders: the tensors' file, and telemetry off."""
     return {
         **os.environ,
         workloads.FILE: str(tensors),
@@ -169,7 +169,7 @@ def _environment(tensors: Path) -> dict[str, str]:
 
 
 def compare(workload: Workload, contenders: list[Contender], given: argparse.Namespace) -> list[str]:
-    """A workload's table and what of the required ratios was reached."""
+    """A workload's table, and which required ratios were reached."""
     rounds = (given.rounds or workload.rounds) + workload.warm_up
     found: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -220,7 +220,7 @@ def _best(found: dict[str, Figures], names: tuple[str, ...]) -> Figures | None:
 
 
 def _unequal(found: dict[str, Figures], steps: int) -> list[str]:
-    """Who did not do the work, or not on the model, that the others did."""
+    """The contenders that did other work, or had another model, than the rest."""
     sizes = {figures.last["parameters"] for figures in found.values()}
     lines = [] if len(sizes) < 2 else [f"  UNEQUAL: models of {sorted(sizes)} parameters"]
     for name, figures in found.items():
@@ -230,7 +230,7 @@ def _unequal(found: dict[str, Figures], steps: int) -> list[str]:
 
 
 def _noisy(found: dict[str, Figures]) -> list[str]:
-    """Whom the machine's other work disturbed; two threads that wait for each other suffer most."""
+    """The contenders that other programs disturbed; two threads that wait for each other suffer most."""
     return [
         f"  NOISY: {name}: its median round took {figures.noise:.1f} times its fastest"
         for name, figures in found.items()
@@ -239,7 +239,7 @@ def _noisy(found: dict[str, Figures]) -> list[str]:
 
 
 def _judged(workload: Workload, found: dict[str, Figures]) -> list[str]:
-    """The required ratios, of those that were measured."""
+    """The required ratios of the contenders that were measured."""
     engines = [name for name in found if name.startswith("edgefl-")]
     fastest = min(engines, key=lambda name: found[name].ms, default="")
     lines = []
@@ -247,20 +247,20 @@ def _judged(workload: Workload, found: dict[str, Figures]) -> list[str]:
         mine, rival = fastest if who == BEST else who, _best(found, rivals)
         if mine in found and rival is not None:
             ratio = rival.ms / found[mine].ms
-            what = f"{mine} is {ratio:.2f} times as fast as {_either(rivals)}"
+            what = f"{mine} is {ratio:.2f} times as fast as {_fastest_of(rivals)}"
             noisy = max(found[mine].noise, rival.noise) > NOISY
             outcome = "unclear, see NOISY" if noisy else verdict(ratio >= least)
             lines.append(f"  {what}, required {least:g}: {outcome}")
     return lines
 
 
-def _either(names: tuple[str, ...]) -> str:
+def _fastest_of(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"the faster of {' and '.join(names)}"
 
 
 def start(given: argparse.Namespace) -> list[str]:
-    """From the launch of ``edgefl run quickstart`` to its first merged round; the second run counts."""
-    lines = ["", "start: edgefl run quickstart, from its launch to the end of the first round"]
+    """The time from launching ``edgefl run quickstart`` to its first merged round; the second run counts."""
+    lines = ["", "start: edgefl run quickstart, from launch to the end of the first round"]
     for engine in given.engine or [""]:
         on = f"engine {engine}" if engine else "the scenario's engine"
         command = [sys.executable, PEERS / "edgefl_start.py", *(("--engine", engine) if engine else ())]
@@ -281,7 +281,7 @@ def start(given: argparse.Namespace) -> list[str]:
 
 
 def memory(given: argparse.Namespace) -> list[str]:
-    """The loop engine's memory over many rounds of W1, beside the bare loop's."""
+    """The loop engine's memory over many rounds of W1, compared with the bare loop's."""
     rounds = given.rounds or MEMORY_ROUNDS
     early = max(rounds // 10, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -304,8 +304,8 @@ def memory(given: argparse.Namespace) -> list[str]:
     ]
 
 
-def verdict(reached: bool) -> str:  # noqa: FBT001 - the only thing it is told
-    """How a requirement came out."""
+def verdict(reached: bool) -> str:  # noqa: FBT001 - its only argument
+    """Whether a requirement was met, in words."""
     return "reached" if reached else "NOT REACHED"
 
 
@@ -337,29 +337,29 @@ def note(text: str) -> None:
 def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; default: all but GPU")
     parser.add_argument(
-        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all but GPU by default"
+        "--rounds", type=int, help="counted rounds in each repeat; default: the workload's own"
     )
-    parser.add_argument("--rounds", type=int, help="counted rounds a repeat; each workload's own by default")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each contender takes its turn")
+    parser.add_argument("--repeats", type=int, default=3, help="turns of each contender")
     names = [one.name for one in PEER_CONTENDERS]
-    parser.add_argument("--contender", action="append", choices=[*names, "edgefl"], help="all by default")
-    parser.add_argument("--engine", action="append", help="of edgefl's; loop and auto by default")
-    parser.add_argument("--out", type=Path, help="a file that gets what is printed")
+    parser.add_argument("--contender", action="append", choices=[*names, "edgefl"], help="default: all")
+    parser.add_argument("--engine", action="append", help="one of edgefl's; default: loop and auto")
+    parser.add_argument("--out", type=Path, help="also write the results to this file")
     given = parser.parse_args()
-    wrong = set(given.parts) - set(PARTS)
-    if wrong:
-        parser.error(f"there is no part {', '.join(sorted(wrong))}; there are {', '.join(PARTS)}")
+    unknown = set(given.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"unknown part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
     return given
 
 
 def main() -> None:
-    """Measures what is asked for and prints it, part by part."""
+    """Measures the requested parts and prints their results."""
     given = arguments()
     parts = given.parts or [part for part in PARTS if part != "GPU"]
-    wanted = given.contender or [*(one.name for one in PEER_CONTENDERS), "edgefl"]
-    contenders = [one for one in PEER_CONTENDERS if one.name in wanted]
-    if "edgefl" in wanted:
+    names = given.contender or [*(one.name for one in PEER_CONTENDERS), "edgefl"]
+    contenders = [one for one in PEER_CONTENDERS if one.name in names]
+    if "edgefl" in names:
         contenders += [own(engine) for engine in given.engine or ("loop", "auto")]
     trained = [WORKLOADS[part] for part in parts if part in WORKLOADS]
     lines = head(contenders if trained else [])

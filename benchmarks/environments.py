@@ -1,7 +1,7 @@
-"""The peers' environments: one each in the user's cache, made where it is missing.
+"""The peers' environments: one each in the user's cache, created when missing.
 
-One each because their requirements exclude each other: pfl wants attrs below 24, Ray and Flower's jsonschema
-want a newer one. All take edgefl's own torch version, so that none is measured on another torch.
+They are separate because their requirements conflict: pfl needs attrs below 24, Ray and Flower's jsonschema
+need a newer one. All use edgefl's own torch version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Pins:
-    """What an environment holds besides torch, NumPy and psutil.
+    """What an environment has besides torch, NumPy and psutil.
 
     Attributes:
         requirement: the peer.
@@ -39,7 +39,7 @@ OWN = ("edgefl-emulator", "torch", "numpy", "simpy")
 
 
 def python(peer: str) -> Path:
-    """A peer's interpreter; its environment is made where there is none.
+    """A peer's interpreter; creates its environment if there is none.
 
     Raises:
         subprocess.CalledProcessError: pip failed.
@@ -52,11 +52,11 @@ def python(peer: str) -> Path:
     done = folder / "done"
     if done.exists():
         return found
-    print(f"making {folder} (once)", file=sys.stderr, flush=True)
+    print(f"creating {folder} (once)", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True)
-    wanted = [pins.requirement, f"torch=={torch}", "numpy", "psutil"]
-    subprocess.run([found, "-m", "pip", "install", "--quiet", *wanted], check=True, stdout=sys.stderr)
+    packages = [pins.requirement, f"torch=={torch}", "numpy", "psutil"]
+    subprocess.run([found, "-m", "pip", "install", "--quiet", *packages], check=True, stdout=sys.stderr)
     done.touch()
     return found
 

@@ -1,9 +1,8 @@
-"""How far a device's file is off when it predicts ONNX latency: networks that it was not fitted on, run here.
+"""The error of a device file's ONNX latency predictions, on networks that it was not fitted to.
 
-Takes a device that describes this machine, by name or as a file, such as ``edgefl calibrate`` writes. Exports
-networks, runs them at batch 1 on one thread of ONNX Runtime in fresh processes, and prints predicted and
-measured medians. Measured is CPU time, so that other programs on the machine do not count. Exits with 1 where
-an error is above 30%.
+Takes a device that describes this machine, by name or as a file such as ``edgefl calibrate`` writes. Exports
+networks, runs them on one thread of ONNX Runtime in fresh processes, and prints predicted and measured
+medians. Measured times are CPU time, which excludes other programs. Exits with 1 if an error is above 30%.
 
     python benchmarks/inference.py DEVICE [--model NAME]... [--repeats N] [--batch N]
 """
@@ -38,23 +37,25 @@ FORM = Form(raw_input=True)
 
 
 def main() -> int:
-    """Prints a line a network; the exit status."""
+    """Prints a line for each network; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("device", help="a name, or a file that ends in .yaml")
-    parser.add_argument("--model", action="append", help=f"a network; {' and '.join(HELD_OUT)} by default")
-    parser.add_argument("--repeats", type=int, default=5, help="fresh processes each")
+    parser.add_argument("device", help="a name, or a .yaml file")
+    parser.add_argument(
+        "--model", action="append", help=f"a network (repeatable); default: {' and '.join(HELD_OUT)}"
+    )
+    parser.add_argument("--repeats", type=int, default=5, help="fresh processes for each network")
     parser.add_argument("--batch", type=int, default=1)
-    asked = parser.parse_args()
-    if asked.device.endswith(".yaml") and not Path(asked.device).is_file():
-        parser.error(f"there is no file {asked.device}")
+    options = parser.parse_args()
+    if options.device.endswith(".yaml") and not Path(options.device).is_file():
+        parser.error(f"no such file: {options.device}")
     errors = []
-    with tempfile.TemporaryDirectory() as folder, named(asked.device, Path(folder)) as device:
-        for name in asked.model or HELD_OUT:
+    with tempfile.TemporaryDirectory() as folder, named(options.device, Path(folder)) as device:
+        for name in options.model or HELD_OUT:
             file = exported(name, Path(folder))
-            row = predictions(Graph(read_model(file), asked.batch), [device], asked.batch)[0]
+            row = predictions(Graph(read_model(file), options.batch), [device], options.batch)[0]
             if row["unknown"]:
                 sys.exit(row["unknown"])
-            seconds = measured(file, asked.batch, asked.repeats)
+            seconds = measured(file, options.batch, options.repeats)
             errors.append(row["seconds"] / seconds - 1)
             print(
                 f"{name:18} predicted {row['seconds'] * 1e3:8.3f} ms  measured {seconds * 1e3:8.3f} ms  "
@@ -65,7 +66,7 @@ def main() -> int:
 
 @contextmanager
 def named(device: str, folder: Path) -> Iterator[str]:
-    """A device's name; a file's is found while this is open."""
+    """A device's name; that of a file is known to the catalogue while this is open."""
     if not device.endswith(".yaml"):
         yield device
         return

@@ -1,7 +1,7 @@
-"""How much of a run's wall time is not learning: the world, the ledger and the store.
+"""The share of a run's wall time spent on world, ledger and store rather than on learning.
 
 Runs a shipped scenario and prints, for each of its runs, the share of wall time outside training, merging and
-evaluating. CIFAR-10 is read from the folder in EDGEFL_DATA.
+evaluation. CIFAR-10 is read from the folder in EDGEFL_DATA.
 
     python benchmarks/overhead.py [SCENARIO] [KEY=VALUE]...
 """
@@ -19,7 +19,7 @@ import edgefl
 
 
 def main(arguments: list[str]) -> None:
-    """Prints one line a run."""
+    """Prints one line for each run."""
     scenario, *overrides = arguments or ["protocols-cifar10"]
     with tempfile.TemporaryDirectory() as folder:
         result = edgefl.run(

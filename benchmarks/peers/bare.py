@@ -1,4 +1,4 @@
-"""The floor: federated averaging as a loop in PyTorch, one model, no framework."""
+"""The baseline: federated averaging as a loop in PyTorch, with one model and no framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads import Tensors, read
 
 
 def main() -> None:
-    """Runs the workload that the environment names."""
+    """Runs the workload named in the environment."""
     arguments = parser()
     arguments.add_argument("--threads", type=int, default=1)
     arguments.add_argument("--channels-last", action="store_true")
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def one_round(model: nn.Module, tensors: Tensors) -> tuple[int, float]:
-    """Trains a cohort and leaves its mean in the model; the steps and their mean loss."""
+    """Trains a cohort and leaves its mean in the model; returns the steps and their mean loss."""
     workload = tensors.workload
     live = [value.detach() for value in model.parameters()]
     begin = [value.clone() for value in live]

@@ -1,4 +1,4 @@
-"""edgefl through its public API: world, ledger, merge and store are part of a round."""
+"""edgefl through its public API; a round includes world, ledger, merge and store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Timer(edgefl.Watch):
 
 
 def scenario(workload: Workload, rounds: int) -> dict[str, Any]:
-    """The workload as edgefl's users would write it."""
+    """The workload as a user of edgefl would write it."""
     return {
         "name": workload.name,
         "seed": 1,
@@ -38,7 +38,7 @@ def scenario(workload: Workload, rounds: int) -> dict[str, Any]:
             "batch_size": workload.batch_size,
             "optimizer": {"name": "sgd", "lr": workload.lr},
         },
-        # A device with room for every model: a refused client would be work not done.
+        # A device with enough memory for every model: a refused client's work would be missing.
         "fleet": {
             "like": "home-lab",
             "members": [{"device": "laptop-cpu", "share": 1, "link": "ethernet"}],
@@ -56,7 +56,7 @@ def engine(text: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Runs the workload that the environment names."""
+    """Runs the workload named in the environment."""
     arguments = parser()
     arguments.add_argument("--engine", default="loop", help="NAME, or NAME:KEY=VALUE,...")
     given = arguments.parse_args()

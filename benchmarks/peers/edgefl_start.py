@@ -1,4 +1,4 @@
-"""The command ``edgefl run quickstart`` until its first round is merged: prints the seconds since launch."""
+"""Runs ``edgefl run quickstart`` until its first round is merged, and prints the seconds since launch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from edgefl.cli.progress import Display
 
 
 class First(BaseException):
-    """The first round was merged. No Exception: a run would note that, and the next one begin."""
+    """The first round was merged. Not an Exception, which a run would record before the next one begins."""
 
 
 def main() -> None:
-    """Runs the command in this process, its display replaced by one that stops it."""
+    """Runs the command in this process, with a display that stops it."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--launched", type=float, required=True)
     arguments.add_argument("--engine")

@@ -1,6 +1,6 @@
-"""Flower's client side, a module of its own: Ray's actors import it once, and keep what it holds.
+"""Flower's client, in a module of its own, which Ray's actors import once.
 
-Functions of the main script would be sent anew with every message.
+Functions of the main script would be sent again with every message.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ app = ClientApp()
 
 @cache
 def _held() -> tuple[Tensors, nn.Module]:
-    """An actor's tensors and model, made when its first message comes."""
+    """An actor's tensors and model, created on its first message."""
     torch.set_num_threads(1)
     tensors = read()
     return tensors, build(tensors.workload.model)

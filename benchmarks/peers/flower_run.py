@@ -1,4 +1,4 @@
-"""Flower: FedAvg on its simulation engine, two Ray actors of one CPU each."""
+"""Flower: FedAvg on its simulation engine, with two Ray actors of one CPU each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CLIENTS = {"template": flower_template.app, "tuned": flower_client.app}
 
 
 class Timed(FedAvg):
-    """FedAvg that knows when its rounds end, and how many steps they took."""
+    """FedAvg that records when its rounds end and how many steps they took."""
 
     def __init__(self, laps: Laps, workload: Workload) -> None:
-        # All nodes are waited for: else the first round's cohort is drawn from those that are there already.
+        # Wait for all nodes: otherwise the first cohort is drawn from those that have connected so far.
         super().__init__(
             fraction_train=workload.cohort / workload.clients,
             fraction_evaluate=0.0,
@@ -35,7 +35,7 @@ class Timed(FedAvg):
         self.loss = 0.0
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[Any, Any]:
-        """Merges a round; a client that failed fails the benchmark."""
+        """Merges a round; a failed client fails the benchmark."""
         replies = list(replies)
         failed = [one.error.reason for one in replies if one.has_error()]
         if failed:
@@ -48,7 +48,7 @@ class Timed(FedAvg):
 
 
 def main() -> None:
-    """Runs the workload that the environment names."""
+    """Runs the workload named in the environment."""
     arguments = parser()
     arguments.add_argument("--client", choices=_CLIENTS, default="template")
     given = arguments.parse_args()

@@ -1,6 +1,7 @@
-"""Flower's client side as its own PyTorch template has it: model and loader made for each message.
+"""Flower's client as in its own PyTorch template: model and loader are created for each message.
 
-The template caches the dataset, as this does, and transforms every image anew, which this does not.
+The template caches the dataset, as this does, and transforms every image again in every epoch, which this
+does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ app = ClientApp()
 
 @cache
 def _held() -> Tensors:
-    """An actor's tensors, read when its first message comes."""
+    """An actor's tensors, read on its first message."""
     torch.set_num_threads(1)
     return read()
 

@@ -1,4 +1,4 @@
-"""The contenders' models, layer by layer those of edgefl; every contender reports its parameters' count."""
+"""The contenders' models, layer by layer as in edgefl; every contender reports its parameter count."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {"cnn2": cnn2, "mlp": mlp, "resnet1
 
 
 def build(name: str) -> nn.Module:
-    """A model, the same weights every time."""
+    """A model, with the same weights every time."""
     torch.manual_seed(_SEED)
     return MODELS[name]()
 

@@ -27,7 +27,7 @@ from workloads import Tensors, Workload, read
 
 
 class Shuffled(PyTorchTensorDataset):
-    """A user's tensors in a new order every epoch; pfl's own dataset cuts the same batches every time."""
+    """A user's tensors in a new order every epoch; pfl's own dataset has the same batches every time."""
 
     def __init__(self, tensors: Tensors, user: int) -> None:
         data = client(tensors, user)
@@ -35,13 +35,13 @@ class Shuffled(PyTorchTensorDataset):
         self._workload = tensors.workload
 
     def iter(self, batch_size: int | None) -> Iterator[tuple[Tensor, Tensor]]:
-        """One epoch; pfl asks for another ``batch_size`` where it evaluates, which does nothing here."""
+        """One epoch. pfl passes another ``batch_size`` in evaluation, which does nothing here."""
         del batch_size
         return epoch(*self.raw_data, self._workload)
 
 
 class Task(nn.Module):
-    """The model with a loss, as pfl asks for it; counts its steps."""
+    """The model with a loss, in pfl's form; counts its steps."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Task(nn.Module):
 
 
 class Timer(TrainingProcessCallback):
-    """Notes when an iteration ends."""
+    """Records when an iteration ends."""
 
     def __init__(self, task: Task, laps: Laps) -> None:
         self.task = task
@@ -86,7 +86,7 @@ class Timer(TrainingProcessCallback):
 
 
 def main() -> None:
-    """Runs the workload that the environment names."""
+    """Runs the workload named in the environment."""
     arguments = parser()
     arguments.add_argument("--threads", type=int, default=1)
     given = arguments.parse_args()

@@ -1,4 +1,4 @@
-"""What a contender measures of itself and prints as one line of JSON."""
+"""A contender's measurements of itself, printed as one line of JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 
 
 class Laps:
-    """The ends of rounds; the time before the first belongs to the start-up.
+    """The ends of rounds; the time before the first is start-up.
 
     Attributes:
         launched: ``time.time()`` before the process was started.
@@ -27,7 +27,7 @@ class Laps:
         self._process = psutil.Process()
 
     def lap(self) -> None:
-        """A round ended."""
+        """Records the end of a round."""
         self._ends.append(time.perf_counter())
         if len(self._ends) == 1:
             self._start_s = time.time() - self.launched
@@ -56,15 +56,15 @@ class Laps:
 def parser() -> argparse.ArgumentParser:
     """The arguments that every contender takes."""
     found = argparse.ArgumentParser()
-    found.add_argument("--rounds", type=int, required=True, help="with the warm-up")
+    found.add_argument("--rounds", type=int, required=True, help="including the warm-up")
     found.add_argument("--launched", type=float, required=True, help="time.time() before the launch")
     return found
 
 
 def _peak(seen: int) -> int:
-    """The peak of this process's resident bytes: Linux's own figure, else the highest that was seen.
+    """The peak of this process's resident bytes: Linux's own figure, or else the highest seen.
 
-    Not ``getrusage``: a child's begins at its parent's.
+    Not from ``getrusage``, where a child starts at its parent's peak.
     """
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None

@@ -1,4 +1,4 @@
-"""A client's work in plain PyTorch: the bare loop's, Flower's and, for its batches, pfl's."""
+"""A client's work in plain PyTorch, for the bare loop and Flower; pfl uses its batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workloads import MEAN, STD, Tensors, Workload
 
 @dataclass(frozen=True)
 class Client:
-    """A client's data as its model takes them.
+    """A client's data in the form its model takes.
 
     Attributes:
         x: (samples, C, H, W) float32.
@@ -25,7 +25,7 @@ class Client:
 
 
 def client(tensors: Tensors, number: int) -> Client:
-    """A client's images, normalised when its job begins: nobody holds 100 clients' images as floats."""
+    """A client's images, normalised when its job begins: no contender keeps all clients' images as floats."""
     part = tensors.parts[number]
     x = torch.from_numpy(tensors.x[part]).float().div_(255).sub_(MEAN).div_(STD)
     return Client(x, torch.from_numpy(tensors.y[part]))
@@ -46,7 +46,7 @@ def train(model: nn.Module, data: Client, workload: Workload) -> tuple[Tensor, i
     """Trains a model on a client's data.
 
     Returns:
-        The sum of the steps' losses, and how many steps.
+        The sum of the steps' losses, and the number of steps.
     """
     optimizer = sgd(model, workload.lr)
     total, steps = torch.zeros(()), 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FILE = "EDGEFL_BENCHMARK_TENSORS"
-"""The environment variable that holds the file's path: actors and worker processes inherit it."""
+"""The environment variable with the file's path, which actors and worker processes inherit."""
 
 CLASSES = 10
 MEAN, STD = 0.5, 0.25
@@ -22,7 +22,7 @@ _SEED = 2026
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained; every contender does exactly this.
+    """What every contender trains.
 
     Attributes:
         name: W1, W2, W3 or GPU.
@@ -30,14 +30,14 @@ class Workload:
         model: a name in ``models.MODELS``; edgefl has one of the same name.
         params: edgefl's parameters of that model.
         shape: one image's (channels, height, width).
-        clients: how many there are.
-        samples: each client's.
-        cohort: clients a round.
-        epochs: passes over a client's data, each in another order.
-        batch_size: samples a batch.
+        clients: their number.
+        samples: of each client.
+        cohort: clients in each round.
+        epochs: passes over a client's data, shuffled each time.
+        batch_size: samples in a batch.
         lr: of plain SGD.
-        rounds: how many are counted in one repeat.
-        warm_up: how many before them are not; the first of these is the end of the start-up.
+        rounds: counted in one repeat.
+        warm_up: rounds before those; the end of the first is the end of the start-up.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Workload:
     warm_up: int
 
     def batch_sizes(self) -> list[int]:
-        """The batches of one epoch, cut as edgefl does: a rest of one sample joins the batch before it."""
+        """The batches of one epoch, as in edgefl: a remainder of one sample joins the batch before it."""
         full, rest = divmod(self.samples, self.batch_size)
         sizes = [self.batch_size] * full
         if rest == 1 and sizes:
@@ -65,7 +65,7 @@ class Workload:
         return sizes
 
     def steps(self, rounds: int) -> int:
-        """Optimizer steps of so many rounds, all clients together."""
+        """Optimiser steps of all clients in ``rounds`` rounds."""
         return rounds * self.cohort * self.epochs * len(self.batch_sizes())
 
 
@@ -114,7 +114,7 @@ class Tensors:
 
 
 def write(workload: Workload, path: Path) -> None:
-    """Makes a workload's tensors: one pattern a class under noise, so that losses fall."""
+    """Generates a workload's tensors: one pattern for each class under noise, so that losses fall."""
     rng = np.random.default_rng(_SEED)
     patterns = rng.integers(0, 256, (CLASSES, *workload.shape), dtype=np.uint8)
     total = workload.clients * workload.samples
@@ -132,14 +132,14 @@ def write(workload: Workload, path: Path) -> None:
 
 
 def read_workload() -> Workload:
-    """The workload of the file that the environment names, without its tensors."""
+    """The workload of the file named in the environment, without its tensors."""
     with np.load(os.environ[FILE]) as found:
         settings = json.loads(str(found["settings"]))
     return Workload(**{**settings, "shape": tuple(settings["shape"])})
 
 
 def read() -> Tensors:
-    """The tensors in the file that the environment names."""
+    """The tensors in the file named in the environment."""
     with np.load(os.environ[FILE]) as found:
         arrays = {name: found[name] for name in ("x", "y", "parts", "test_x", "test_y")}
     return Tensors(read_workload(), **arrays)

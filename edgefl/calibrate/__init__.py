@@ -1,6 +1,10 @@
-"""From this machine to a device file: timings in fresh processes, a fit, and every number with its source."""
+"""From this machine to a device file.
 
-from edgefl.calibrate.calibration import calibrate
-from edgefl.calibrate.session import FULL, QUICK, Effort
+Workloads (``workloads``) are timed in fresh processes (``measure``), a roofline is fitted to the times
+(``fit``), and every number is written with its source (``record``, ``devices``).
+"""
 
-__all__ = ["FULL", "QUICK", "Effort", "calibrate"]
+from edgefl.calibrate.calibration import Calibration, calibrate
+from edgefl.calibrate.measure import FULL, QUICK, Effort
+
+__all__ = ["FULL", "QUICK", "Calibration", "Effort", "calibrate"]

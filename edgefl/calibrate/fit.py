@@ -1,10 +1,10 @@
-"""From seconds to a roofline's numbers: a robust least-squares fit.
+"""From times to a roofline's numbers: a robust least-squares fit.
 
-The model is ``edgefl.core.devices.roofline``'s own; a test holds the two to each other. What a copy and the
-fastest product show directly is taken as it is. The other numbers are those at which the logarithms of
-predicted and measured seconds differ least over all workloads that may be seen, under a loss that grows
-linearly for large differences (``soft_l1``): one kernel that the model cannot describe moves the fit little.
-A network's step weighs as much as several kernels, since steps are what the device is asked for.
+The model is that of ``edgefl.core.devices.roofline``; a test compares the two. The bandwidth comes directly
+from a copy. The other numbers minimise the differences between the logarithms of predicted and measured
+seconds over all workloads that the fit may use, with a loss that grows linearly for large differences
+(``soft_l1``), so that one kernel the model cannot describe hardly moves it. A network's step weighs as much
+as several kernels, since steps are what the device will price.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Work
+from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Work
 
 Floats: TypeAlias = NDArray[np.float64]
 
-# Where a difference of logarithms turns from squared to linear: a fifth.
+# The difference of logarithms from which the loss is linear.
 _LINEAR_FROM = 0.2
 STEP_WEIGHT = 4.0
-# Dense and depthwise FLOP/s, the elementwise share of the bandwidth, seconds a launch, the half side.
+# Dense and depthwise FLOP/s, the elementwise share of the bandwidth, launch seconds, the half side.
 _START = (5e10, 5e9, 0.5, 5e-6, 8.0)
 _LEAST = (1e6, 1e5, 0.005, 1e-8, 0.01)
 _MOST = (1e15, 1e14, 1.0, 1e-2, 1000.0)
@@ -32,12 +32,12 @@ _MOST = (1e15, 1e14, 1.0, 1e-2, 1000.0)
 
 @dataclass(frozen=True)
 class Observation:
-    """What one workload took.
+    """One workload's time.
 
     Attributes:
         work: its kernels.
         seconds: of one call.
-        weight: beside the others'.
+        weight: in the fit, relative to the others'.
     """
 
     work: Work
@@ -47,16 +47,16 @@ class Observation:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the fit found.
+    """The fit's result.
 
     Attributes:
         dense: FLOP/s of products without a short side.
         depthwise: FLOP/s of depthwise convolutions.
         elementwise: the share of the bandwidth that elementwise kernels reach.
-        launch_s: seconds to start a kernel.
+        launch_s: seconds to launch a kernel.
         half_side: the shortest side at which a dense product reaches half of ``dense``.
-        spread: the median of how far predicted and measured seconds of the workloads are apart, as a share.
-        workloads: how many there were.
+        spread: the median over the workloads of how far predicted and measured seconds differ, as a share.
+        workloads: how many were fitted to.
     """
 
     dense: float
@@ -79,9 +79,7 @@ class _Table:
         self._side: Floats = side.astype(np.float64)
         self._count: Floats = count.astype(np.float64)
         self._place = place
-        self._dense, self._depthwise, self._elementwise = (
-            kind == one for one in (DENSE, DEPTHWISE, ELEMENTWISE)
-        )
+        self._depthwise, self._elementwise = kind == DEPTHWISE, kind == ELEMENTWISE
 
     def seconds(self, numbers: Floats, bandwidth: float) -> Floats:
         """Each observation's predicted seconds."""
@@ -98,32 +96,32 @@ def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, 
     for place, one in enumerate(observations):
         for kernel, count in one.work:
             side = min(kernel.m, kernel.n, kernel.k)
-            # An elementwise kernel has no sides; its rate is not looked at.
+            # An elementwise kernel has no sides, and its compute rate is not used.
             yield kernel.flops, kernel.bytes, max(side, 1), count, kernel.kind, place
 
 
 def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> Fitted:
-    """The numbers that explain the observations best.
+    """The numbers that predict the observations best.
 
     Args:
-        observations: of every class of kernels at least one.
-        bandwidth: bytes a second, as a copy reaches it.
-        most_dense: what ``dense`` and ``depthwise`` may not exceed, in FLOP/s. Where every workload has about
-            the same mixture of products and elementwise kernels, a bound keeps the one from making up for the
-            other.
+        observations: at least one of every class of kernels.
+        bandwidth: bytes a second of a copy.
+        most_dense: the upper bound of ``dense`` and ``depthwise``, in FLOP/s. Where all workloads have about
+            the same mixture of products and elementwise kernels, the bound keeps one rate from compensating
+            for the other.
     """
     table = _Table(observations)
     measured = np.log([one.seconds for one in observations])
     weights = np.sqrt([one.weight for one in observations])
 
-    def apart(logs: Floats) -> Floats:
+    def residuals(logs: Floats) -> Floats:
         found: Floats = weights * (np.log(table.seconds(np.exp(logs), bandwidth)) - measured)
         return found
 
     most = (most_dense, min(most_dense, _MOST[1]), *_MOST[2:])
     start = np.minimum(_START, 0.9 * np.array(most))
     bounds = np.log(_LEAST), np.log(most)
-    solved: Any = least_squares(apart, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
+    solved: Any = least_squares(residuals, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
     numbers = np.exp(solved.x)
     ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
     dense, depthwise, elementwise, launch_s, half_side = map(float, numbers)

@@ -1,117 +1,241 @@
-"""Workloads in fresh processes, one round after another, so that a disturbance meets all of them alike."""
+"""Workloads timed in fresh processes, in rounds, so that a disturbance affects all of them alike.
+
+On one thread a process takes its own CPU time, which excludes other programs on the machine. Several threads
+wait for each other, which CPU time does not show; there it takes wall time.
+"""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
+import datetime as dt
+import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from statistics import median
-from typing import Any
+from typing import NamedTuple
 
-from edgefl.calibrate.workloads import Workload
-from edgefl.core.errors import RunError
+import psutil
+import torch
 
-Answers = list[dict[str, Any]]
-Run = Callable[[str, dict[str, Any]], Any]
-"""(module, order) -> answer: starts a fresh process of a module and has it do an order."""
+from edgefl.calibrate.machine import meter
+from edgefl.calibrate.workloads import Call, Inference, Workload, export
+from edgefl.compute.heap import keep_freed_memory
+from edgefl.core.cost import Work
+from edgefl.core.fresh import Caller
+
+LEAST_CALLS = 4
+# Before the calls that count: code is generated, memory is allocated, caches fill.
+WARM_S = 0.3
+LEAST_WARM = 2
+
+Clock = Callable[[], float]
+Watch = Callable[[str, int, int], None]
+"""(what is next, how much is done, of how much) -> None."""
 
 
 @dataclass(frozen=True)
-class Timing:
-    """What one workload took.
+class Effort:
+    """How long a calibration measures.
 
     Attributes:
-        workload: which.
-        seconds: the median over the processes of each one's median.
-        spread: how far the processes are apart: slowest over fastest, less 1.
-        repeats: how many processes.
-        share: the least share of a core that a process had while it was timed.
+        repeats: processes for each workload.
+        kernel_s: seconds to time each kernel in each of them.
+        step_s: likewise for a network's training steps.
+        inference_s: likewise for a network's inference; 0 leaves inference out.
+        batches: the batch sizes of a measured device's curves.
+    """
+
+    repeats: int = 3
+    kernel_s: float = 0.1
+    step_s: float = 1.0
+    inference_s: float = 0.2
+    batches: tuple[int, ...] = (4, 8, 16, 32)
+
+
+FULL = Effort()
+QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, batches=(2, 3, 4))
+
+
+class Calls(NamedTuple):
+    """One workload in one process.
+
+    Attributes:
+        seconds: of each call.
+        share: the CPU time of all calls over their wall time.
         watts: the mean power; None where nothing counts it.
     """
 
-    workload: Workload
-    seconds: float
-    spread: float
-    repeats: int
+    seconds: list[float]
     share: float
     watts: float | None
 
 
-def run_module(module: str, order: dict[str, Any]) -> Any:
-    """Starts ``python -m module``, gives it an order on standard input and reads its answer.
-
-    Raises:
-        RunError: it failed.
-    """
-    threads = str(order.get("threads", 1))
-    paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "PYTHONPATH": paths}
-    done = subprocess.run(  # noqa: S603 - our own module
-        [sys.executable, "-m", module],
-        input=json.dumps(order),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise RunError(f"a measuring process failed: {last[0]}", where=f"python -m {module}")
-    return json.loads(done.stdout) if done.stdout.strip() else None
-
-
-def measured(
-    groups: Sequence[Sequence[Workload]],
-    *,
-    repeats: int,
-    budgets: Sequence[float],
-    threads: int,
-    run: Run,
-    watch: Callable[[str], None],
-) -> tuple[list[Timing], int]:
-    """Times every workload.
+def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tuple[int, list[Calls]]:
+    """Times workloads one after another, in the process that calls it.
 
     Args:
-        groups: those that share a process, one after another.
-        repeats: how many processes each group gets.
-        budgets: for each group, the seconds to time each of its workloads.
-        threads: how many a process works on.
-        run: how a process is started and told.
-        watch: is told of each group before its turn.
+        workloads: which.
+        budget_s: seconds for each of them.
+        threads: for torch and ONNX Runtime.
 
     Returns:
-        A timing for each workload, and the bytes of a process that has loaded its libraries.
+        The resident bytes with all libraries loaded, and the calls of each workload.
     """
-    found: dict[str, Answers] = {}
-    loaded: list[int] = []
-    for _ in range(repeats):
-        for group, budget_s in zip(groups, budgets, strict=True):
-            watch(_label(group))
-            plain = [one.plain() for one in group]
-            order = {"threads": threads, "budget_s": budget_s, "workloads": plain}
-            answer = run("edgefl.calibrate.child", order)
-            loaded.append(answer["loaded_bytes"])
-            for one, timing in zip(group, answer["timings"], strict=True):
-                found.setdefault(one.name, []).append(timing)
-    return [_timing(one, found[one.name]) for group in groups for one in group], int(median(loaded))
+    torch.set_num_threads(threads)
+    keep_freed_memory()
+    loaded_bytes = psutil.Process().memory_info().rss
+    clock = time.process_time if threads == 1 else time.perf_counter
+    return loaded_bytes, [timed(one.task.ready(one.batch), budget_s, clock) for one in workloads]
 
 
-def _label(group: Sequence[Workload]) -> str:
-    kinds = {one.kind for one in group}
-    return "kernels" if len(kinds) > 1 else ", ".join(one.name for one in group[:2])
+def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> Calls:
+    """Warms up, then times as many calls as the budget allows, and at least four."""
+    start, warm = time.perf_counter(), 0
+    while warm < LEAST_WARM or time.perf_counter() - start < min(WARM_S, budget_s):
+        call()
+        warm += 1
+    seconds: list[float] = []
+    with meter() as power:
+        start, cpu_start = time.perf_counter(), time.process_time()
+        while len(seconds) < LEAST_CALLS or time.perf_counter() - start < budget_s:
+            before = clock()
+            call()
+            seconds.append(clock() - before)
+        share = (time.process_time() - cpu_start) / (time.perf_counter() - start)
+    return Calls(seconds, share, power.watts)
 
 
-def _timing(workload: Workload, answers: Answers) -> Timing:
-    each = [median(answer["seconds"]) for answer in answers]
-    watts = [answer["watts"] for answer in answers if answer["watts"] is not None]
-    return Timing(
-        workload,
-        seconds=median(each),
-        spread=max(each) / min(each) - 1,
-        repeats=len(each),
-        share=min(answer["share"] for answer in answers),
-        watts=median(watts) if watts else None,
-    )
+@dataclass(frozen=True)
+class Timing:
+    """One workload over all processes.
+
+    Attributes:
+        workload: which.
+        work: the kernels of one call.
+        seconds: the median over the processes of each one's median.
+        spread: the slowest process over the fastest, less 1.
+        share: the smallest share of a core that a process had while it was timed.
+        watts: the mean power; None where nothing counts it.
+    """
+
+    workload: Workload
+    work: Work
+    seconds: float
+    spread: float
+    share: float
+    watts: float | None
+
+    @classmethod
+    def of(cls, workload: Workload, work: Work, processes: Sequence[Calls]) -> Timing:
+        """From the calls in each process."""
+        each = [median(one.seconds) for one in processes]
+        watts = [one.watts for one in processes if one.watts is not None]
+        return cls(
+            workload,
+            work,
+            seconds=median(each),
+            spread=max(each) / min(each) - 1,
+            share=min(one.share for one in processes),
+            watts=median(watts) if watts else None,
+        )
+
+
+class Group(NamedTuple):
+    """Workloads that share a process, and the seconds to time each of them."""
+
+    workloads: Sequence[Workload]
+    budget_s: float
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        kinds = {type(one.task) for one in self.workloads}
+        return "kernels" if len(kinds) > 1 else ", ".join(one.name for one in self.workloads[:2])
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How all numbers of a file were measured.
+
+    Attributes:
+        threads: of the measuring processes.
+        repeats: processes for each workload.
+        date: the day.
+    """
+
+    threads: int
+    repeats: int
+    date: str
+
+    @property
+    def in_threads(self) -> str:
+        """The threads in words."""
+        return f"{self.threads} thread{'s' * (self.threads > 1)}"
+
+    def of(self, package: str) -> str:
+        """In words, for the package that did the work."""
+        processes = f"{self.repeats} fresh process{'es' * (self.repeats > 1)}"
+        return (
+            f"edgefl calibrate on {self.date}: {runtime(package)}, {self.in_threads}, median of {processes}"
+        )
+
+
+def runtime(package: str) -> str:
+    """An installed package with its version."""
+    return f"{package} {version(package)}"
+
+
+class Session:
+    """The measurements of one calibration, and their progress.
+
+    Attributes:
+        effort: how long to measure.
+        how: under what circumstances.
+    """
+
+    def __init__(self, effort: Effort, threads: int, call: Caller, watch: Watch) -> None:
+        self.effort = effort
+        self.how = Circumstances(threads, effort.repeats, dt.datetime.now(dt.UTC).date().isoformat())
+        self._call = call
+        self._watch = watch
+        self._done = self._total = 0
+
+    def expect(self, processes: int) -> None:
+        """Sets how many processes there will be."""
+        self._total = processes
+
+    def timed(self, groups: Sequence[Group]) -> tuple[list[Timing], int]:
+        """Times every workload.
+
+        Returns:
+            A timing for each workload, and the resident bytes of a process with all libraries loaded.
+
+        Raises:
+            RunError: a process failed.
+        """
+        works = [(one, one.task.work(one.batch)) for group in groups for one in group.workloads]
+        calls: defaultdict[str, list[Calls]] = defaultdict(list)
+        loaded: list[int] = []
+        threads = self.how.threads
+        for _ in range(self.effort.repeats):
+            for group in groups:
+                self._next(group.label)
+                loaded_bytes, each = self._call(time_all, *group, threads, threads=threads)
+                loaded.append(loaded_bytes)
+                for one, its_calls in zip(group.workloads, each, strict=True):
+                    calls[one.name].append(its_calls)
+        return [Timing.of(one, work, calls[one.name]) for one, work in works], int(median(loaded))
+
+    def export(self, workloads: Sequence[Workload]) -> None:
+        """Writes the ONNX files of inferences.
+
+        Raises:
+            RunError: the process failed.
+        """
+        self._next("export to ONNX")
+        self._call(export, [one.task for one in workloads if isinstance(one.task, Inference)], threads=1)
+
+    def _next(self, label: str) -> None:
+        self._watch(label, self._done, self._total)
+        self._done += 1

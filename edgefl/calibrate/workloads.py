@@ -1,194 +1,372 @@
-"""What is timed: small kernels of each class, training steps of networks, and inference of some of them.
+"""What is timed: kernels of each class, and training steps and inference of networks, from small to large.
 
-A workload is plain data, so that a fresh process can be told of it. ``ready`` turns it into something to
-call: on the CPU to be timed, on the meta device to be traced. What it costs is therefore never typed in.
+A workload is sent to a fresh process to be timed. Its kernels are traced on the meta device from the same
+code, so no FLOP count is typed in. Batches are as in training: float32, images channels-last.
 
-Batches are as training has them: float32, images channels-last.
+The fit uses the kernels and three networks. The launch overhead shows in the steps of the smallest: in
+training, Python and autograd work goes with every kernel, which kernels timed alone do not have. Two networks
+of other kinds are held out, one with depthwise convolutions and one with group normalisation: nothing is ever
+fitted to them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+import contextlib
+import sys
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from edgefl.calibrate.inference import depthwise_stack, session
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
 from edgefl.core.training import Local, Sgd
 from edgefl.protocol import Batch, Ctx, Method, Net, Site, tree_map
 
-STEP = "step"
-INFERENCE = "inference"
 FIT = "fit"
 HELD_OUT = "held out"
 CLASSES = 10
+OPSET = 20
+_PREFIX = "inference: "
 
 Call = Callable[[], Any]
 
 
+class Task(ABC):
+    """What a workload does."""
+
+    @abstractmethod
+    def ready(self, batch: int) -> Call:
+        """The task as a call, on torch's default device, with its inputs allocated."""
+
+    def work(self, batch: int) -> Work:
+        """The kernels of one call, as pricing would trace them."""
+        return _traced(partial(self.ready, batch))
+
+
 @dataclass(frozen=True)
 class Workload:
-    """Something to time.
+    """A task at a batch size.
 
     Attributes:
-        name: for people; unique among the workloads of a calibration.
-        kind: one of ``KINDS``, or "step" or "inference" of a network.
-        settings: the kernel's sizes, or the network's model, parameters and image shape.
+        name: for people; unique in a calibration.
+        task: what is done.
         batch: samples.
-        use: whether the fit sees it, or it is held out to check the fit.
+        use: whether the fit uses it, or it is held out to check the fit.
     """
 
     name: str
-    kind: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    task: Task
     batch: int = 1
     use: str = FIT
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
+    @property
+    def network(self) -> str:
+        """The name without what sets inference apart from training."""
+        return self.name.removeprefix(_PREFIX)
 
 
-def ready(workload: Workload) -> Call:
-    """The workload on torch's default device, with everything made that it needs."""
-    if workload.kind == STEP:
-        return _step(workload)
-    if workload.kind == INFERENCE:
-        return session(workload.settings["file"], (workload.batch, *workload.settings["shape"]))
-    return KINDS[workload.kind](workload.settings, workload.batch)
+@dataclass(frozen=True)
+class Product(Task):
+    """A matrix product of two squares."""
+
+    side: int
+
+    def ready(self, batch: int) -> Call:
+        """See ``Task``."""
+        del batch
+        return partial(torch.mm, torch.randn(self.side, self.side), torch.randn(self.side, self.side))
 
 
-def work_of(workload: Workload) -> Work:
-    """The kernels of one call, as pricing would trace them."""
-    if workload.kind == STEP:
-        net = network(workload)
-        method = fedavg(net)
+@dataclass(frozen=True)
+class Copy(Task):
+    """A copy that no cache can hold."""
+
+    nbytes: int
+
+    def ready(self, batch: int) -> Call:
+        """See ``Task``."""
+        del batch
+        source = torch.ones(self.nbytes // 4)
+        return partial(torch.empty_like(source).copy_, source)
+
+
+@dataclass(frozen=True)
+class Linear(Task):
+    """A linear layer, forward and backward."""
+
+    inputs: int
+    outputs: int
+
+    def ready(self, batch: int) -> Call:
+        """See ``Task``."""
+        return _trained(nn.Linear(self.inputs, self.outputs), torch.randn(batch, self.inputs))
+
+
+@dataclass(frozen=True)
+class Convolution(Task):
+    """A convolution of square images, forward and backward."""
+
+    inputs: int
+    outputs: int
+    kernel: int
+    size: int
+    groups: int = 1
+
+    def ready(self, batch: int) -> Call:
+        """See ``Task``."""
+        layer = nn.Conv2d(
+            self.inputs, self.outputs, self.kernel, padding=self.kernel // 2, groups=self.groups, bias=False
+        )
+        return _trained(layer, image(batch, (self.inputs, self.size, self.size)))
+
+
+@dataclass(frozen=True)
+class Normalisation(Task):
+    """Batch normalisation and a ReLU, as between two convolutions, forward and backward."""
+
+    channels: int
+    size: int
+
+    def ready(self, batch: int) -> Call:
+        """See ``Task``."""
+        layer = nn.Sequential(nn.BatchNorm2d(self.channels, track_running_stats=False), nn.ReLU())
+        return _trained(layer, image(batch, (self.channels, self.size, self.size)))
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model of the catalogue."""
+
+    model: str
+    shape: tuple[int, int, int]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def net(self) -> Net:
+        """As methods train it."""
+        module = catalogue.load("models", self.model)
+        net: Net = module.build(module.Params.model_validate(dict(self.params)), self.shape, CLASSES)
+        return net
+
+    def module(self) -> nn.Module:
+        """As it is exported."""
+        net = self.net()
+        return net.module(net.init(0))
+
+
+@dataclass(frozen=True)
+class DepthwiseStack:
+    """Depthwise convolutions alone, which no fitted network has."""
+
+    shape: tuple[int, int, int]
+    layers: int = 3
+
+    def module(self) -> nn.Module:
+        """As it is exported."""
+        channels = self.shape[0]
+        return nn.Sequential(
+            *(
+                nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
+                for _ in range(self.layers)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Step(Task):
+    """A training step of FedAvg with plain SGD."""
+
+    network: Network
+
+    def ready(self, batch: int) -> Call:
+        """One step after another of the project's own fold, on one batch."""
+        net = self.network.net()
+        method = _fedavg(net)
         (exchange,) = method.exchanges
-        return meta.trace(method, exchange, net, [[{workload.batch: 1}]]).phases[0].steps[workload.batch]
+        fold = exchange.work
+        (phase,) = fold.phases
+        ctx = Ctx(client=0, round=0, lr=0.01, steps=1, samples=batch, class_counts=torch.ones(CLASSES))
+        received = tree_map(torch.clone, exchange.down(method.server(net.init(0)), 0))
+        carry = fold.start(received, None, ctx)
+        data = Batch(image(batch, net.shape), torch.randint(CLASSES, (batch,)))
+
+        def call() -> None:
+            nonlocal carry
+            carry = phase.step(carry, data)
+
+        return call
+
+    def work(self, batch: int) -> Work:
+        """See ``Task``."""
+        net = self.network.net()
+        method = _fedavg(net)
+        (exchange,) = method.exchanges
+        return meta.trace(method, exchange, net, [[{batch: 1}]]).phases[0].steps[batch]
+
+
+@dataclass(frozen=True)
+class Inference(Task):
+    """A network in ONNX Runtime.
+
+    Attributes:
+        network: which.
+        file: the ONNX file, which ``export`` writes.
+    """
+
+    network: Network | DepthwiseStack
+    file: Path
+
+    def ready(self, batch: int) -> Call:
+        """A call of ONNX Runtime on a random batch, on as many threads as torch has."""
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
+        # Threads that spin while they wait take a shared core from the others.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        session = onnxruntime.InferenceSession(str(self.file), options, providers=["CPUExecutionProvider"])
+        inputs = {session.get_inputs()[0].name: torch.randn(batch, *self.network.shape).numpy()}
+        return partial(session.run, None, inputs)
+
+    def work(self, batch: int) -> Work:
+        """See ``Task``."""
+        with torch.no_grad():
+            return _traced(lambda: partial(self.network.module(), torch.randn(batch, *self.network.shape)))
+
+
+def export(tasks: Sequence[Inference]) -> None:
+    """Writes the tasks' ONNX files: networks in evaluation mode, for any batch size."""
+    for file, network in {one.file: one.network for one in tasks}.items():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+            # The exporter's own dependencies warn of each other.
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                network.module().eval(),
+                (torch.randn(2, *network.shape),),
+                str(file),
+                dynamo=True,
+                opset_version=OPSET,
+                input_names=["x"],
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                external_data=False,
+                verbose=False,
+            )
+
+
+def image(batch: int, shape: tuple[int, ...]) -> Tensor:
+    """A batch of random images (B, C, H, W), channels-last in memory."""
+    return torch.randn(batch, *shape).to(memory_format=torch.channels_last)
+
+
+def _trained(module: nn.Module, x: Tensor) -> Call:
+    """A module forward, and backward to its input and its weights."""
+    x.requires_grad_()
+    inputs = [x, *module.parameters()]
+    grad = torch.ones_like(module(x))
+    return lambda: torch.autograd.grad(module(x), inputs, grad)
+
+
+def _fedavg(net: Net) -> Method:
+    module = catalogue.load("methods", "fedavg")
+    method: Method = module.build(module.Params(), Site(net, Local(optimizer=Sgd(lr=0.01)), _fedavg))
+    return method
+
+
+def _traced(ready: Callable[[], Call]) -> Work:
+    """The kernels of a call made on the meta device."""
     with torch.device("meta"):
-        call = _forward(workload) if workload.kind == INFERENCE else ready(workload)
+        call = ready()
         tracer = meta.Tracer()
         with tracer:
             call()
     return Work.of(tracer.kernels)
 
 
-def network(workload: Workload) -> Net:
-    """A network's own net."""
-    module = catalogue.load("models", workload.settings["model"])
-    params = module.Params.model_validate(dict(workload.settings.get("params", {})))
-    net: Net = module.build(params, tuple(workload.settings["shape"]), CLASSES)
-    return net
+def kernels() -> list[Workload]:
+    """Small kernels of every class."""
+    found = [Workload(f"product {side}", Product(side)) for side in (512, 1024)]
+    found.append(Workload("copy 256 MB", Copy(256_000_000)))
+    found += [
+        Workload(f"linear {inputs}-{outputs}, batch {batch}", Linear(inputs, outputs), batch)
+        for batch, inputs, outputs in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))
+    ]
+    found += [
+        Workload(f"conv {one.kernel}x{one.kernel} {one.inputs}-{one.outputs} at {one.size}", one, 16)
+        for one in _CONVOLUTIONS
+    ]
+    found += [
+        Workload(
+            f"depthwise 3x3 {channels} at {size}", Convolution(channels, channels, 3, size, channels), 16
+        )
+        for channels, size in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
+    ]
+    found += [
+        Workload(f"norm and relu {channels} at {size}", Normalisation(channels, size), 16)
+        for channels, size in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
+    ]
+    return found
 
 
-def module_of(workload: Workload) -> tuple[nn.Module, tuple[int, ...]]:
-    """What is exported to be inferred with, and the shape of one sample."""
-    shape = tuple(workload.settings["shape"])
-    if "model" not in workload.settings:
-        return depthwise_stack(shape[0]), shape
-    net = network(workload)
-    return net.module(net.init(0)), shape
+# Inputs, outputs, kernel, image size.
+_CONVOLUTIONS = (
+    Convolution(3, 8, 5, 32),
+    Convolution(8, 16, 5, 16),
+    Convolution(16, 16, 3, 32),
+    Convolution(32, 32, 3, 16),
+    Convolution(64, 64, 3, 16),
+    Convolution(128, 128, 3, 8),
+    Convolution(16, 96, 1, 32),
+    Convolution(128, 32, 1, 16),
+    Convolution(64, 256, 1, 8),
+)
+
+_CIFAR = (3, 32, 32)
+# Networks, their use, and the batch sizes of their steps: for most of them a small one, where the time that
+# does not grow with the batch shows, and a common one.
+_NETWORKS = (
+    (Network("mlp", (1, 8, 8), {"hidden": [64, 64]}), FIT, (8,)),
+    (Network("mlp", (1, 28, 28), {"hidden": [200, 200]}), FIT, (32,)),
+    (Network("cnn2", _CIFAR), FIT, (4, 32)),
+    (Network("resnet18", _CIFAR), FIT, (2, 8)),
+    (Network("mobilenet-v2", _CIFAR), HELD_OUT, (4, 16)),
+    (Network("spherefed-convnet", _CIFAR), HELD_OUT, (8, 32)),
+)
 
 
-def _forward(workload: Workload) -> Call:
-    """The module on a batch, without what only training needs."""
-    module, shape = module_of(workload)
-    x = torch.randn(workload.batch, *shape)
+def steps(batches: Sequence[int] = ()) -> list[list[Workload]]:
+    """Training steps, a list for each network.
 
-    def call() -> None:
-        with torch.no_grad():
-            module(x)
-
-    return call
-
-
-def fedavg(net: Net) -> Method:
-    """FedAvg with plain SGD: what the steps are steps of."""
-    module = catalogue.load("methods", "fedavg")
-    method: Method = module.build(module.Params(), Site(net, Local(optimizer=Sgd(lr=0.01)), fedavg))
-    return method
+    Args:
+        batches: the batch sizes; each network's own where there are none.
+    """
+    return [
+        [
+            Workload(f"{network.model} at {network.shape[-1]}, batch {batch}", Step(network), batch, use)
+            for batch in batches or own
+        ]
+        for network, use, own in _NETWORKS
+    ]
 
 
-def image(batch: int, shape: tuple[int, ...]) -> Tensor:
-    """A batch of random images (B, C, H, W), a pixel's channels side by side in memory."""
-    return torch.randn(batch, *shape).to(memory_format=torch.channels_last)
+def inferences(folder: Path) -> list[Workload]:
+    """Inference of the fitted networks, of depthwise convolutions and of one held-out network.
 
-
-def _step(workload: Workload) -> Call:
-    """One step of the project's own fold after another, on one batch."""
-    net = network(workload)
-    method = fedavg(net)
-    (exchange,) = method.exchanges
-    fold = exchange.work
-    initial = net.init(0)
-    ctx = Ctx(client=0, round=0, lr=0.01, steps=1, samples=workload.batch, class_counts=torch.ones(CLASSES))
-    carry = fold.start(tree_map(torch.clone, exchange.down(method.server(initial), 0)), None, ctx)
-    batch = Batch(image(workload.batch, net.shape), torch.randint(CLASSES, (workload.batch,)))
-    (phase,) = fold.phases
-
-    def call() -> None:
-        nonlocal carry
-        carry = phase.step(carry, batch)
-
-    return call
-
-
-def _trained(module: nn.Module, x: Tensor) -> Call:
-    """A module forward, and back to its input and its weights."""
-    x.requires_grad_()
-    wanted = [x, *module.parameters()]
-    grad = torch.ones_like(module(x))
-    return lambda: torch.autograd.grad(module(x), wanted, grad)
-
-
-def _linear(settings: Mapping[str, Any], batch: int) -> Call:
-    return _trained(
-        nn.Linear(settings["inputs"], settings["outputs"]), torch.randn(batch, settings["inputs"])
-    )
-
-
-def _convolution(settings: Mapping[str, Any], batch: int) -> Call:
-    inputs, outputs, size, kernel = (settings[key] for key in ("inputs", "outputs", "size", "kernel"))
-    layer = nn.Conv2d(
-        inputs, outputs, kernel, padding=kernel // 2, groups=settings.get("groups", 1), bias=False
-    )
-    return _trained(layer, image(batch, (inputs, size, size)))
-
-
-def _normalise(settings: Mapping[str, Any], batch: int) -> Call:
-    """What stands between two convolutions: batch normalisation and a ReLU."""
-    channels, size = settings["channels"], settings["size"]
-    layer = nn.Sequential(nn.BatchNorm2d(channels, track_running_stats=False), nn.ReLU())
-    return _trained(layer, image(batch, (channels, size, size)))
-
-
-def _product(settings: Mapping[str, Any], batch: int) -> Call:
-    """A square product."""
-    del batch
-    first, second = (
-        torch.randn(settings["side"], settings["side"]),
-        torch.randn(settings["side"], settings["side"]),
-    )
-    return partial(torch.mm, first, second)
-
-
-def _copy(settings: Mapping[str, Any], batch: int) -> Call:
-    """One number after another from here to there, and no cache holds them."""
-    del batch
-    source = torch.ones(settings["bytes"] // 4)
-    return partial(torch.empty_like(source).copy_, source)
-
-
-KINDS: dict[str, Callable[[Mapping[str, Any], int], Call]] = {
-    "linear": _linear,
-    "convolution": _convolution,
-    "normalise": _normalise,
-    "product": _product,
-    "copy": _copy,
-}
+    Args:
+        folder: for their ONNX files.
+    """
+    chosen: list[tuple[str, Network | DepthwiseStack, str]] = [
+        (network.model, network, use) for network, use, _ in (*_NETWORKS[1:4], _NETWORKS[5])
+    ]
+    chosen.append(("depthwise stack", DepthwiseStack((64, 32, 32)), FIT))
+    return [
+        Workload(f"{_PREFIX}{name}, batch {batch}", Inference(network, folder / f"{name}.onnx"), batch, use)
+        for name, network, use in chosen
+        for batch in (1, 8)
+    ]

@@ -11,13 +11,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
 from edgefl.core.errors import EdgeflError
+
+if TYPE_CHECKING:
+    from edgefl.calibrate import Calibration
 
 app = typer.Typer(
     help="What would federated learning cost on your devices? Real training under a simulated clock.",
@@ -229,22 +233,22 @@ def calibrate(
             effort=QUICK if quick else FULL,
             watch=steps.show,
         )
-    for note in found["notes"]:
+    for note in found.notes:
         stderr().print(f"note: {note}", style="dim", soft_wrap=True)
     if as_json:
-        print_json(found)
+        print_json(asdict(found))
         return
     console = stdout()
-    console.print(calibration(found))
+    console.print(calibration(found.steps, found.inference))
     console.print()
-    console.print(f"saved in {found['file']} after {found['took_s']:.0f} s", soft_wrap=True)
+    console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
     console.print(_next_of_device(found), soft_wrap=True)
 
 
-def _next_of_device(found: dict[str, Any]) -> str:
+def _next_of_device(found: Calibration) -> str:
     """What to do with a device file."""
-    if found["found"]:
-        return f"next: edgefl show device {found['device']}"
+    if found.found:
+        return f"next: edgefl show device {found.device}"
     return (
         "next: move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
     )

@@ -14,11 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
-import os
-import pickle
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +25,7 @@ from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Task
 from edgefl.compute.loop import work
 from edgefl.compute.watching import Memory, watching
-from edgefl.core.errors import RunError
+from edgefl.core import fresh
 from edgefl.core.event import Job
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Phase, tree_map
@@ -91,42 +86,21 @@ def measure(
         ``cuda_before_bytes`` and ``cuda_peak_bytes``: the CUDA allocator's; None on other devices.
 
     Raises:
+        EdgeflError: the work cannot be built.
         RunError: the process failed.
     """
-    paths = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run(
-        [sys.executable, "-c", "from edgefl.compute.measured import main; main()"],
-        input=pickle.dumps((build, dict(settings), device, limit)),
-        env={**os.environ, **_ALONE, "PYTHONPATH": paths},
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        last = lines[-1] if lines else f"exit status {done.returncode}"
-        raise RunError(f"the measuring process failed: {last}", where="edgefl/compute/measured.py")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return fresh.call(_built_and_measured, build, settings, device, limit, variables=_GIVEN_BACK)
 
 
-# One thread, and glibc gives every freed block of 64 KiB or more back at once.
-_ALONE = {
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "MALLOC_MMAP_THRESHOLD_": "65536",
-    "MALLOC_TRIM_THRESHOLD_": "65536",
-}
+# glibc gives every freed block of 64 KiB or more back at once.
+_GIVEN_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
-def main() -> None:
-    """Does what standard input asks for, and answers in JSON."""
-    # Whatever prints must not print among the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    build, settings, device, limit = pickle.load(sys.stdin.buffer)  # noqa: S301 - our own parent's words
+def _built_and_measured(
+    build: Build, settings: Mapping[str, Any], device: str, limit: int | None
+) -> dict[str, Any]:
     torch.set_num_threads(1)
-    json.dump(measured(build(settings), torch.device(device), limit), answers)
-    answers.flush()
+    return measured(build(settings), torch.device(device), limit)
 
 
 def measured(piece: Piece, device: torch.device, limit: int | None = None) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
-import sys
 import weakref
-from pathlib import Path
 from queue import Queue
 from threading import Thread
 from typing import Any
@@ -16,7 +13,8 @@ from edgefl.compute.folders import removed
 from edgefl.compute.job import Bundle, Trainer
 from edgefl.compute.parcels import Depot, Parcel, shared_folders
 from edgefl.compute.remote import Died, Done, Failed, Order, Recipe, Refused
-from edgefl.compute.worker import Answer, Setup
+from edgefl.compute.worker import Answer, Setup, main
+from edgefl.core import fresh
 
 # How long a worker may take from its last word to its end.
 LEAVING_S = 5.0
@@ -48,14 +46,8 @@ class Processes:
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         self._started += 1
-        # What the driver has, and nothing before it: only an empty entry is the current directory.
-        paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": paths}
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", "from edgefl.compute.worker import main; main()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=environment,
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            fresh.command(main), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=fresh.environment(1)
         )
         build, settings = self._recipe.build, self._recipe.settings
         name = f"worker{self._started}"
@@ -141,9 +133,4 @@ def _ending(process: subprocess.Popen[bytes], why: str) -> str:
         process.kill()
         process.wait()
         return why
-    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return fresh.ending(status)

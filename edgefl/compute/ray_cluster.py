@@ -19,8 +19,8 @@ import ray
 from ray._private import worker as ray_worker
 
 from edgefl.compute.folders import owned_folder
-from edgefl.compute.processes import cores
 from edgefl.core.errors import RunError, UserError
+from edgefl.core.host import cores
 
 ANSWER_S = 5.0
 # Ray's socket paths have to be short, which the temporary folder of some systems is not.

@@ -1,4 +1,4 @@
-"""A process's own memory over a stretch of time: before, after, and the most in between."""
+"""This process's memory over a period: before, after, and the peak in between."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import resource
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import psutil
 
+from edgefl.core.host import forget_high_water, high_water_bytes
+
 _EVERY_S = 0.001
-# The process's own pages are counted one by one, which takes milliseconds.
-_OWN_EVERY = 20
-_STATUS = Path("/proc/self/status")
-_CLEAR = Path("/proc/self/clear_refs")
-_RESET_HIGH_WATER = "5"
+# Counting the process's unshared pages takes milliseconds.
+_USS_EVERY = 20
 
 
 class Held(NamedTuple):
-    """Bytes of a process: resident, and its own alone."""
+    """Bytes of a process: resident, and unshared."""
 
     rss: int
     uss: int
@@ -33,15 +31,15 @@ _NOTHING = Held(0, 0)
 
 @dataclass
 class Memory:
-    """What was seen; ``after``, ``peak`` and what was added are there at the end.
+    """Readings; all but ``before`` are filled in at the end of the period.
 
     Attributes:
         before: at the start.
         after: at the end.
-        peak: the most that was sampled, every millisecond for ``rss``, every twentieth for ``uss``.
-        high_water_added: what the kernel's high-water mark of resident bytes rose by; None where there is
+        peak: the maximum of the samples, every millisecond for ``rss``, every twentieth for ``uss``.
+        high_water_added: the rise of the kernel's high-water mark of resident bytes; None where there is
             none.
-        maxrss_added: what ``ru_maxrss`` rose by: 0 where the start-up, or the parent, held more.
+        maxrss_added: the rise of ``ru_maxrss``: 0 where the start-up, or the parent, held more.
     """
 
     before: Held = _NOTHING
@@ -53,13 +51,12 @@ class Memory:
 
 @contextmanager
 def watching() -> Iterator[Memory]:
-    """Watches what is inside."""
-    # The mark as it is tells of the imports, which took more than they hold.
-    with suppress(OSError):
-        _CLEAR.write_text(_RESET_HIGH_WATER, encoding="ascii")
+    """Watches this process's memory while it is open."""
+    # The mark so far is that of the imports, whose peak is above what they hold in the end.
+    forget_high_water()
     memory = Memory(before=held())
     memory.peak = memory.before
-    maxrss, high_water = _maxrss(), _high_water()
+    maxrss, high_water = _maxrss(), high_water_bytes()
     over = threading.Event()
     sampler = threading.Thread(target=_sample, args=(memory, over), daemon=True)
     sampler.start()
@@ -71,12 +68,12 @@ def watching() -> Iterator[Memory]:
         memory.after = held()
         memory.peak = Held(*map(max, memory.peak, memory.after))
         memory.maxrss_added = _maxrss() - maxrss
-        now = _high_water()
+        now = high_water_bytes()
         memory.high_water_added = None if now is None or high_water is None else now - high_water
 
 
 def held() -> Held:
-    """What this process holds now."""
+    """The memory of this process now."""
     full = psutil.Process().memory_full_info()
     return Held(full.rss, full.uss)
 
@@ -87,7 +84,7 @@ def _sample(memory: Memory, over: threading.Event) -> None:
     nth = 0
     while not over.wait(_EVERY_S):
         rss = max(rss, process.memory_info().rss)
-        if nth % _OWN_EVERY == 0:
+        if nth % _USS_EVERY == 0:
             uss = max(uss, process.memory_full_info().uss)
         nth += 1
     memory.peak = Held(rss, uss)
@@ -97,12 +94,3 @@ def _maxrss() -> int:
     # Bytes on macOS, kibibytes elsewhere.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _high_water() -> int | None:
-    """The most resident bytes since the mark was reset."""
-    try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), None)

@@ -19,6 +19,7 @@ from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
 from edgefl.compute.parcels import Depot, Parcel
 from edgefl.compute.remote import Failed, Order, Refused, failure, worked
+from edgefl.core import fresh
 
 
 class Setup(NamedTuple):
@@ -50,9 +51,7 @@ def main() -> None:
     # Ctrl-C and the end of a whole group of processes are the driver's to handle: a worker ends when it does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # Whatever prints must not print among the answers.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+    answers = fresh.answers()
     torch.set_num_threads(1)
     keep_freed_memory()
     setup: Setup = pickle.load(sys.stdin.buffer)  # noqa: S301 - the driver's own words

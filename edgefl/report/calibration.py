@@ -1,8 +1,9 @@
-"""What a calibration measured beside what its device file predicts."""
+"""What a calibration measured, beside what its device file predicts."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -11,28 +12,51 @@ from edgefl.core.units import show_seconds
 from edgefl.report.tables import MISSING
 
 
-def calibration(found: dict[str, Any]) -> RenderableType:
+@dataclass
+class Comparison:
+    """A network at one batch size.
+
+    Attributes:
+        network: its name and batch size.
+        use: "fit" or "held out".
+        measured_s: seconds of one step, or of one batch inferred.
+        spread: the slowest process over the fastest, less 1.
+        predicted_s: seconds; None where the file has nothing to predict it from.
+        error: predicted over measured, less 1.
+    """
+
+    network: str
+    use: str
+    measured_s: float
+    spread: float
+    predicted_s: float | None
+    error: float | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.error = None if self.predicted_s is None else self.predicted_s / self.measured_s - 1
+
+
+def calibration(steps: Sequence[Comparison], inference: Sequence[Comparison]) -> RenderableType:
     """A table of training steps and, where it was measured, one of inference."""
-    tables = [_table("training step", found["steps"])]
-    if found["inference"]:
-        tables.append(_table("inference", found["inference"]))
+    tables = [_table("training step", steps)]
+    if inference:
+        tables.append(_table("inference", inference))
     return Group(*tables)
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+def _table(title: str, rows: Sequence[Comparison]) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     table.add_column(title, no_wrap=True)
     table.add_column("")
     for head in ("measured", "spread", "predicted", "error"):
         table.add_column(head, justify="right")
     for row in rows:
-        known = row["predicted_s"] is not None
         table.add_row(
-            row["network"],
-            row["use"],
-            show_seconds(row["measured_s"]),
-            f"{row['spread']:.0%}",
-            show_seconds(row["predicted_s"]) if known else MISSING,
-            f"{row['error']:+.0%}" if known else MISSING,
+            row.network,
+            row.use,
+            show_seconds(row.measured_s),
+            f"{row.spread:.0%}",
+            MISSING if row.predicted_s is None else show_seconds(row.predicted_s),
+            MISSING if row.error is None else f"{row.error:+.0%}",
         )
     return table

@@ -23,11 +23,11 @@ import numpy as np
 import torch
 
 from edgefl.compute.job import Engine
-from edgefl.compute.processes import cores
 from edgefl.core import catalogue, seeds
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Job
 from edgefl.core.files import atomically
+from edgefl.core.host import cores, processor
 from edgefl.core.params import Component
 from edgefl.core.plan import Prices
 from edgefl.runs.context import Context
@@ -81,7 +81,7 @@ def signature(context: Context, params: Any) -> str:
     """A hash of the work, the user's own code, the machine and the libraries."""
     work = {key: value for key, value in context.planned.resolved["scenario"].items() if key != "seed"}
     machine = {
-        "processor": _processor(),
+        "processor": processor() or platform.machine(),
         "cores": cores(),
         "device": _device_name(context.builder.device),
         "libraries": {name: installed(name) for name in ("torch", "numpy", "edgefl-emulator")},
@@ -197,15 +197,6 @@ def _client_steps(context: Context) -> float:
             for prices in context.planned.plan.prices
         )
     )
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
 
 
 def _device_name(device: torch.device) -> str:

@@ -36,7 +36,7 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in found["steps"])
     status, out, err = command(capsys, "this-machine", "--quick")
     assert (status, out) == (2, "")
-    assert "is there already" in err
+    assert "already exists" in err
     assert "--force" in err
 
 
@@ -48,9 +48,9 @@ def test_nothing_is_measured_in_vain(tmp_path):
 
     (tmp_path / "file").write_text("", encoding="utf-8")
     for settings, message in (
-        ({"out": tmp_path / "file" / "x.yaml"}, "nothing can be written in"),
+        ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
         ({"out": tmp_path}, "is a folder"),
-        ({"threads": 10_000}, "10000 threads on"),
+        ({"threads": 10_000}, "10000 threads would compete for"),
     ):
         with pytest.raises(UserError, match=message):
             calibrate("mine", run=measured, **settings)

@@ -1,4 +1,4 @@
-"""The benchmark's tensors as a dataset: the file that EDGEFL_BENCHMARK_TENSORS names."""
+"""The benchmark's tensors, from the file named by EDGEFL_BENCHMARK_TENSORS, as a dataset."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _spec() -> Spec:
 SPEC = _spec()
 
 
-def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - as datasets are asked
-    """The images; ``folder`` and ``download`` are of no use here."""
+def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the interface of datasets
+    """The images; ``folder`` and ``download`` are not used."""
     with np.load(_FILE) as found:
         return Arrays(found["x"], found["y"], found["test_x"], found["test_y"])

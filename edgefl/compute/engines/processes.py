@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
-from edgefl.compute.processes import Processes, cores
+from edgefl.compute.processes import Processes
 from edgefl.compute.remote import FarBench, Remote
 from edgefl.core.errors import UserError
+from edgefl.core.host import cores
 
 
 class Params(Working):

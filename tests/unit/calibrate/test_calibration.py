@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from edgefl.calibrate import QUICK, Effort, calibrate, record
-from edgefl.calibrate.host import Host
-from edgefl.calibrate.measure import Timing
-from edgefl.calibrate.power import joules, meter, why_unknown
-from edgefl.calibrate.workloads import HELD_OUT, Workload, work_of
+from edgefl.calibrate.machine import Machine, joules, meter, why_unknown
+from edgefl.calibrate.measure import Calls, Circumstances, Timing
+from edgefl.calibrate.workloads import HELD_OUT, Linear, Workload, export, steps
+from edgefl.core.cost import Work
 from edgefl.core.devices import KINDS, Measured, Roofline
 from edgefl.core.errors import UserError
 from edgefl.planning.fleets import device
@@ -20,28 +20,24 @@ FLOPS_S, BYTES_S, LAUNCH_S = 50e9, 10e9, 5e-6
 SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1, batches=(2, 4, 8))
 
 
-class Machine:
+class Processes:
     """Answers as the measuring processes would."""
 
     def __init__(self, watts: float | None = None) -> None:
         self.watts = watts
-        self.orders: list[tuple[str, int]] = []
+        self.calls: list[tuple[object, int, int]] = []
 
-    def __call__(self, module, order):
-        """An answer to an order."""
-        self.orders.append((module.rpartition(".")[2], len(order["workloads"])))
-        if module.endswith("inference"):
+    def __call__(self, function, workloads, *_, threads):
+        """An answer to a call."""
+        self.calls.append((function, len(workloads), threads))
+        if function is export:
             return None
-        return {"loaded_bytes": 200_000_000, "timings": [self._timing(one) for one in order["workloads"]]}
+        return 200_000_000, [self._calls(one) for one in workloads]
 
-    def _timing(self, plain):
-        work = work_of(Workload(**plain))
+    def _calls(self, workload):
+        work = workload.task.work(workload.batch)
         each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
-        return {
-            "seconds": [sum(each) + work.launches * LAUNCH_S] * 4,
-            "share": 1.0,
-            "watts": self.watts,
-        }
+        return Calls([sum(each) + work.launches * LAUNCH_S] * 4, share=1.0, watts=self.watts)
 
 
 @pytest.fixture(autouse=True)
@@ -54,29 +50,29 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_file_is_read_back_and_predicts_the_machine(folder):
     """A roofline's file is found by its name, and predicts every network of a machine that is a roofline."""
-    machine, seen = Machine(), []
-    found = calibrate("mine", run=machine, effort=SHORT, watch=lambda *told: seen.append(told))
-    assert found["file"] == str(folder / "devices" / "mine.yaml")
-    assert found["found"]
+    processes, seen = Processes(), []
+    found = calibrate("mine", run=processes, effort=SHORT, watch=lambda *told: seen.append(told))
+    assert found.file == str(folder / "devices" / "mine.yaml")
+    assert found.found
     board = device("mine")
     assert isinstance(board, Roofline)
     assert board.inference is not None
     assert board.inference.runtime.startswith("onnxruntime ")
-    for row in (*found["steps"], *found["inference"]):
-        assert abs(row["error"]) < 0.05, row
-    assert {row["network"] for row in found["steps"] if row["use"] == HELD_OUT} == {
+    for row in (*found.steps, *found.inference):
+        assert abs(row.error) < 0.05, row
+    assert {row.network for row in found.steps if row.use == HELD_OUT} == {
         "mobilenet-v2 at 32, batch 4",
         "mobilenet-v2 at 32, batch 16",
         "spherefed-convnet at 32, batch 8",
         "spherefed-convnet at 32, batch 32",
     }
     assert [(done, total) for _, done, total in seen] == [(nth, len(seen)) for nth in range(len(seen))]
-    assert len(seen) == len(machine.orders)
+    assert len(seen) == len(processes.calls)
 
 
 def test_every_number_says_how_it_was_found():
     """Date, library, threads and repeats stand in the source; what nobody measured is unknown."""
-    calibrate("mine", run=Machine(), effort=SHORT, threads=2)
+    calibrate("mine", run=Processes(), effort=SHORT, threads=2)
     numbers = dict(device("mine").numbers())
     for name, number in numbers.items():
         if name.startswith(("peak", "efficiency", "memory_bandwidth", "launch", "half_side")):
@@ -88,37 +84,35 @@ def test_every_number_says_how_it_was_found():
 
 def test_curves_are_steps_at_the_batch_sizes_measured():
     """A measured device knows the networks' steps, at its points exactly and between them."""
-    found = calibrate("mine", run=Machine(), effort=SHORT, curves=True)
+    found = calibrate("mine", run=Processes(), effort=SHORT, curves=True)
     board = device("mine")
     assert isinstance(board, Measured)
     assert {len(curve.points) for curve in board.networks.values()} == {3}
-    assert [row["use"] for row in found["steps"]][:3] == ["fit", HELD_OUT, "fit"]
+    assert [row.use for row in found.steps][:3] == ["fit", HELD_OUT, "fit"]
     clock = board.clock("mine", "fp32")
-    for row, one in zip(found["steps"], _networks(), strict=True):
-        assert clock.time(work_of(one)).seconds == pytest.approx(row["measured_s"], rel=1e-3)
+    for row, one in zip(found.steps, _networks(), strict=True):
+        assert clock.time(one.task.work(one.batch)).seconds == pytest.approx(row.measured_s, rel=1e-3)
 
 
 def _networks() -> list[Workload]:
-    from edgefl.calibrate.suites import curve
-
-    return [one for group in curve(SHORT.batches) for one in group]
+    return [one for group in steps(SHORT.batches) for one in group]
 
 
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("My Laptop", {}, "cannot be a device's name"),
-        ("../mine", {}, "cannot be a device's name"),
-        ("raspberry-pi-5", {}, "called 'raspberry-pi-5' already"),
-        ("mine", {"out": Path("mine.txt")}, "no .yaml file"),
+        ("My Laptop", {}, "invalid device name"),
+        ("../mine", {}, "invalid device name"),
+        ("raspberry-pi-5", {}, "'raspberry-pi-5' belongs to another device"),
+        ("mine", {"out": Path("mine.txt")}, "not a .yaml file"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_measuring(name, settings, says):
     """Nothing is measured for a file that could not be taken."""
-    machine = Machine()
+    processes = Processes()
     with pytest.raises(UserError, match=says):
-        calibrate(name, run=machine, effort=SHORT, **settings)
-    assert machine.orders == []
+        calibrate(name, run=processes, effort=SHORT, **settings)
+    assert processes.calls == []
 
 
 def test_a_file_is_overwritten_only_by_force(folder):
@@ -126,19 +120,19 @@ def test_a_file_is_overwritten_only_by_force(folder):
     path = folder / "devices" / "mine.yaml"
     path.parent.mkdir()
     path.write_text("title: precious\n", encoding="utf-8")
-    with pytest.raises(UserError, match="is there already") as refused:
-        calibrate("mine", run=Machine(), effort=QUICK)
+    with pytest.raises(UserError, match="already exists") as refused:
+        calibrate("mine", run=Processes(), effort=QUICK)
     assert "--force" in refused.value.hint
     assert path.read_text(encoding="utf-8") == "title: precious\n"
-    calibrate("mine", run=Machine(), effort=QUICK, force=True)
+    calibrate("mine", run=Processes(), effort=QUICK, force=True)
     assert isinstance(device("mine"), Roofline)
 
 
 def test_elsewhere_it_is_written_but_not_found(tmp_path):
     """``out`` may be anywhere; the result says that scenarios will not find it."""
-    found = calibrate("mine", run=Machine(), effort=QUICK, out=tmp_path / "elsewhere" / "mine.yaml")
-    assert Path(found["file"]).is_file()
-    assert not found["found"]
+    found = calibrate("mine", run=Processes(), effort=QUICK, out=tmp_path / "elsewhere" / "mine.yaml")
+    assert Path(found.file).is_file()
+    assert not found.found
 
 
 def counters(tree: Path, microjoules: int) -> Path:
@@ -183,8 +177,9 @@ def test_kinds_of_what_it_writes_are_known():
 
 def test_a_machine_busier_before_than_in_training_has_unknown_powers():
     """What was read as idling was none, and no device file may have active below idle."""
-    host = Host("a desk", "laptop", 4, 10**9, 0, 30.0, "")
-    one = Timing(Workload("step", "step"), seconds=1.0, spread=0.0, repeats=1, share=1.0, watts=20.0)
-    found = record.board(host, 10**8, [one], record.Circumstances(1, 1, "today"))["power"]
+    desk = Machine("a desk", "laptop", 10**9, 0, 30.0, "")
+    training = Workload("step", Linear(1, 1))
+    one = Timing(training, Work.of([]), seconds=1.0, spread=0.0, share=1.0, watts=20.0)
+    found = record.board(desk, 10**8, [one], Circumstances(1, 1, "today"))["power"]
     assert {number["status"] for number in found.values()} == {"unknown"}
     assert "busy with other work" in found["idle"]["source"]

@@ -7,9 +7,9 @@ from itertools import chain
 
 import pytest
 
-from edgefl.calibrate import suites
+from edgefl.calibrate import workloads
 from edgefl.calibrate.fit import Observation, fit
-from edgefl.calibrate.workloads import FIT, work_of
+from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
 
 BANDWIDTH = 12e9
@@ -49,7 +49,9 @@ def roofline(
 @pytest.fixture(scope="module")
 def works():
     """The kernels of all workloads that the fit may see."""
-    return [work_of(one) for one in chain(suites.kernels(), *suites.steps()) if one.use == FIT]
+    return [
+        one.task.work(one.batch) for one in chain(workloads.kernels(), *workloads.steps()) if one.use == FIT
+    ]
 
 
 def timings(works, noise=0.0):
@@ -82,7 +84,7 @@ def test_noise_moves_them_little(works):
 def test_one_wild_timing_moves_them_little(works):
     """A kernel that took a hundred times as long as it should is not believed."""
     given = timings(works)
-    place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
+    place = next(nth for nth, one in enumerate(workloads.kernels()) if one.name.startswith("conv 3x3 64"))
     given[place] = Observation(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
 

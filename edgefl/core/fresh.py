@@ -1,0 +1,111 @@
+"""Fresh Python processes: nothing that this one has loaded, allocated or set is in theirs.
+
+A process gets its input as pickles on standard input and writes its answers, pickled, to standard output.
+``call`` is for a single question; ``command`` and ``environment`` are for workers that answer many.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, Protocol, TypeVar, TypeVarTuple
+
+from edgefl.core.errors import EdgeflError, RunError
+
+Arguments = TypeVarTuple("Arguments")
+Answer = TypeVar("Answer")
+
+_NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
+
+
+class Caller(Protocol):
+    """``call``, or a stand-in."""
+
+    def __call__(
+        self, function: Callable[[*Arguments], Answer], /, *arguments: *Arguments, threads: int
+    ) -> Answer:
+        """See ``call``."""
+
+
+def call(
+    function: Callable[[*Arguments], Answer],
+    /,
+    *arguments: *Arguments,
+    threads: int = 1,
+    variables: Mapping[str, str] = _NO_VARIABLES,
+) -> Answer:
+    """Calls a function in a fresh process. What it prints is dropped.
+
+    Args:
+        function: defined at the top level of a module.
+        arguments: its own; they and the answer can be pickled.
+        threads: for numeric libraries.
+        variables: environment variables beside those that this process has.
+
+    Raises:
+        EdgeflError: what the function raised.
+        RunError: the process failed in another way.
+    """
+    done = subprocess.run(  # noqa: S603 - our own interpreter
+        command(main),
+        input=pickle.dumps((function, arguments)),
+        env=environment(threads, variables),
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise RunError(
+            f"a measuring process failed: {lines[-1] if lines else ending(done.returncode)}",
+            where=f"{function.__module__}.{function.__qualname__}",
+        )
+    error: EdgeflError | None
+    answer: Answer
+    error, answer = pickle.loads(done.stdout)  # noqa: S301 - written by our own process
+    if error is not None:
+        raise error
+    return answer
+
+
+def main() -> None:
+    """The process's side of ``call``."""
+    out = answers()
+    function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
+    error, answer = None, None
+    try:
+        answer = function(*arguments)
+    except EdgeflError as raised:
+        error = raised
+    pickle.dump((error, answer), out)
+    out.flush()
+
+
+def command(main: Callable[[], None]) -> list[str]:
+    """The command line of a process that runs ``main``, defined at the top level of a module."""
+    # Without -P an entry for the current directory would come before those of this process.
+    return [sys.executable, "-P", "-c", f"from {main.__module__} import {main.__name__}; {main.__name__}()"]
+
+
+def environment(threads: int, variables: Mapping[str, str] = _NO_VARIABLES) -> dict[str, str]:
+    """This process's environment and import path, and the number of threads for numeric libraries."""
+    # In sys.path an empty entry is the current directory; in PYTHONPATH it would be ignored.
+    paths = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    own = {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONPATH": paths}
+    return {**os.environ, **own, **variables}
+
+
+def answers() -> BinaryIO:
+    """Standard output, for answers alone: from now on what anything prints goes to standard error."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return out
+
+
+def ending(status: int) -> str:
+    """How a process ended, from its return code."""
+    return f"killed by signal {-status}" if status < 0 else f"exit status {status}"

@@ -1,0 +1,44 @@
+"""This computer and this process, as the system reports them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+_CPUINFO = Path("/proc/cpuinfo")
+_STATUS = Path("/proc/self/status")
+_CLEAR_REFS = Path("/proc/self/clear_refs")
+_RESET_HIGH_WATER = "5"
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def processor() -> str:
+    """The processor's model name; empty where the system does not report one."""
+    return _value(_CPUINFO, "model name") or platform.processor()
+
+
+def forget_high_water() -> None:
+    """Resets this process's memory high-water mark, where the system can."""
+    with suppress(OSError):
+        _CLEAR_REFS.write_text(_RESET_HIGH_WATER, encoding="ascii")
+
+
+def high_water_bytes() -> int | None:
+    """The most resident bytes of this process since the reset; None where the system does not report them."""
+    kibibytes = _value(_STATUS, "VmHWM").removesuffix("kB")
+    return int(kibibytes) * 1024 if kibibytes else None
+
+
+def _value(path: Path, key: str) -> str:
+    """The value of the first ``key: value`` line in a file; empty where there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(key)), "")

@@ -1,0 +1,69 @@
+"""Functions called in fresh processes: the answer, the surroundings, and what a failure says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from edgefl.core import fresh
+from edgefl.core.errors import RunError, UserError
+
+
+def surroundings(number: int) -> tuple[int, int, str | None, list[str]]:
+    """Prints, and answers with its process and what that was given."""
+    print("not an answer")  # noqa: T201
+    return number, os.getpid(), os.environ.get("OMP_NUM_THREADS"), sys.path
+
+
+def refuse() -> None:
+    """Raises an error of edgefl's."""
+    raise UserError("too large", where="--batch", hint="take less")
+
+
+def fail() -> None:
+    """Raises any other error."""
+    raise ValueError("no luck")
+
+
+def die() -> None:
+    """Ends as an interpreter does that is out of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_answer_comes_from_another_process_with_this_ones_imports():
+    """What it prints is no answer; threads are its own; imports are found where they are found here."""
+    number, pid, threads, path = fresh.call(surroundings, 7, threads=3)
+    assert (number, threads) == (7, "3")
+    assert pid != os.getpid()
+    here = list(dict.fromkeys(entry or str(Path.cwd()) for entry in sys.path))
+    assert path[: len(here)] == here
+
+
+def test_variables_are_added():
+    """They win over those of this process."""
+    _, _, threads, _ = fresh.call(surroundings, 0, variables={"OMP_NUM_THREADS": "5"})
+    assert threads == "5"
+
+
+def test_errors_of_edgefl_are_raised_here():
+    """Type, place and hint survive."""
+    with pytest.raises(UserError, match="too large") as raised:
+        fresh.call(refuse)
+    assert (raised.value.where, raised.value.hint) == ("--batch", "take less")
+
+
+@pytest.mark.parametrize(("function", "says"), [(fail, "ValueError: no luck"), (die, "killed by signal 9")])
+def test_other_failures_say_what_happened_where(function, says):
+    """The last line of standard error, or how the process ended."""
+    with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
+        fresh.call(function)
+    assert raised.value.where == f"{__name__}.{function.__name__}"
+
+
+def test_a_process_ends_in_words():
+    """Signals have negative return codes."""
+    assert [fresh.ending(status) for status in (1, -15)] == ["exit status 1", "killed by signal 15"]
