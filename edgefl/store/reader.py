@@ -17,7 +17,7 @@ from edgefl.store.schema import FORMAT, TABLES
 
 DATABASE = "run.sqlite"
 # What reads the formats before this one.
-_READ_BY = {1: "edgefl as of git commit d2bb8ab", 2: "edgefl as of git commit 51b76e9"}
+_READ_BY = {1: "edgefl as of git commit 9e3b046", 2: "edgefl as of git commit 51b76e9"}
 
 # A view has no order of its own.
 _ORDER = {"events": "seq"}
