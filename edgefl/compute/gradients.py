@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.compute.stacked import Stack, filled, fixed, leaves, over, unwrapped, wrapped
+from edgefl.compute.stacked import Stack, fixed, over, unwrapped, wrapped
 from edgefl.compute.tape import Tape, UnrecordableError, record
-from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep
+from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.training import updated
 
 _MOST_TAPES = 64
@@ -54,7 +54,7 @@ class Gradients:
             total = total + losses
         return {
             **carry,
-            "weights": {**weights, BUFFERS: filled(weights[BUFFERS], map(Stack, buffers))},
+            "weights": {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))},
             "slots": wrapped(slots),
             "scalars": {**scalars, "loss": Stack(total)},
         }
@@ -112,10 +112,10 @@ def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[...
                 return Stack(next(source))
             return next(source) if isinstance(leaf, Tensor) else leaf
 
-        weights, batch, rest = filled(trees, map(given, leaves(trees)))
+        weights, batch, rest = rebuild(trees, map(given, leaves(trees)))
         parts = {part: weights[part] for part in step.trained}
         live = [leaf.value.detach().requires_grad_() for leaf in leaves(parts)]
-        losses, buffers = over(step.objective, {**weights, **filled(parts, map(Stack, live))}, batch, rest)
+        losses, buffers = over(step.objective, {**weights, **rebuild(parts, map(Stack, live))}, batch, rest)
         gradients = torch.autograd.grad(losses.value.sum(), live)
         return [losses.value.detach(), *(leaf.value for leaf in leaves(buffers)), *gradients]
 

@@ -22,7 +22,6 @@ from edgefl.compute.stacked import (
     aligned,
     chosen,
     fixed,
-    leaves,
     over,
     put_back,
     rows,
@@ -34,7 +33,7 @@ from edgefl.compute.stacked import (
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
-from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase
+from edgefl.protocol import BUFFERS, Batch, Carry, Ctx, GradientStep, Phase, leaves
 
 # Steps of one shape in a group from which on recording their operators pays.
 _OFTEN = 8
