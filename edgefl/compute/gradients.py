@@ -25,15 +25,15 @@ class Gradients:
         self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
 
     @torch.no_grad()
-    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, often: bool) -> Carry:
+    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, recorded: bool) -> Carry:
         """Optimizer steps of every client, one after another, on batches of one shape.
 
         Args:
             step: what to do.
             carry: with stacks.
             batches: with tensors (C, B, ...); at least one.
-            often: whether enough steps of these shapes come to record the operators. The same work must
-                always be asked for in the same way: an operator of a tape may round otherwise.
+            recorded: whether to record the operators and replay them. The same work must always be done in
+                the same way: an operator of a tape may round differently.
         """
         weights, scalars = carry["weights"], carry["scalars"]
         values = [leaf.value for leaf in leaves({part: weights[part] for part in step.trained})]
@@ -46,7 +46,7 @@ class Gradients:
                 trees = (weights, stacked, rest)
                 function = _function(step, trees)
                 inputs = _Inputs(trees)
-                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if often else None
+                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if recorded else None
             given = inputs.of(batch, buffers)
             losses, *others = function(*given) if tape is None else tape(given)
             buffers, gradients = others[: len(buffers)], others[len(buffers) :]

@@ -117,7 +117,7 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
         ValueError: they differ in more than that.
     """
     if structure(tree) != structure(part):
-        raise ValueError("they have other keys")
+        raise ValueError("the keys differ")
     own, mine, theirs = zip(*numbers, strict=True), [], []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
         one, other = old, new

@@ -22,6 +22,7 @@ from edgefl.protocol.trees import (
     structure,
     tree_map,
     unflatten,
+    unstacked,
     weighted_mean,
 )
 from edgefl.protocol.values import (
@@ -76,6 +77,7 @@ __all__ = [
     "trainer",
     "tree_map",
     "unflatten",
+    "unstacked",
     "weighted_mean",
     "write_tree",
 ]

@@ -1,7 +1,7 @@
 """Trees: nested dicts of tensors, and functions that work on them leaf by leaf.
 
-``leaves``, ``tree_map``, ``rebuild``, ``structure`` and ``matched`` also take lists and tuples among the dicts,
-and leaves of any type.
+``leaves``, ``tree_map``, ``rebuild``, ``structure`` and ``matched`` also take lists and tuples among the
+dicts, and leaves of any type.
 
 A model's weights are a tree whose first level are its parts: ``{"body": {name: tensor}, "head":
 {...}, "buffers": {...}}``. A payload's first level names the parts that byte counts are kept by.
@@ -99,6 +99,14 @@ def _match(node: Tree, other: Tree, collected: list[Any]) -> None:
             _match(inner, twin, collected)
         else:
             collected.append(twin)
+
+
+def unstacked(tree: Tree | None, count: int) -> list[Any]:
+    """The trees of each row of a tree whose tensors have ``count`` rows; None for each where it is None."""
+    if tree is None:
+        return [None] * count
+    unbound = [leaf.unbind() for leaf in leaves(tree)]
+    return [rebuild(tree, (rows[place] for rows in unbound)) for place in range(count)]
 
 
 def paths(tree: Tree, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -13,7 +13,7 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores, personal, score
 from edgefl.compute.job import Engine, Group, Outcome, Size
-from edgefl.compute.remote import Recipe
+from edgefl.compute.remote import BuilderSpec
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.errors import RunError
@@ -76,10 +76,10 @@ class Learner:
         found = self._stash.state(job)
         return (self.states.file(job.client) or self.state(job.client)) if found is None else found
 
-    def recipe(self) -> Recipe:
+    def builder_spec(self) -> BuilderSpec:
         """How a worker builds its workshop."""
         settings, tensors = packed(self.planned)
-        return Recipe(rebuilt, settings, tensors)
+        return BuilderSpec(rebuilt, settings, tensors)
 
     def size(self, job: Job) -> Size:
         """How large a job is."""
