@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.compute.stacked import Stack, filled, fixed, leaves, over, unwrapped, wrapped
+from edgefl.compute.stacked import Stack, fixed, over, unwrapped, wrapped
 from edgefl.compute.tape import Tape, UnrecordableError, record
-from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep
+from edgefl.protocol import BUFFERS, Batch, Carry, GradientStep, leaves, rebuild
 from edgefl.protocol.training import updated
 
 _MOST_TAPES = 64
@@ -25,15 +25,15 @@ class Gradients:
         self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
 
     @torch.no_grad()
-    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, often: bool) -> Carry:
+    def steps(self, step: GradientStep, carry: Carry, batches: Iterable[Batch], *, recorded: bool) -> Carry:
         """Optimizer steps of every client, one after another, on batches of one shape.
 
         Args:
             step: what to do.
             carry: with stacks.
             batches: with tensors (C, B, ...); at least one.
-            often: whether enough steps of these shapes come to record the operators. The same work must
-                always be asked for in the same way: an operator of a tape may round otherwise.
+            recorded: whether to record the operators and replay them. The same work must always be done in
+                the same way: an operator of a tape may round differently.
         """
         weights, scalars = carry["weights"], carry["scalars"]
         values = [leaf.value for leaf in leaves({part: weights[part] for part in step.trained})]
@@ -46,7 +46,7 @@ class Gradients:
                 trees = (weights, stacked, rest)
                 function = _function(step, trees)
                 inputs = _Inputs(trees)
-                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if often else None
+                tape = self._tape(step, trees, function, inputs.of(batch, buffers)) if recorded else None
             given = inputs.of(batch, buffers)
             losses, *others = function(*given) if tape is None else tape(given)
             buffers, gradients = others[: len(buffers)], others[len(buffers) :]
@@ -54,7 +54,7 @@ class Gradients:
             total = total + losses
         return {
             **carry,
-            "weights": {**weights, BUFFERS: filled(weights[BUFFERS], map(Stack, buffers))},
+            "weights": {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))},
             "slots": wrapped(slots),
             "scalars": {**scalars, "loss": Stack(total)},
         }
@@ -112,10 +112,10 @@ def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[...
                 return Stack(next(source))
             return next(source) if isinstance(leaf, Tensor) else leaf
 
-        weights, batch, rest = filled(trees, map(given, leaves(trees)))
+        weights, batch, rest = rebuild(trees, map(given, leaves(trees)))
         parts = {part: weights[part] for part in step.trained}
         live = [leaf.value.detach().requires_grad_() for leaf in leaves(parts)]
-        losses, buffers = over(step.objective, {**weights, **filled(parts, map(Stack, live))}, batch, rest)
+        losses, buffers = over(step.objective, {**weights, **rebuild(parts, map(Stack, live))}, batch, rest)
         gradients = torch.autograd.grad(losses.value.sum(), live)
         return [losses.value.detach(), *(leaf.value for leaf in leaves(buffers)), *gradients]
 

@@ -1,18 +1,17 @@
-"""What engines take and give back."""
+"""What engines take and return."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
-from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
-from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves, rebuild
+from edgefl.protocol import Batch, Ctx, Fold, Payload, Phase, Tree, leaves
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Task:
 
 
 class Feed(Protocol):
-    """One phase's batches of several clients, for those who take them together."""
+    """One phase's batches of several clients, for engines that stack them."""
 
     @property
     def sizes(self) -> Sequence[Sequence[int]]:
@@ -48,15 +47,16 @@ class Feed(Protocol):
         """The next batch of each of the chosen clients, stacked along a new first dimension.
 
         Args:
-            chosen: places in the group, ascending.
-            step: how many steps each of them has taken in this phase; their next batches are of one size.
+            chosen: the clients' places in the group, ascending.
+            step: for each client of the group, how many steps it has taken in this phase; the next batches of
+                the chosen ones have one size.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Group:
-    """Tasks that are done together: of one exchange and one model.
+    """Tasks of one exchange and one model that are done together.
 
     Attributes:
         tasks: in the order of the group.
@@ -68,16 +68,16 @@ class Group:
 
 
 def shortened(group: Group, limit: int) -> Group:
-    """The group with no more than ``limit`` steps in each phase."""
+    """The group with at most ``limit`` steps in each phase."""
 
     def batches(task: Task) -> Callable[[Phase], Iterator[Batch]]:
         return lambda phase: islice(task.batches(phase), limit)
 
     tasks = tuple(replace(task, batches=batches(task)) for task in group.tasks)
-    return Group(tasks, lambda phase: _Short(group.feed(phase), limit))
+    return Group(tasks, lambda phase: _ShortFeed(group.feed(phase), limit))
 
 
-class _Short:
+class _ShortFeed:
     """The first steps of a feed."""
 
     def __init__(self, feed: Feed, limit: int) -> None:
@@ -86,7 +86,7 @@ class _Short:
 
 
 class Outcome(NamedTuple):
-    """What a job came to.
+    """The result of a job.
 
     Attributes:
         job: the job.
@@ -103,49 +103,12 @@ class Outcome(NamedTuple):
     finite: bool = True
 
 
-@dataclass(frozen=True)
-class Bundle:
-    """What some jobs of a group came to; the leaves have a first dimension that counts the jobs.
-
-    Attributes:
-        jobs: in the order of that dimension.
-        upload: what the clients send.
-        state: their new states; None where the work writes none.
-        scalars: means over each job's steps, one number a job.
-    """
-
-    jobs: tuple[Job, ...]
-    upload: Payload
-    state: Tree | None
-    scalars: Mapping[str, Sequence[float]]
-
-    def outcomes(self) -> Iterator[Outcome]:
-        """One outcome a job; their tensors are views of the bundle's."""
-        count = len(self.jobs)
-        uploads, states = _unstacked(self.upload, count), _unstacked(self.state, count)
-        with one_thread():
-            # Threads that wait for each other on a busy machine would take a hundred times as long.
-            finite = self._finite()
-        for place, (job, upload, state) in enumerate(zip(self.jobs, uploads, states, strict=True)):
-            scalars = {name: values[place] for name, values in self.scalars.items()}
-            yield Outcome(job, upload, state, scalars, finite[place])
-
-    def _finite(self) -> list[bool]:
-        """For each job, whether all its numbers are finite."""
-        numbers = (*leaves(self.upload), *leaves(self.state or {}))
-        tensors = [leaf for leaf in numbers if leaf.numel() and leaf.is_floating_point()]
-        # A sum with a number in it that is not finite is not finite, and takes a fraction of a norm's time.
-        if all(math.isfinite(leaf.sum()) for leaf in tensors):
-            return [True] * len(self.jobs)
-        each = [torch.isfinite(leaf.reshape(len(self.jobs), -1)).all(dim=1).cpu() for leaf in tensors]
-        return torch.stack(each).all(dim=0).tolist()
-
-
-def _unstacked(tree: Tree | None, count: int) -> Iterator[Any]:
-    if tree is None:
-        return iter([None] * count)
-    rows = [leaf.unbind() for leaf in leaves(tree)]
-    return (rebuild(tree, (row[place] for row in rows)) for place in range(count))
+def all_finite(*trees: Tree | None) -> bool:
+    """Whether all numbers in some trees of tensors are finite."""
+    numbers = [leaf for tree in trees if tree is not None for leaf in leaves(tree)]
+    tensors = [leaf for leaf in numbers if leaf.numel() and leaf.is_floating_point()]
+    # The sum of numbers that are not all finite is not finite either, and takes a fraction of a norm's time.
+    return all(math.isfinite(leaf.sum()) or bool(torch.isfinite(leaf).all()) for leaf in tensors)
 
 
 class Size(NamedTuple):
@@ -155,7 +118,7 @@ class Size(NamedTuple):
         kind: jobs of equal kinds have one fold and one learning rate.
         steps: optimizer steps over all phases.
         samples: of the client.
-        peak_bytes: what training it takes, by the traced cost.
+        peak_bytes: the memory that its training needs, by the traced cost.
     """
 
     kind: Hashable
@@ -164,15 +127,15 @@ class Size(NamedTuple):
     peak_bytes: int
 
 
-class Bench(Protocol):
-    """The run, as an engine sees it: it makes tasks of jobs."""
+class EngineContext(Protocol):
+    """The run as an engine sees it: job sizes, and tasks made of jobs."""
 
     def size(self, job: Job) -> Size:
         """How large a job is."""
         ...
 
     def group(self, jobs: Sequence[Job]) -> Group:
-        """The jobs with everything their folds need; they are of one kind."""
+        """Jobs of one kind with everything their folds need."""
         ...
 
 
@@ -180,11 +143,11 @@ class Trainer(Protocol):
     """How one process trains."""
 
     def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
-        """Cuts jobs into units that are trained one after another, the same on every machine."""
+        """Divides jobs into units, the same on every machine; a unit is trained at once."""
         ...
 
-    def work(self, group: Group) -> list[Bundle]:
-        """Trains one unit."""
+    def work(self, group: Group) -> Iterable[Outcome]:
+        """Trains one unit; one outcome a job, in any order."""
         ...
 
 
@@ -192,7 +155,7 @@ class Engine(Protocol):
     """Who trains.
 
     Attributes:
-        ahead: whether it gains from jobs beyond those that are wanted now.
+        ahead: whether it gains from jobs beyond those that the next merge takes.
     """
 
     ahead: bool
@@ -202,7 +165,7 @@ class Engine(Protocol):
 
         Args:
             jobs: the jobs.
-            limit: the most steps to take in each phase, to measure speed; None is all.
+            limit: the most steps in each phase, for measuring speed; None for all.
 
         Yields:
             One outcome a job, in any order.
@@ -210,5 +173,5 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Gives back what the engine holds."""
+        """Releases what the engine holds."""
         ...

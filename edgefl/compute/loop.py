@@ -8,30 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from edgefl.compute.job import Bundle, Group, Outcome, Size, Task
+from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
 from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
-from edgefl.protocol import Tree, tree_map
 
 
 class Loop:
     """Trains one job at a time."""
 
     def units(self, jobs: Sequence[Job], size: Callable[[Job], Size]) -> list[tuple[Job, ...]]:
-        """One unit a job, the longest first, so that workers who share them end at about the same time."""
+        """One unit a job, the longest first, so that workers finish at about the same time."""
         return [(job,) for job in sorted(jobs, key=lambda job: (-size(job).steps, job.id))]
 
-    def work(self, group: Group) -> list[Bundle]:
+    def work(self, group: Group) -> list[Outcome]:
         """One client's job."""
         (task,) = group.tasks
-        outcome = work(task)
-        upload, state = _alone(outcome.upload), None if outcome.state is None else _alone(outcome.state)
-        return [Bundle((task.job,), upload, state, {key: [one] for key, one in outcome.scalars.items()})]
-
-
-def _alone(tree: Tree) -> Tree:
-    """A tree whose leaves count one job."""
-    return tree_map(lambda leaf: leaf.unsqueeze(0), tree)
+        return [work(task)]
 
 
 def work(task: Task) -> Outcome:
@@ -45,4 +37,4 @@ def work(task: Task) -> Outcome:
                 steps += 1
         upload, state = task.fold.finish(carry, task.ctx)
         scalars = {name: float(total) / max(steps, 1) for name, total in carry.get("scalars", {}).items()}
-    return Outcome(task.job, upload, state, scalars)
+        return Outcome(task.job, upload, state, scalars, all_finite(upload, state))

@@ -185,10 +185,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return TRANSIENT
 
 
-def _all_tensors(value: Any) -> list[Tensor]:
-    if isinstance(value, dict):
-        return [tensor for inner in value.values() for tensor in _all_tensors(inner)]
-    return tensors(value)
+def _all_tensors(tree: Tree) -> list[Tensor]:
+    return [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the values alone

@@ -19,24 +19,23 @@ import numpy as np
 import ray
 import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
-from torch import Tensor
 
 from edgefl.compute.folders import owned_folder, removed
-from edgefl.compute.job import Bundle, Trainer
-from edgefl.compute.parcels import put_together, taken_apart
+from edgefl.compute.job import Outcome, Trainer
 from edgefl.compute.ray_cluster import Cluster
 from edgefl.compute.remote import (
     Answer,
+    BuilderSpec,
     Died,
     Done,
     Failed,
     Gone,
     Order,
-    Recipe,
     Refused,
     failure,
-    worked,
+    work,
 )
+from edgefl.compute.tensor_store import join_tensors, split_tensors
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 
@@ -46,43 +45,32 @@ _LEAVING_S = 2.0
 
 
 class Packed(NamedTuple):
-    """A tree as Ray carries it; who reads it on the same computer shares the arrays' memory.
+    """A tree as Ray carries it; readers on one computer share the arrays' memory.
 
     Attributes:
-        shape: see ``parcels.taken_apart``.
-        leaves: for each tensor its bytes, type and size; NumPy knows fewer types than torch.
+        skeleton: see ``tensor_store.split_tensors``.
+        buffers: each one's bytes and type; NumPy knows fewer types than torch.
     """
 
-    shape: Any
-    leaves: list[tuple[Any, torch.dtype, torch.Size]]
+    skeleton: Any
+    buffers: list[tuple[Any, torch.dtype]]
 
 
 def packed(tree: Any) -> Packed:
-    """A tree on its way."""
-    shape, tensors = taken_apart(tree)
-    return Packed(shape, [(_bytes(leaf.detach().cpu()), leaf.dtype, leaf.shape) for leaf in tensors])
-
-
-def _bytes(leaf: Tensor) -> Any:
-    return leaf.contiguous().reshape(-1).view(torch.uint8).numpy()
+    """A tree to be sent."""
+    skeleton, buffers = split_tensors(tree)
+    return Packed(skeleton, [(one.detach().cpu().view(torch.uint8).numpy(), one.dtype) for one in buffers])
 
 
 def unpacked(sent: Packed) -> Any:
-    """The tree in memory of its own: whoever writes to it by mistake spoils nobody else's."""
-    return put_together(
-        sent.shape, [torch.tensor(array).view(kind).view(size) for array, kind, size in sent.leaves]
-    )
+    """The tree in memory of its own, so that writing to it by mistake changes nobody else's."""
+    return join_tensors(sent.skeleton, [torch.tensor(array).view(dtype) for array, dtype in sent.buffers])
 
 
 def borrowed(sent: Packed) -> Any:
-    """The tree in the object store's own memory, for what is too large to copy; nobody may write to it."""
-    return put_together(
-        sent.shape,
-        [
-            torch.from_numpy(np.asarray(_Lent(array))).view(kind).view(size)
-            for array, kind, size in sent.leaves
-        ],
-    )
+    """The tree in the object store's own memory, for what is too large to copy; not to be written to."""
+    arrays = [(np.asarray(_Lent(array)), dtype) for array, dtype in sent.buffers]
+    return join_tensors(sent.skeleton, [torch.from_numpy(array).view(dtype) for array, dtype in arrays])
 
 
 class _Lent:
@@ -98,8 +86,8 @@ class Setup(NamedTuple):
     """What a worker is told first.
 
     Attributes:
-        build: see ``Recipe``.
-        settings: see ``Recipe``.
+        build: see ``BuilderSpec``.
+        settings: see ``BuilderSpec``.
         tensors: where the shared tensors lie.
         trainer: how it trains.
         folders: for each directory on the driver's ``EDGEFL_PATH`` its files of components, by their paths.
@@ -144,7 +132,7 @@ class Worker:
         torch.set_num_threads(1)
         self._folder: Path | None = None
         self._setup: Setup | None = None
-        self._workshop: Any = None
+        self._builder: Any = None
         self._servers: dict[int, Any] = {}
 
     def seat(self) -> tuple[str, str, int, dict[str, str]]:
@@ -168,25 +156,24 @@ class Worker:
         os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, roots))
 
     def work(self, order: Order[Any]) -> Packed | Failed | Refused:
-        """The bundles of an order, or why there are none."""
+        """The outcomes of an order, or why there are none."""
         try:
-            return packed([vars(bundle) for bundle in self._worked(order)])
-        except Exception as error:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            return packed(self._outcomes(order))
+        except Exception as error:  # noqa: BLE001 - whatever a job raises, the driver reports
             return failure(error)
 
-    def _worked(self, order: Order[Any]) -> list[Bundle]:
+    def _outcomes(self, order: Order[Any]) -> list[Outcome]:
         setup = self._setup
         if setup is None:
-            raise RuntimeError("this worker was not prepared: what it was sent cannot be read there")
-        if self._workshop is None:
-            self._workshop = setup.build(setup.settings, borrowed(ray.get(setup.tensors)))
+            raise RuntimeError("this worker was not prepared: the driver's message cannot be read here")
+        if self._builder is None:
+            self._builder = setup.build(setup.settings, borrowed(ray.get(setup.tensors)))
         known = self._servers
         self._servers = {
             version: known[version] if version in known else unpacked(ray.get(ref))
             for version, ref in order.servers.items()
         }
-        states = unpacked(ray.get(order.states))
-        return worked(self._workshop, setup.trainer, order, self._servers, states)
+        return work(self._builder, setup.trainer, order, self._servers, unpacked(ray.get(order.states)))
 
     def leave(self) -> None:
         """Removes its files."""
@@ -194,7 +181,7 @@ class Worker:
             removed([self._folder])
 
 
-class RayCrew:
+class RayWorkerPool:
     """A crew of actors, wherever the cluster has room for them.
 
     Attributes:
@@ -205,7 +192,7 @@ class RayCrew:
 
     shares_files = False
 
-    def __init__(self, recipe: Recipe, trainer: Trainer, workers: int | None, address: str | None) -> None:
+    def __init__(self, spec: BuilderSpec, trainer: Trainer, workers: int | None, address: str | None) -> None:
         """Joins or starts a cluster, and waits until all workers have come.
 
         Raises:
@@ -222,8 +209,8 @@ class RayCrew:
         try:
             self.workers = self._cluster.room(workers)
             self._class = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(Worker)
-            self._tensors = self.put(dict(recipe.tensors))
-            self._setup = ray.put(Setup(recipe.build, recipe.settings, self._tensors, trainer, folders))
+            self._tensors = self.put(dict(spec.tensors))
+            self._setup = ray.put(Setup(spec.build, spec.settings, self._tensors, trainer, folders))
             self._assemble()
         except BaseException:
             self.close()
@@ -323,7 +310,7 @@ class RayCrew:
             return Died(_last_line(error))
         if isinstance(found, Failed | Refused):
             return found
-        return Done([Bundle(**bundle) for bundle in unpacked(found)])
+        return Done(unpacked(found))
 
     def close(self) -> None:
         """Ends all workers, at work or not, and leaves the cluster, or ends it if it was started here."""

@@ -10,35 +10,35 @@ from threading import Thread
 from typing import Any
 
 from edgefl.compute.folders import removed
-from edgefl.compute.job import Bundle, Trainer
-from edgefl.compute.parcels import Depot, Parcel, shared_folders
-from edgefl.compute.remote import Died, Done, Failed, Order, Recipe, Refused
+from edgefl.compute.job import Trainer
+from edgefl.compute.remote import BuilderSpec, Died, Done, Failed, Order, Refused
+from edgefl.compute.tensor_store import TensorFile, TensorStore, shared_folders
 from edgefl.compute.worker import Answer, Setup, main
 from edgefl.core import fresh
 
-# How long a worker may take from its last word to its end.
+# How long a worker may take from its last answer to its end.
 LEAVING_S = 5.0
 
 
 class Processes:
-    """A crew of processes, started at once; trees lie in shared memory.
+    """A pool of processes, started at once; trees lie in shared memory.
 
     Attributes:
         workers: how many.
-        shares_files: they see the driver's files.
+        shares_files: they can read the driver's files.
     """
 
     shares_files = True
 
-    def __init__(self, recipe: Recipe, trainer: Trainer, workers: int) -> None:
+    def __init__(self, spec: BuilderSpec, trainer: Trainer, workers: int) -> None:
         self.workers = workers
-        size = sum(leaf.numel() * leaf.element_size() for leaf in recipe.tensors.values())
+        size = sum(leaf.numel() * leaf.element_size() for leaf in spec.tensors.values())
         folders = shared_folders(size)
         # Also when the driver forgets to close, or is interrupted.
         self._remove = weakref.finalize(self, removed, folders)
-        self._depot = Depot(folders, "driver")
-        self._tensors = self._depot.put(dict(recipe.tensors))
-        self._recipe = recipe
+        self._store = TensorStore(folders, "driver")
+        self._tensors = self._store.put(dict(spec.tensors))
+        self._spec = spec
         self._trainer = trainer
         self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | str]] = Queue()
         self._started = 0
@@ -49,34 +49,34 @@ class Processes:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
             fresh.command(main), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=fresh.environment(1)
         )
-        build, settings = self._recipe.build, self._recipe.settings
+        build, settings = self._spec.build, self._spec.settings
         name = f"worker{self._started}"
-        setup = Setup(name, self._depot.folders, build, settings, self._tensors, self._trainer)
+        setup = Setup(name, self._store.folders, build, settings, self._tensors, self._trainer)
         _write(process, setup)
         Thread(target=self._listen, args=(number, process), daemon=True).start()
         return process
 
     def _listen(self, number: int, process: subprocess.Popen[bytes]) -> None:
-        """Passes a worker's answers on; in the end, why there are no more."""
+        """Passes a worker's answers on, and finally why there are no more."""
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
         while True:
             try:
-                answer = pickle.load(process.stdout)  # noqa: S301 - our own worker's words
-            except Exception as error:  # noqa: BLE001 - its end, or what cannot be read: gone in either case
+                answer = pickle.load(process.stdout)  # noqa: S301 - from our own worker
+            except Exception as error:  # noqa: BLE001 - at its end, or if unreadable: it is gone in either case
                 why = f"its answer cannot be read: {type(error).__name__}: {error}"
                 self._answers.put((number, process, why))
                 return
             self._answers.put((number, process, answer))
 
-    def put(self, tree: Any) -> Parcel:
+    def put(self, tree: Any) -> TensorFile:
         """Places a tree in shared memory."""
-        return self._depot.put(tree)
+        return self._store.put(tree)
 
-    def drop(self, ref: Parcel) -> None:
-        """Deletes it; who has read it keeps it."""
-        self._depot.drop(ref)
+    def drop(self, ref: TensorFile) -> None:
+        """Deletes a tree's file; readers keep what they have read."""
+        self._store.drop(ref)
 
-    def send(self, worker: int, order: Order[Parcel]) -> None:
+    def send(self, worker: int, order: Order[TensorFile]) -> None:
         """Gives an idle worker an order; that it died shows in ``receive``."""
         _write(self._processes[worker], order)
 
@@ -91,10 +91,9 @@ class Processes:
                 _end(process)
                 self._processes[number] = self._start(number)
                 return number, Died(how)
-            if not isinstance(answer, Parcel):
+            if not isinstance(answer, TensorFile):
                 return number, answer
-            bundles = self._depot.get(answer, last=True)
-            return number, Done([Bundle(**bundle) for bundle in bundles])
+            return number, Done(self._store.get(answer, last=True))
 
     def close(self) -> None:
         """Ends all workers, at work or not, and removes what lay in shared memory."""
@@ -105,13 +104,13 @@ class Processes:
         self._remove()
 
 
-def _write(process: subprocess.Popen[bytes], what: Any) -> None:
+def _write(process: subprocess.Popen[bytes], message: Any) -> None:
     assert process.stdin is not None  # noqa: S101 - it was opened as a pipe
     try:
-        pickle.dump(what, process.stdin)
+        pickle.dump(message, process.stdin)
         process.stdin.flush()
     except (BrokenPipeError, OSError):
-        # The listener sees its end, too, and tells.
+        # The listener sees its end as well, and reports it.
         return
 
 
@@ -121,12 +120,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             try:
                 pipe.close()
             except OSError:
-                # What a dead worker was still to be told goes nowhere.
+                # What was still buffered for a dead worker is lost.
                 continue
 
 
 def _ending(process: subprocess.Popen[bytes], why: str) -> str:
-    """How a process that says no more ended; one that still waits for orders is ended for what it said."""
+    """How a process without further answers ended; one that still waits for orders is killed, for ``why``."""
     try:
         status = process.wait(LEAVING_S)
     except subprocess.TimeoutExpired:

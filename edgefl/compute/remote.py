@@ -1,9 +1,8 @@
-"""Training by other processes: what they are told, what they answer, and who does what again.
+"""Training in other processes: orders, answers, and retries.
 
-A ``Crew`` is the workers and how to reach them. ``Remote`` hands them units of jobs, one at a time each,
-and does the unit of a worker that died or failed again, elsewhere. Units are cut without regard to the
-number of workers, and a unit's result depends on nothing but its jobs, so that the number of workers
-changes no bit.
+A ``WorkerPool`` is the workers and how to reach them. ``Remote`` gives each worker one unit of jobs at a
+time, and gives the unit of a worker that died or failed to another. Units do not depend on the number of
+workers, and a unit's result depends on its jobs alone, so the number of workers changes no bit.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
 
-from edgefl.compute.job import Bench, Bundle, Group, Outcome, Trainer, shortened
+from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
 from edgefl.core.errors import EdgeflError, RunError, told
 from edgefl.core.event import Job
 from edgefl.protocol import Tree
@@ -26,8 +25,8 @@ TRIES = 3
 RefT = TypeVar("RefT")
 
 
-class Workshop(Protocol):
-    """A worker's own bench."""
+class TaskBuilder(Protocol):
+    """What makes tasks of jobs in a worker."""
 
     def group(
         self, jobs: Sequence[Job], servers: Mapping[int, Tree], states: Mapping[int, Tree | None]
@@ -36,22 +35,22 @@ class Workshop(Protocol):
         ...
 
 
-class Recipe(NamedTuple):
-    """How a worker builds its workshop.
+class BuilderSpec(NamedTuple):
+    """How a worker makes its task builder.
 
     Attributes:
-        build: (settings, tensors) -> workshop; found by its name in every process.
+        build: (settings, tensors) -> task builder; a function that every process can import.
         settings: plain data.
         tensors: what all workers share.
     """
 
-    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], Workshop]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], TaskBuilder]
     settings: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
 
 
-class FarBench(Bench, Protocol):
-    """The run, as an engine with workers sees it.
+class RemoteEngineContext(EngineContext, Protocol):
+    """The run as an engine with workers sees it.
 
     Attributes:
         versions: the server versions that are needed now.
@@ -59,12 +58,12 @@ class FarBench(Bench, Protocol):
 
     versions: Mapping[int, Tree]
 
-    def recipe(self) -> Recipe:
-        """How a worker builds its workshop."""
+    def builder_spec(self) -> BuilderSpec:
+        """How a worker makes its task builder."""
         ...
 
     def sent_state(self, job: Job) -> Any:
-        """The state that a job begins with: a tree, None, or a small thing with a ``read()`` for it."""
+        """The state that a job begins with: a tree, None, or a small object whose ``read()`` returns it."""
         ...
 
 
@@ -86,9 +85,9 @@ class Order(Generic[RefT]):
 
 
 class Done(NamedTuple):
-    """A worker's answer: its bundles."""
+    """A worker's answer: one outcome a job."""
 
-    bundles: list[Bundle]
+    outcomes: list[Outcome]
 
 
 class Failed(NamedTuple):
@@ -104,13 +103,13 @@ class Failed(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A worker's answer: an error that every other worker would meet, too."""
+    """A worker's answer: an error that every other worker would meet as well."""
 
     error: EdgeflError
 
 
 def failure(error: Exception) -> Failed | Refused:
-    """What a worker tells of an error; to be called where it is handled."""
+    """A worker's answer to an error; to be called where it is handled."""
     if isinstance(error, EdgeflError):
         return Refused(error)
     return Failed(told(error), traceback.format_exc())
@@ -123,7 +122,7 @@ class Died(NamedTuple):
 
 
 class Gone(NamedTuple):
-    """A worker is gone, and none has taken its place: a computer of the cluster, say."""
+    """A worker is gone, and none has taken its place, for example because a computer left the cluster."""
 
     how: str
 
@@ -131,12 +130,12 @@ class Gone(NamedTuple):
 Answer = Done | Failed | Refused | Died | Gone
 
 
-class Crew(Protocol[RefT]):
+class WorkerPool(Protocol[RefT]):
     """Workers, numbered from 0.
 
     Attributes:
         workers: how many.
-        shares_files: whether workers see the driver's files.
+        shares_files: whether workers can read the driver's files.
     """
 
     workers: int
@@ -147,7 +146,7 @@ class Crew(Protocol[RefT]):
         ...
 
     def drop(self, ref: RefT) -> None:
-        """Gives back what ``put`` placed."""
+        """Frees what ``put`` placed."""
         ...
 
     def send(self, worker: int, order: Order[RefT]) -> None:
@@ -163,13 +162,12 @@ class Crew(Protocol[RefT]):
         ...
 
 
-def worked(
-    workshop: Workshop, trainer: Trainer, order: Order[Any], servers: Any, states: Any
-) -> list[Bundle]:
-    """What a worker does with an order whose trees it has."""
-    read = {client: _read(state) for client, state in states.items()}
-    group = workshop.group(order.jobs, servers, read)
-    return trainer.work(group if order.limit is None else shortened(group, order.limit))
+def work(
+    builder: TaskBuilder, trainer: Trainer, order: Order[Any], servers: Mapping[int, Tree], states: Any
+) -> list[Outcome]:
+    """Does an order in a worker, which has read its trees."""
+    group = builder.group(order.jobs, servers, {client: _read(state) for client, state in states.items()})
+    return list(trainer.work(group if order.limit is None else shortened(group, order.limit)))
 
 
 def _read(state: Any) -> Any:
@@ -177,7 +175,7 @@ def _read(state: Any) -> Any:
 
 
 class Remote(Generic[RefT]):
-    """The engine of a crew.
+    """The engine over a pool of workers.
 
     Attributes:
         ahead: jobs that are trained ahead fill idle workers.
@@ -185,21 +183,21 @@ class Remote(Generic[RefT]):
 
     ahead = True
 
-    def __init__(self, bench: FarBench, trainer: Trainer, crew: Crew[RefT]) -> None:
-        self._bench = bench
+    def __init__(self, context: RemoteEngineContext, trainer: Trainer, pool: WorkerPool[RefT]) -> None:
+        self._context = context
         self._trainer = trainer
-        self._crew = crew
-        self._workers = list(range(crew.workers))
+        self._pool = pool
+        self._workers = list(range(pool.workers))
         self._servers: dict[int, RefT] = {}
 
     def outcomes(self, jobs: Sequence[Job], *, limit: int | None = None) -> Iterator[Outcome]:
         """Trains jobs; see ``Engine``.
 
         Raises:
-            RunError: a unit failed three times or for good, or no worker is left.
+            RunError: a unit failed three times or for good, or all workers are gone.
         """
         self._publish({job.version for job in jobs})
-        waiting = deque((unit, 1) for unit in self._trainer.units(jobs, self._bench.size))
+        waiting = deque((unit, 1) for unit in self._trainer.units(jobs, self._context.size))
         idle, deaths = list(self._workers), 0
         busy: dict[int, tuple[tuple[Job, ...], int, Order[RefT]]] = {}
         while waiting or busy:
@@ -207,8 +205,8 @@ class Remote(Generic[RefT]):
                 worker, (unit, attempt) = idle.pop(0), waiting.popleft()
                 order = self._order(unit, limit)
                 busy[worker] = unit, attempt, order
-                self._crew.send(worker, order)
-            worker, answer = self._crew.receive()
+                self._pool.send(worker, order)
+            worker, answer = self._pool.receive()
             if isinstance(answer, Gone):
                 self._without(worker, answer, idle)
             elif worker in busy:
@@ -218,19 +216,18 @@ class Remote(Generic[RefT]):
                 self._check_lasting(jobs, answer, deaths)
                 continue
             unit, attempt, order = busy.pop(worker)
-            self._crew.drop(order.states)
+            self._pool.drop(order.states)
             if isinstance(answer, Done):
                 deaths = 0
-                for bundle in answer.bundles:
-                    yield from bundle.outcomes()
+                yield from answer.outcomes
             elif isinstance(answer, Refused):
                 raise answer.error
             else:
                 waiting.appendleft((unit, _next(unit, attempt, answer)))
 
     def _check_lasting(self, jobs: Sequence[Job], answer: Answer, deaths: int) -> None:
-        """A worker may die without work, and another takes its place, but not again and again."""
-        if isinstance(answer, Died) and deaths > TRIES * self._crew.workers:
+        """A worker that dies while idle is replaced, but not without end."""
+        if isinstance(answer, Died) and deaths > TRIES * self._pool.workers:
             raise _given_up(jobs, answer)
 
     def _without(self, worker: int, answer: Gone, idle: list[int]) -> None:
@@ -240,31 +237,31 @@ class Remote(Generic[RefT]):
             idle.remove(worker)
         if not self._workers:
             raise RunError(
-                f"no worker is left: {answer.how}",
+                f"all workers are gone: {answer.how}",
                 where="engine.workers",
                 hint="add computers to the cluster, or wait until it has room",
             )
 
-    def _publish(self, wanted: set[int]) -> None:
-        for version in set(self._servers) - set(self._bench.versions):
-            self._crew.drop(self._servers.pop(version))
-        for version in wanted - set(self._servers):
-            self._servers[version] = self._crew.put(self._bench.versions[version])
+    def _publish(self, needed: set[int]) -> None:
+        for version in set(self._servers) - set(self._context.versions):
+            self._pool.drop(self._servers.pop(version))
+        for version in needed - set(self._servers):
+            self._servers[version] = self._pool.put(self._context.versions[version])
 
     def _order(self, unit: tuple[Job, ...], limit: int | None) -> Order[RefT]:
         servers = {job.version: self._servers[job.version] for job in unit}
-        states = {job.client: self._bench.sent_state(job) for job in unit}
-        if not self._crew.shares_files:
+        states = {job.client: self._context.sent_state(job) for job in unit}
+        if not self._pool.shares_files:
             states = {client: _read(state) for client, state in states.items()}
-        return Order(unit, servers, self._crew.put(states), limit)
+        return Order(unit, servers, self._pool.put(states), limit)
 
     def close(self) -> None:
         """Ends all workers."""
-        self._crew.close()
+        self._pool.close()
 
 
 def _next(unit: Sequence[Job], attempt: int, answer: Failed | Died | Gone) -> int:
-    """The number of a unit's next attempt; that a worker did not come is no failure of the unit's."""
+    """The number of a unit's next attempt; a worker that did not start is not counted against the unit."""
     if isinstance(answer, Gone):
         return attempt
     if attempt == TRIES:
@@ -274,14 +271,14 @@ def _next(unit: Sequence[Job], attempt: int, answer: Failed | Died | Gone) -> in
 
 def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:
     job = unit[0]
-    who = f"client {job.client}" if len(unit) == 1 else f"{len(unit)} clients, {job.client} among them,"
+    who = f"client {job.client}" if len(unit) == 1 else f"{len(unit)} clients including {job.client}"
     why = f"the worker process died: {answer.how}" if isinstance(answer, Died) else answer.error
     error = RunError(
-        f"the work of {who} in round {job.round + 1} failed {TRIES} times: {why}",
+        f"training {who} in round {job.round + 1} failed {TRIES} times: {why}",
         where=f"exchange {job.exchange}",
-        hint="workers that are killed may lack memory: take fewer of them with engine.workers"
+        hint="a killed worker may have run out of memory: set engine.workers lower"
         if isinstance(answer, Died)
-        else "run it with --engine loop to see it fail in this process",
+        else "run with --engine loop to debug it in one process",
     )
     if isinstance(answer, Failed):
         error.add_note(answer.trace)

@@ -7,11 +7,13 @@ are. What the function returns is a tree of the same kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from edgefl.protocol import leaves, rebuild, structure, tree_map
 
 # Numbers in a row, two vector registers of them.
 _SHORT = 32
@@ -24,43 +26,6 @@ class Stack:
 
     def __init__(self, value: Tensor) -> None:
         self.value = value
-
-
-def leaves(tree: Any) -> list[Any]:
-    """The leaves of a tree of dicts, lists and tuples, whatever they are."""
-    found: list[Any] = []
-    _collect(tree, found)
-    return found
-
-
-def _collect(tree: Any, found: list[Any]) -> None:
-    # Written out, because torch's own pytree takes longer than a small model's step.
-    if isinstance(tree, dict):
-        for inner in tree.values():
-            _collect(inner, found)
-    elif isinstance(tree, (list, tuple)):
-        for inner in tree:
-            _collect(inner, found)
-    else:
-        found.append(tree)
-
-
-def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
-    """``function`` on every leaf, in the order of ``leaves``."""
-    if isinstance(tree, dict):
-        return {key: mapped(function, inner) for key, inner in tree.items()}
-    if isinstance(tree, list):
-        return [mapped(function, inner) for inner in tree]
-    if isinstance(tree, tuple):
-        inner = (mapped(function, one) for one in tree)
-        return type(tree)(*inner) if hasattr(tree, "_fields") else tuple(inner)
-    return function(tree)
-
-
-def filled(tree: Any, values: Iterable[Any]) -> Any:
-    """A tree of the shape of ``tree`` with other leaves, in the order of ``leaves``."""
-    source = iter(values)
-    return mapped(lambda _: next(source), tree)
 
 
 def stack(trees: Sequence[Any]) -> Any:
@@ -80,7 +45,7 @@ def stack(trees: Sequence[Any]) -> Any:
             found.append(leaf)
         else:
             raise ValueError(f"clients that differ in {leaf!r} cannot be stacked")
-    return filled(trees[0], found)
+    return rebuild(trees[0], found)
 
 
 def over(function: Callable[..., Any], *trees: Any) -> Any:
@@ -96,14 +61,14 @@ def over(function: Callable[..., Any], *trees: Any) -> Any:
 
     def one(*values: Tensor) -> tuple[Tensor, ...]:
         source = iter(values)
-        each = filled(trees, (next(source) if isinstance(leaf, Stack) else leaf for leaf in given))
+        each = rebuild(trees, (next(source) if isinstance(leaf, Stack) else leaf for leaf in given))
         returned.append(function(*each))
         return tuple(leaf for leaf in leaves(returned[0]) if _own(leaf, same))
 
     stacks = [leaf.value for leaf in given if isinstance(leaf, Stack)]
     # No randomness: what is drawn inside would depend on a client's place in the group.
     values = iter(torch.vmap(one)(*stacks))
-    return mapped(lambda leaf: Stack(_real(next(values))) if _own(leaf, same) else leaf, returned[0])
+    return tree_map(lambda leaf: Stack(_real(next(values))) if _own(leaf, same) else leaf, returned[0])
 
 
 def _own(leaf: Any, same: set[int]) -> bool:
@@ -121,7 +86,7 @@ def _real(value: Tensor) -> Tensor:
 
 def chosen(tree: Any, places: Sequence[int]) -> Any:
     """The tree of some clients alone: copies of their rows."""
-    return mapped(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
+    return tree_map(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
 
 
 def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
@@ -136,7 +101,7 @@ def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
             own = old if isinstance(old, Stack) else spread(old, count)
             own.value[places] = unwrapped(new)
         found.append(own)
-    return filled(tree, found)
+    return rebuild(tree, found)
 
 
 def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) -> tuple[Any, Any]:
@@ -151,8 +116,8 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
     Raises:
         ValueError: they differ in more than that.
     """
-    if _shape(tree) != _shape(part):
-        raise ValueError("they have other keys")
+    if structure(tree) != structure(part):
+        raise ValueError("the keys differ")
     own, mine, theirs = zip(*numbers, strict=True), [], []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
         one, other = old, new
@@ -165,7 +130,7 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
             one, other = _promoted(one, other)
         mine.append(one)
         theirs.append(other)
-    return filled(tree, mine), filled(part, theirs)
+    return rebuild(tree, mine), rebuild(part, theirs)
 
 
 def _numbered(values: Sequence[Any], like: Stack | Tensor) -> Stack:
@@ -200,14 +165,9 @@ def _row(leaf: Stack | Tensor) -> Tensor:
     return leaf.value[0] if isinstance(leaf, Stack) else leaf
 
 
-def _shape(tree: Any) -> Any:
-    """The tree with nothing in the places of its leaves."""
-    return mapped(lambda _: None, tree)
-
-
 def spread(tree: Any, count: int) -> Any:
     """The tree with a copy for each of ``count`` clients of every tensor that they share."""
-    return mapped(
+    return tree_map(
         lambda leaf: Stack(leaf.expand(count, *leaf.shape).clone()) if isinstance(leaf, Tensor) else leaf,
         tree,
     )
@@ -218,7 +178,7 @@ def turned(tree: Any) -> Any:
 
     A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
     """
-    return mapped(lambda leaf: Stack(_turned(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
+    return tree_map(lambda leaf: Stack(_turned(leaf.value)) if isinstance(leaf, Stack) else leaf, tree)
 
 
 def _turned(value: Tensor) -> Tensor:
@@ -237,7 +197,7 @@ def turns(high: int, wide: int) -> bool:
 
 def rows(tree: Any, count: int) -> Any:
     """The tree of plain tensors (C, ...), row after row; what all clients share is expanded, not copied."""
-    return mapped(
+    return tree_map(
         lambda leaf: leaf.value.contiguous() if isinstance(leaf, Stack) else leaf.expand(count, *leaf.shape),
         tree,
     )
@@ -245,12 +205,12 @@ def rows(tree: Any, count: int) -> Any:
 
 def unwrapped(tree: Any) -> Any:
     """The tree with the stacks' tensors in the stacks' places."""
-    return mapped(lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf, tree)
+    return tree_map(lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf, tree)
 
 
 def wrapped(tree: Any) -> Any:
     """The tree with every tensor, all of which are stacked, as a ``Stack``."""
-    return mapped(lambda leaf: Stack(leaf) if isinstance(leaf, Tensor) else leaf, tree)
+    return tree_map(lambda leaf: Stack(leaf) if isinstance(leaf, Tensor) else leaf, tree)
 
 
 def fixed(tree: Any) -> list[Any]:
@@ -261,4 +221,4 @@ def fixed(tree: Any) -> list[Any]:
 def with_fixed(tree: Any, values: Sequence[Any]) -> Any:
     """The tree with other leaves in the places that ``fixed`` lists."""
     source = iter(values)
-    return mapped(lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), tree)
+    return tree_map(lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), tree)

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.rewrites import VALUE, known, rewrite
+from edgefl.protocol import tree_map
 
 aten = torch.ops.aten
 
@@ -166,14 +167,9 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
                     self._bind(one, self.graph.call_function(operator.getitem, (node, place)))
         return found
 
-    def _named(self, given: Any) -> Any:
-        if isinstance(given, Tensor):
-            return self.node(given)
-        if isinstance(given, (list, tuple)):
-            return type(given)(self._named(one) for one in given)
-        if isinstance(given, dict):
-            return {key: self._named(one) for key, one in given.items()}
-        return given
+    def _named(self, arguments: Any) -> Any:
+        """The arguments with nodes for tensors."""
+        return tree_map(lambda leaf: self.node(leaf) if isinstance(leaf, Tensor) else leaf, arguments)
 
 
 def _refused(func: Any, args: Sequence[Any]) -> bool:

@@ -17,68 +17,68 @@ import torch
 from edgefl.compute.folders import removed
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Trainer
-from edgefl.compute.parcels import Depot, Parcel
-from edgefl.compute.remote import Failed, Order, Refused, failure, worked
+from edgefl.compute.remote import Failed, Order, Refused, failure, work
+from edgefl.compute.tensor_store import TensorFile, TensorStore
 from edgefl.core import fresh
 
 
 class Setup(NamedTuple):
-    """What a worker is told first.
+    """The first message to a worker.
 
     Attributes:
-        number: its number.
-        folders: where parcels lie.
-        build: see ``Recipe``.
-        settings: see ``Recipe``.
+        name: what its files' names begin with.
+        folders: where tensor files lie.
+        build: see ``BuilderSpec``.
+        settings: see ``BuilderSpec``.
         tensors: where the shared tensors lie.
         trainer: how it trains.
     """
 
-    number: str
+    name: str
     folders: tuple[Path, ...]
     build: Any
     settings: Any
-    tensors: Parcel
+    tensors: TensorFile
     trainer: Trainer
 
 
-# What it answers: where the bundles lie, or why there are none.
-Answer = Parcel | Failed | Refused
+# Its answer: where the outcomes lie, or why there are none.
+Answer = TensorFile | Failed | Refused
 
 
 def main() -> None:
     """Works until its input ends."""
-    # Ctrl-C and the end of a whole group of processes are the driver's to handle: a worker ends when it does.
+    # The driver handles Ctrl-C and the end of the process group: a worker ends when the driver does.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     answers = fresh.answers()
     torch.set_num_threads(1)
     keep_freed_memory()
-    setup: Setup = pickle.load(sys.stdin.buffer)  # noqa: S301 - the driver's own words
+    setup: Setup = pickle.load(sys.stdin.buffer)  # noqa: S301 - from our own driver
     try:
         _serve(setup, sys.stdin.buffer, answers)
     except (EOFError, OSError, pickle.UnpicklingError):
-        # The driver is gone, perhaps in the middle of a word and without a chance to clean up.
+        # The driver is gone, perhaps in the middle of a message and without cleaning up.
         removed(setup.folders)
-    # An interpreter that ends would try to tell it what it was not told.
+    # An ordinary exit would try to flush what the driver did not read.
     os._exit(0)
 
 
 def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
-    depot = Depot(setup.folders, setup.number)
-    workshop = None
+    store = TensorStore(setup.folders, setup.name)
+    builder = None
     servers: dict[int, Any] = {}
     while True:
-        order: Order[Parcel] = pickle.load(orders)  # noqa: S301 - the driver's own words
+        order: Order[TensorFile] = pickle.load(orders)  # noqa: S301 - from our own driver
         try:
-            workshop = workshop or setup.build(setup.settings, depot.borrow(setup.tensors))
+            builder = builder or setup.build(setup.settings, store.borrow(setup.tensors))
             servers = {
-                version: servers[version] if version in servers else depot.get(parcel)
-                for version, parcel in order.servers.items()
+                version: servers[version] if version in servers else store.get(file)
+                for version, file in order.servers.items()
             }
-            bundles = worked(workshop, setup.trainer, order, servers, depot.get(order.states))
-            answer: Answer = depot.put([vars(bundle) for bundle in bundles])
-        except Exception as error:  # noqa: BLE001 - whatever a job raises is the driver's to tell
+            outcomes = work(builder, setup.trainer, order, servers, store.get(order.states))
+            answer: Answer = store.put(outcomes)
+        except Exception as error:  # noqa: BLE001 - whatever a job raises, the driver reports
             answer = failure(error)
         pickle.dump(answer, answers)
         answers.flush()

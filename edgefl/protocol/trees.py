@@ -1,4 +1,7 @@
-"""Trees: nested dicts of tensors, and what is done with them leaf by leaf.
+"""Trees: nested dicts of tensors, and functions that work on them leaf by leaf.
+
+``leaves``, ``tree_map``, ``rebuild``, ``structure`` and ``matched`` also take lists and tuples among the
+dicts, and leaves of any type.
 
 A model's weights are a tree whose first level are its parts: ``{"body": {name: tensor}, "head":
 {...}, "buffers": {...}}``. A payload's first level names the parts that byte counts are kept by.
@@ -16,30 +19,103 @@ Tree: TypeAlias = Any  # Tensor | dict[str, Tree]; recursive aliases defeat mypy
 Payload: TypeAlias = dict[str, Any]
 
 BUFFERS = "buffers"
+_NODES = (dict, list, tuple)
 
 
-def leaves(tree: Tree) -> list[Tensor]:
-    """The tensors of a tree, in the order of its dicts."""
-    if isinstance(tree, Tensor):
+def leaves(tree: Tree) -> list[Any]:
+    """The leaves of a tree, in the order of its dicts, lists and tuples."""
+    if not isinstance(tree, _NODES):
         return [tree]
-    return [leaf for inner in tree.values() for leaf in leaves(inner)]
+    collected: list[Any] = []
+    _collect(tree, collected)
+    return collected
 
 
-def rebuild(tree: Tree, values: Iterable[Tensor]) -> Tree:
+def _collect(node: Tree, collected: list[Any]) -> None:
+    # Written out, because torch's own pytree takes longer than a small model's step.
+    for inner in node.values() if isinstance(node, dict) else node:
+        if isinstance(inner, _NODES):
+            _collect(inner, collected)
+        else:
+            collected.append(inner)
+
+
+def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
+    """``function`` on every leaf of ``tree`` and the leaves of ``others`` in the same places.
+
+    Raises:
+        KeyError: another tree has other keys.
+    """
+    if others:
+        return rebuild(tree, map(function, leaves(tree), *(matched(tree, other) for other in others)))
+    if isinstance(tree, dict):
+        return {
+            key: tree_map(function, inner) if isinstance(inner, _NODES) else function(inner)
+            for key, inner in tree.items()
+        }
+    if not isinstance(tree, _NODES):
+        return function(tree)
+    items = [tree_map(function, inner) if isinstance(inner, _NODES) else function(inner) for inner in tree]
+    if isinstance(tree, list):
+        return items
+    return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+
+
+def rebuild(tree: Tree, values: Iterable[Any]) -> Tree:
     """A tree of the shape of ``tree`` whose leaves are ``values``, in the order of ``leaves``."""
     source = iter(values)
-
-    def walk(node: Tree) -> Tree:
-        return next(source) if isinstance(node, Tensor) else {key: walk(inner) for key, inner in node.items()}
-
-    return walk(tree)
+    return tree_map(lambda _: next(source), tree)
 
 
-def tree_map(function: Callable[..., Tensor], tree: Tree, *others: Tree) -> Tree:
-    """``function`` on every leaf of ``tree`` and the leaves of ``others`` in the same places."""
-    if isinstance(tree, Tensor):
-        return function(tree, *others)
-    return {key: tree_map(function, inner, *(other[key] for other in others)) for key, inner in tree.items()}
+def structure(tree: Tree) -> Tree:
+    """The tree with None for every leaf: equal for trees of equal keys, in whatever order."""
+    return tree_map(lambda _: None, tree)
+
+
+def matched(tree: Tree, other: Tree) -> list[Any]:
+    """The leaves of ``other`` in the order that ``tree`` has them in.
+
+    Leaves are matched by their keys, never by the order of a dict: a tree read from a file may have another.
+
+    Raises:
+        KeyError: the trees' keys differ.
+    """
+    if not isinstance(tree, _NODES):
+        return [other]
+    collected: list[Any] = []
+    _match(tree, other, collected)
+    return collected
+
+
+def _match(node: Tree, other: Tree, collected: list[Any]) -> None:
+    if isinstance(node, dict):
+        if node.keys() != other.keys():
+            raise KeyError(f"one tree has {sorted(node)}, another {sorted(other)}")
+        pairs: Iterable[Any] = ((inner, other[key]) for key, inner in node.items())
+    else:
+        pairs = zip(node, other, strict=True)
+    for inner, twin in pairs:
+        if isinstance(inner, _NODES):
+            _match(inner, twin, collected)
+        else:
+            collected.append(twin)
+
+
+def unstacked(tree: Tree | None, count: int) -> list[Any]:
+    """The trees of each row of a tree whose tensors have ``count`` rows; None for each where it is None."""
+    if tree is None:
+        return [None] * count
+    unbound = [leaf.unbind() for leaf in leaves(tree)]
+    return [rebuild(tree, (rows[place] for rows in unbound)) for place in range(count)]
+
+
+def paths(tree: Tree, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The leaves of nested dicts, each with the keys that lead to it."""
+    if not isinstance(tree, dict):
+        yield prefix, tree
+        return
+    for key, inner in tree.items():
+        yield from paths(inner, (*prefix, key))
 
 
 def flatten(tree: Tree) -> dict[str, Tensor]:
@@ -48,17 +124,13 @@ def flatten(tree: Tree) -> dict[str, Tensor]:
     Raises:
         ValueError: a key is empty or holds a "/", so that its path would not lead back to it.
     """
-    return {"/".join(path): leaf for path, leaf in _paths(tree, ())}
-
-
-def _paths(tree: Tree, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Tensor]]:
-    if isinstance(tree, Tensor):
-        yield path, tree
-        return
-    for key, inner in tree.items():
-        if not key or "/" in key:
-            raise ValueError(f"the key {key!r} cannot stand in a path")
-        yield from _paths(inner, (*path, key))
+    flat = {}
+    for path, leaf in paths(tree):
+        for key in path:
+            if not key or "/" in key:
+                raise ValueError(f"a key of a saved tree must be a name without '/', not {key!r}")
+        flat["/".join(path)] = leaf
+    return flat
 
 
 def unflatten(flat: Mapping[str, Tensor], empty: Iterable[str] = ()) -> Tree:
@@ -91,14 +163,13 @@ def bytes_by_part(payload: Payload) -> dict[str, int]:
 
 
 def weighted_mean(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
-    """The mean of trees of one shape, weighted by ``weights`` over their sum.
+    """The mean of trees of the same keys, weighted by ``weights`` over their sum.
 
-    Summed in the order given, so that a caller who sorts gets the same bits every time. Leaves are matched by
-    their keys, never by the order of a dict: a tree read back from a file may have another.
+    Summed in the order given, so that a caller who sorts gets the same bits every time.
 
     Raises:
         KeyError: the trees' keys differ.
-        ValueError: there is nothing to average, or the weights do not sum to more than 0.
+        ValueError: there are no trees, or the weights do not sum to more than 0.
     """
     total = sum(weights)
     if not trees or total <= 0:
@@ -106,16 +177,7 @@ def weighted_mean(trees: Sequence[Tree], weights: Sequence[float]) -> Tree:
     first = trees[0]
     sums = [leaf * (weights[0] / total) for leaf in leaves(first)]
     for tree, weight in zip(trees[1:], weights[1:], strict=True):
-        matched = _in_order_of(first, tree)
+        values = matched(first, tree)
         if sums:
-            torch._foreach_add_(sums, matched, alpha=weight / total)
+            torch._foreach_add_(sums, values, alpha=weight / total)
     return rebuild(first, sums)
-
-
-def _in_order_of(first: Tree, other: Tree) -> list[Tensor]:
-    """The leaves of ``other`` in the order that ``first`` has them in."""
-    if isinstance(first, Tensor):
-        return [other]
-    if first.keys() != other.keys():
-        raise KeyError(f"one tree has {sorted(first)}, another {sorted(other)}")
-    return [leaf for key, inner in first.items() for leaf in _in_order_of(inner, other[key])]

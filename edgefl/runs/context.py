@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from edgefl.compute.job import Group, Size
-from edgefl.compute.remote import Recipe
+from edgefl.compute.remote import BuilderSpec
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
 from edgefl.core.event import Job
@@ -77,10 +77,10 @@ class Context:
         cached = self.outcomes.state(job)
         return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached
 
-    def recipe(self) -> Recipe:
+    def builder_spec(self) -> BuilderSpec:
         """How a worker builds its task builder."""
         settings, tensors = packed(self.planned)
-        return Recipe(rebuilt, settings, tensors)
+        return BuilderSpec(rebuilt, settings, tensors)
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
         """A client's own model under a server state."""

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
+from edgefl.protocol import Tree, matched, nbytes, read_tree, rebuild, structure, tree_map, write_tree
 from edgefl.store import state_file
 
 
@@ -40,7 +39,8 @@ class StateFile:
         Raises:
             UserError: the file is missing or damaged.
         """
-        return tree_map(torch.clone, _ordered(read_tree(self.path), json.loads(self.order)))
+        keys = json.loads(self.order)
+        return rebuild(keys, map(torch.clone, matched(keys, read_tree(self.path))))
 
 
 class States:
@@ -98,7 +98,7 @@ class States:
         own = tree_map(_owned, tree)
         self._jobs[client] = job
         # Equal orders, those of all clients of one model, share one text.
-        self._orders[client] = sys.intern(json.dumps(_keys(tree)))
+        self._orders[client] = sys.intern(json.dumps(structure(tree)))
         self._changed.add(client)
         self._filed.discard(client)
         self._hold(client, own)
@@ -185,12 +185,3 @@ def _owned(leaf: Tensor) -> Tensor:
     """
     own = leaf.detach().contiguous()
     return own.clone() if own.untyped_storage().nbytes() > own.nbytes else own
-
-
-def _keys(tree: Tree) -> Any:
-    return None if isinstance(tree, Tensor) else {key: _keys(inner) for key, inner in tree.items()}
-
-
-def _ordered(tree: Tree, keys: Any) -> Tree:
-    """A tree with its dicts in the order of ``keys``."""
-    return tree if keys is None else {key: _ordered(tree[key], inner) for key, inner in keys.items()}

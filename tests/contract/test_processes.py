@@ -235,7 +235,7 @@ def test_nothing_stays_behind_of_workers_at_work(tmp_path, accident, number, sta
 
 
 def _folder_of(worker: psutil.Process) -> Path | None:
-    """Where the parcels lie that a worker has mapped."""
+    """The folder of the tensor files that a worker has mapped."""
     maps = (Path(one.path) for one in worker.memory_maps(grouped=False))
     return next((path.parent for path in maps if path.parent.name.startswith("edgefl-")), None)
 
@@ -288,10 +288,10 @@ def test_host_json_says_who_trained(tmp_path):
     assert plans[0] == plans[1]
 
 
-def test_no_parcels_are_left(tmp_path, monkeypatch):
+def test_no_tensor_files_are_left(tmp_path, monkeypatch):
     """A finished run leaves nothing in shared memory or in the temporary folder."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("edgefl.compute.parcels._SHARED_MEMORY", tmp_path / "none")
+    monkeypatch.setattr("edgefl.compute.tensor_store._SHARED_MEMORY", tmp_path / "none")
     run(tmp_path / "one", {"name": "processes", "workers": 1})
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 

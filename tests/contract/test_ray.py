@@ -161,10 +161,10 @@ def far_run(address, out, workers=2, **settings):
 @pytest.fixture
 def answered(monkeypatch):
     """The seats of those who did an order, one for each."""
-    from edgefl.compute.on_ray import RayCrew
+    from edgefl.compute.on_ray import RayWorkerPool
     from edgefl.compute.remote import Done
 
-    found, receive = [], RayCrew.receive
+    found, receive = [], RayWorkerPool.receive
 
     def spied(self):
         number, answer = receive(self)
@@ -172,7 +172,7 @@ def answered(monkeypatch):
             found.append(self.seats[number])
         return number, answer
 
-    monkeypatch.setattr(RayCrew, "receive", spied)
+    monkeypatch.setattr(RayWorkerPool, "receive", spied)
     return found
 
 
@@ -181,7 +181,7 @@ def _kill_at(monkeypatch, order):
     from edgefl.compute import on_ray
     from edgefl.compute.remote import Died, Gone
 
-    sent, heard, send, receive = [], [], on_ray.RayCrew.send, on_ray.RayCrew.receive
+    sent, heard, send, receive = [], [], on_ray.RayWorkerPool.send, on_ray.RayWorkerPool.receive
 
     def spied_send(self, worker, what):
         sent.append(worker)
@@ -195,8 +195,8 @@ def _kill_at(monkeypatch, order):
             heard.append(type(answer).__name__)
         return number, answer
 
-    monkeypatch.setattr(on_ray.RayCrew, "send", spied_send)
-    monkeypatch.setattr(on_ray.RayCrew, "receive", spied_receive)
+    monkeypatch.setattr(on_ray.RayWorkerPool, "send", spied_send)
+    monkeypatch.setattr(on_ray.RayWorkerPool, "receive", spied_receive)
     return heard
 
 
@@ -225,7 +225,7 @@ def test_a_worker_that_nobody_replaces_is_done_without(cluster, loop, monkeypatc
     """Where the cluster has no room for another in time, the rest does the work."""
     from edgefl.compute import on_ray
 
-    heard, hire = _kill_at(monkeypatch, 5), on_ray.RayCrew._hire  # noqa: SLF001
+    heard, hire = _kill_at(monkeypatch, 5), on_ray.RayWorkerPool._hire  # noqa: SLF001
 
     def hurried(self, number):
         with monkeypatch.context() as patch:
@@ -233,7 +233,7 @@ def test_a_worker_that_nobody_replaces_is_done_without(cluster, loop, monkeypatc
                 patch.setattr(on_ray, "COMING_S", 0.0)
             hire(self, number)
 
-    monkeypatch.setattr(on_ray.RayCrew, "_hire", hurried)
+    monkeypatch.setattr(on_ray.RayWorkerPool, "_hire", hurried)
     found = far_run(cluster, tmp_path / "far")
     assert heard == ["Died", "Gone"]
     assert same(found, loop)

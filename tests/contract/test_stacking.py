@@ -81,7 +81,7 @@ def group(exchange: Exchange, net: Net, server: Any, states: list[Any], sizes=SI
 
 
 def together(trainer: Vmapped, given: Group) -> list[Outcome]:
-    found = [outcome for bundle in trainer.work(given) for outcome in bundle.outcomes()]
+    found = list(trainer.work(given))
     return sorted(found, key=lambda outcome: outcome.job.id)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.processes import Processes
-from edgefl.compute.remote import FarBench, Remote
+from edgefl.compute.remote import Remote, RemoteEngineContext
 from edgefl.core.errors import UserError
 from edgefl.core.host import cores
 
@@ -28,7 +28,7 @@ def check(params: Params) -> None:
         )
 
 
-def build(params: Params, bench: FarBench) -> Engine:
-    """Worker processes for a bench."""
+def build(params: Params, context: RemoteEngineContext) -> Engine:
+    """Worker processes."""
     trainer = params.trainer()
-    return Remote(bench, trainer, Processes(bench.recipe(), trainer, params.workers or cores()))
+    return Remote(context, trainer, Processes(context.builder_spec(), trainer, params.workers or cores()))

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
-from edgefl.compute.remote import FarBench, Remote
+from edgefl.compute.remote import Remote, RemoteEngineContext
 from edgefl.core.errors import UserError
 
 
@@ -46,13 +46,15 @@ def check(params: Params) -> None:
     check_address(params.address)
 
 
-def build(params: Params, bench: FarBench) -> Engine:
-    """Workers on a cluster for a bench.
+def build(params: Params, context: RemoteEngineContext) -> Engine:
+    """Workers on a cluster.
 
     Raises:
         UserError: the cluster cannot be used.
     """
-    from edgefl.compute.on_ray import RayCrew
+    from edgefl.compute.on_ray import RayWorkerPool
 
     trainer = params.trainer()
-    return Remote(bench, trainer, RayCrew(bench.recipe(), trainer, params.workers, params.address))
+    return Remote(
+        context, trainer, RayWorkerPool(context.builder_spec(), trainer, params.workers, params.address)
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edgefl.compute.engines._params import Stacking
-from edgefl.compute.job import Bench, Engine
+from edgefl.compute.job import Engine, EngineContext
 from edgefl.compute.local import Local
 from edgefl.compute.vmapped import Vmapped
 
@@ -12,6 +12,6 @@ class Params(Stacking):
     """How clients are stacked."""
 
 
-def build(params: Params, bench: Bench) -> Engine:
-    """Stacked training on a bench."""
-    return Local(bench, Vmapped(params.group, int(params.memory)), ahead=True)
+def build(params: Params, context: EngineContext) -> Engine:
+    """Stacked training."""
+    return Local(context, Vmapped(params.group, int(params.memory)), ahead=True)

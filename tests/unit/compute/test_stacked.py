@@ -123,7 +123,7 @@ def test_numbers_that_became_tensors_are_aligned():
 @pytest.mark.parametrize(
     ("tree", "part", "why"),
     [
-        ({"x": 0}, {"x": 0, "y": 0}, "other keys"),
+        ({"x": 0}, {"x": 0, "y": 0}, "the keys differ"),
         ({"x": None}, {"x": own(1.0)}, "None stands where others have a tensor"),
         ({"x": SHARED}, {"x": own([1.0, 2.0, 3.0])}, r"is \(3,\), not \(2,\)"),
     ],

@@ -56,9 +56,8 @@ def group(fold: Fold, payload, sizes=RAGGED) -> Group:
 
 
 def together(given: Group, trainer: Vmapped | None = None) -> list[Outcome]:
-    """What the clients come to as one group, in their order."""
-    bundles = (trainer or Vmapped(64, 10**9)).work(given)
-    return sorted((one for bundle in bundles for one in bundle.outcomes()), key=lambda one: one.job.id)
+    """The clients' outcomes as one group, in their order."""
+    return sorted((trainer or Vmapped(64, 10**9)).work(given), key=lambda outcome: outcome.job.id)
 
 
 def assert_as_alone(given: Group) -> None:
@@ -82,6 +81,25 @@ def toy(begin, change) -> Fold:
     return Fold(
         lambda payload, _, ctx: begin(payload, ctx), (Phase("one", change, Passes(epochs=1)),), finish
     )
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)], ids=["scalar", "vector", "matrix"])
+@pytest.mark.parametrize("kept", [False, True], ids=["sent", "kept"])
+@pytest.mark.parametrize("alone", [False, True], ids=["stacked", "alone"])
+def test_numbers_that_are_not_finite_are_reported_by_client(shape, kept, alone):
+    """Whatever the shape of the leaf, and whether it is sent or kept."""
+
+    def finish(carry, ctx):
+        leaf = torch.ones(shape) * (carry["one"] / (ctx.client - 1))
+        good, bad = {"a": {"weight": torch.ones(3, 4)}}, {"a": {"scale": leaf}}
+        return (good, bad) if kept else (bad, good)
+
+    fold = Fold(
+        lambda *_: {"one": torch.ones(())}, (Phase("one", lambda carry, _: carry, Passes(epochs=1)),), finish
+    )
+    given = group(fold, {}, ([6], [6], [6]))
+    outcomes = [loop.work(task) for task in given.tasks] if alone else together(given)
+    assert [outcome.finite for outcome in outcomes] == [True, False, True]
 
 
 PAYLOAD = {"w": {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}}
@@ -126,7 +144,7 @@ def test_carries_may_change_in_kind(fold):
 def test_a_carry_that_grows_for_some_is_refused():
     """A key that only some clients' steps have put in fails the run, and says what would do."""
     fold = toy(lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()})
-    with pytest.raises(RunError, match="unlike the others': they have other keys") as caught:
+    with pytest.raises(RunError, match=r"cannot be stacked .*: the keys differ") as caught:
         together(group(fold, PAYLOAD))
     assert "--engine loop" in caught.value.hint
 
@@ -173,16 +191,16 @@ def asked(monkeypatch):
     calls: list[tuple[int, bool]] = []
     steps = Gradients.steps
 
-    def watched(self, step, carry, batches, *, often):
-        calls.append((len(carry["scalars"]["loss"].value), often))
-        return steps(self, step, carry, batches, often=often)
+    def watched(self, step, carry, batches, *, recorded):
+        calls.append((len(carry["scalars"]["loss"].value), recorded))
+        return steps(self, step, carry, batches, recorded=recorded)
 
     monkeypatch.setattr(Gradients, "steps", watched)
     return calls
 
 
-def test_what_comes_often_is_recorded(asked):
-    """Eight steps of a shape in a group are often, whoever takes them; seven are not."""
+def test_frequent_steps_are_recorded(asked):
+    """Eight steps of a shape in a group are recorded, whoever takes them; seven are not."""
     together(trained(Sgd(lr=0.1), ([6] * 7, [6] * 7)))
     assert set(asked) == {(2, False)}
     asked.clear()

@@ -66,7 +66,7 @@ def test_leaves_lead_back(tree):
 @pytest.mark.parametrize("key", ["", "a/b"])
 def test_a_key_that_is_no_path_is_refused(key: str):
     """A key that would be read back as another place is an error, not a lost tensor."""
-    with pytest.raises(ValueError, match="cannot stand in a path"):
+    with pytest.raises(ValueError, match="without"):
         flatten({"body": {key: torch.zeros(1)}})
 
 

@@ -1,20 +1,29 @@
-"""Trees on their way to another process, and the folders that they lie in."""
+"""Trees that other processes read, and the folders that they lie in."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
-from edgefl.compute import parcels
+from edgefl.compute import tensor_store
 from edgefl.compute.folders import owned_folder
-from edgefl.compute.parcels import Depot
+from edgefl.compute.tensor_store import TensorStore
 from edgefl.core.errors import RunError
+
+
+class Pair(NamedTuple):
+    """A named tuple within a tree."""
+
+    number: int
+    tree: Any
+
 
 TREE = {"b": {"weight": torch.arange(6.0).reshape(2, 3)}, "a": [torch.ones(3), "text", None]}
 
@@ -30,7 +39,7 @@ def full(monkeypatch):
             raise SafetensorError("I/O error: No space left on device (os error 28)")
         save_file(tensors, path)
 
-    monkeypatch.setattr(parcels, "save_file", save)
+    monkeypatch.setattr(tensor_store, "save_file", save)
     return found
 
 
@@ -45,18 +54,39 @@ def folders(tmp_path):
 def test_where_one_folder_is_full_the_next_is_taken(tmp_path, full):
     """Nothing stays in the full one, and who reads needs not know."""
     memory, disk = folders(tmp_path)
-    depot = Depot([memory, disk], "me")
+    store = TensorStore([memory, disk], "me")
     full.add(memory)
-    parcel = depot.put(TREE)
+    file = store.put(TREE)
     assert list(memory.iterdir()) == []
-    assert parcel.path.parent == disk
-    found = Depot([memory, disk], "other").get(parcel, last=True)
+    assert file.path.parent == disk
+    found = TensorStore([memory, disk], "other").get(file, last=True)
     assert list(found) == ["b", "a"]
     assert torch.equal(found["b"]["weight"], TREE["b"]["weight"])
     assert found["a"][1:] == ["text", None]
     assert list(disk.iterdir()) == []
     full.clear()
-    assert depot.put(TREE).path.parent == memory
+    assert store.put(TREE).path.parent == memory
+
+
+def test_rows_of_a_stack_are_one_tensor(tmp_path):
+    """What a group sends is written as one tensor a leaf; a part of a stack is written alone."""
+    stack = torch.arange(12.0).reshape(3, 4)
+    sent = [
+        {"w": row, "shared": shared} for row, shared in zip(stack, torch.ones(2).expand(3, 2), strict=True)
+    ]
+    store = TensorStore([tmp_path], "me")
+    file = store.put([Pair(number, tree) for number, tree in enumerate(sent)])
+    assert len(load_file(file.path)) == 2
+    found = store.get(file)
+    assert [pair.number for pair in found] == [0, 1, 2]
+    assert all(
+        torch.equal(pair.tree[key], tree[key]) for pair, tree in zip(found, sent, strict=True) for key in tree
+    )
+    part = store.put([stack[1], stack[1], stack.T])
+    assert part.path.stat().st_size < 400
+    assert all(map(torch.equal, store.get(part), [stack[1], stack[1], stack.T]))
+    empty = [torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), torch.tensor(5)]
+    assert all(map(torch.equal, store.get(store.put(empty)), empty))
 
 
 def test_where_all_are_full_the_run_fails(tmp_path, full):
@@ -64,7 +94,7 @@ def test_where_all_are_full_the_run_fails(tmp_path, full):
     both = folders(tmp_path)
     full.update(both)
     with pytest.raises(RunError, match="No space left on device") as caught:
-        Depot(both, "me").put(TREE)
+        TensorStore(both, "me").put(TREE)
     assert str(tmp_path) in caught.value.where
     assert "TMPDIR" in caught.value.hint
     assert [list(one.iterdir()) for one in both] == [[], []]
