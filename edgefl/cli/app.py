@@ -73,7 +73,7 @@ def run(
                 download=not offline,
                 engine=engine,
                 out=out,
-                watch=display,
+                callbacks=display,
             )
         except KeyboardInterrupt:
             display.interrupted()

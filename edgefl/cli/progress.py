@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from edgefl.core.units import show_seconds
-from edgefl.runs import Watch
+from edgefl.runs import Callbacks
 
 
-class Display(Watch):
+class Display(Callbacks):
     """One bar a run, with its last accuracy and the virtual time."""
 
     def __init__(self, console: Console) -> None:

@@ -27,10 +27,10 @@ from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
+from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import Wanted, opened
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
-from edgefl.runs.watch import Watch
 from edgefl.store import Store
 from edgefl.world.driver import Evaluate, Feedback, Merge, Need, converse, simulate
 
@@ -45,13 +45,13 @@ class Run:
         planned: what is run.
         store: where it is kept.
         learner: who learns; None on the null engine.
-        watch: who looks on.
+        callbacks: called as runs progress.
     """
 
     planned: Planned
     store: Store
     learner: Learner | None
-    watch: Watch
+    callbacks: Callbacks
     ledger: Ledger = field(default_factory=Ledger)
     _events: list[Event] = field(default_factory=list)
     _in_flight: Counter[int] = field(default_factory=Counter)
@@ -124,7 +124,7 @@ class Run:
         self.flush()
         self.store.add("rounds", row)
         self.store.commit()
-        self.watch.merged(round_, self.ledger.t_s, scalars.get("loss"))
+        self.callbacks.merged(round_, self.ledger.t_s, scalars.get("loss"))
         return Feedback(scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
@@ -150,7 +150,7 @@ class Run:
             version = need.version
             self.store.checkpoint(version, self.learner.versions[version], states, best=best > self._best)
         self._best = max(self._best, best)
-        self.watch.evaluated(accuracies)
+        self.callbacks.evaluated(accuracies)
         return Feedback(accuracies)
 
     def _keep(
@@ -193,7 +193,7 @@ class Run:
 
 
 def execute(
-    planned: Planned, folder: Path, wanted: Wanted, watch: Watch, data_dir: Path | None = None
+    planned: Planned, folder: Path, wanted: Wanted, callbacks: Callbacks, data_dir: Path | None = None
 ) -> tuple[str, str]:
     """Does one run in a fresh directory.
 
@@ -201,7 +201,7 @@ def execute(
         planned: what to run.
         folder: the run directory to make.
         wanted: the engine.
-        watch: who looks on.
+        callbacks: called as runs progress.
         data_dir: where the dataset's files were looked for, for the record; None for the default place.
 
     Returns:
@@ -224,8 +224,8 @@ def execute(
     }
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
-    watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
-    run = Run(planned, store, None, watch)
+    callbacks.started(plan.scenario.name, plan.scenario.server.rounds, folder)
+    run = Run(planned, store, None, callbacks)
     try:
         status, reason, host = _ended(run, wanted)
         wall_s = time.perf_counter() - start
@@ -243,7 +243,7 @@ def execute(
         ended = "failed" if isinstance(error, Exception) else "interrupted"
         store.close(ended, reason=str(error) if isinstance(error, EdgeflError) else type(error).__name__)
         raise
-    watch.ended(plan.scenario.name, status, reason)
+    callbacks.ended(plan.scenario.name, status, reason)
     return status, reason
 
 
