@@ -9,15 +9,19 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 
+from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError
+
+if TYPE_CHECKING:
+    from edgefl.report.summary import DryRun, Summary
 
 app = typer.Typer(
     help="What would federated learning cost on your devices? Real training under a simulated clock.",
@@ -57,8 +61,8 @@ def run(
 ) -> None:
     """Run a scenario: one run, or one for each setting of its sweep."""
     from edgefl.cli.progress import Display
+    from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
-    from edgefl.report.tables import comparison
     from edgefl.runs import run as run_scenario
 
     with Display(stderr()) as display:
@@ -108,10 +112,10 @@ def check(
         _check_method(method)
         return
     from edgefl.core.catalogue import entries
-    from edgefl.report.tables import checked
-    from edgefl.runs.dry import Checked, dry_run
+    from edgefl.report.comparison import dry_runs
+    from edgefl.runs.dry import dry_run
 
-    found: list[Checked] = []
+    found: list[DryRun] = []
     broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
@@ -124,7 +128,7 @@ def check(
         for note in dict.fromkeys(note for one in runs for note in one.notes):
             stderr().print(f"note: {note}", style="dim", soft_wrap=True)
     if found:
-        stdout().print(checked(found))
+        stdout().print(dry_runs(found))
     if broken:
         raise typer.Exit(2)
     if any(one.refused == one.clients for one in found):
@@ -257,8 +261,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Put runs side by side: accuracy, and time, bytes and energy to it."""
+    from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
-    from edgefl.report.tables import comparison
 
     found = summaries(runs, target)
     if as_json:
@@ -309,10 +313,10 @@ def schema() -> None:
     print_json(scenario_schema())
 
 
-def _next_target(runs: list[dict[str, Any]]) -> float | None:
-    """The highest accuracy worth asking for that some run came to; None where nobody came to any."""
-    own = {run["target"]["accuracy"] for run in runs if run["target"]}
-    best = max((one["value"] for run in runs for one in run["accuracy"].values()), default=0.0)
+def _next_target(runs: Sequence[Summary]) -> float | None:
+    """The highest of the suggested accuracies that some run reached and none has as its target, if any."""
+    own = {run.target.accuracy for run in runs if run.target}
+    best = max((one.value for run in runs for one in run.accuracy.values()), default=0.0)
     return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 
@@ -331,8 +335,8 @@ def stderr() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; nothing at all where the value is none."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    """Prints records, or plain data, as one JSON document on stdout; prints nothing if that is impossible."""
+    sys.stdout.write(json.dumps(document(value), indent=2, allow_nan=False) + "\n")
 
 
 def _print_error(error: EdgeflError) -> None:

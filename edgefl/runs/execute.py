@@ -138,9 +138,7 @@ class Run:
             "t_s": need.t_s,
             "down_bytes": self.ledger.down_bytes,
             "up_bytes": self.ledger.up_bytes,
-            "joules": self.ledger.joules,
-            "energy_known": self.ledger.energy_known,
-            "energy_clients": len(self.ledger.seen),
+            **self.ledger.energy._asdict(),
             "host_s": time.perf_counter() - start,
         }
         accuracies = self._keep(shared, found, own)
