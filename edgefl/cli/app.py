@@ -192,12 +192,12 @@ def profile(
         return
     console = stdout()
     for one in found:
-        console.rule(f"{one['scenario']}: {one['method']}", align="left")
-        for note in one["assumed"]:
+        console.rule(f"{one.scenario}: {one.method}", align="left")
+        for note in one.assumed:
             console.print(f"assumed: {note}", style="dim")
         console.print(costs.profile(one))
-        if layers:
-            console.print(costs.layers(one))
+        if one.layers:
+            console.print(costs.layers(one.layers))
     if claims:
         console.print(published(claims))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from edgefl.core.documents import INLINE
+from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.energy import EnergyTotal, total_energy
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import Ledger
@@ -31,9 +31,9 @@ class Accuracy:
     value: float
     before: float | None
     round: int
-    spread: float | None = None
-    clients: int | None = None
-    untrained: int | None = None
+    spread: float | None = field(metadata=OPTIONAL)
+    clients: int | None = field(metadata=OPTIONAL)
+    untrained: int | None = field(metadata=OPTIONAL)
 
 
 class Moved(NamedTuple):
@@ -57,7 +57,7 @@ class Reached:
     t_s: float
     round: int
     bytes: int
-    energy: EnergyTotal = field(metadata=INLINE)
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Summary:
     up_bytes: int
     bytes_by_part: Mapping[str, Moved]
     flops: int
-    energy: EnergyTotal = field(metadata=INLINE)
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
     peak_bytes: int | None
     clients: int
