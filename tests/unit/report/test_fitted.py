@@ -7,7 +7,7 @@ from commands import shown
 
 from edgefl.report.exports import exports
 from edgefl.report.fitted import Fitted
-from edgefl.report.guesses import guesses
+from edgefl.report.inference import ClassProbability, ImageClasses, Inference, inference
 
 NAMES = ["raspberry-pi-zero-2w", "averylongfilename-of-my-model.onnx"]
 HEADS = ("name", "time taken", "energy used", "rate", "share")
@@ -60,19 +60,22 @@ def test_text_wraps_by_words():
     assert "wor\n" not in found
 
 
+def inferred(name, *files):
+    """The table of a model that finds one class in every image."""
+    images = [ImageClasses(file, "", [ClassProbability(name, 1.0)]) for file in files]
+    return shown(inference(Inference("m.onnx", (1, 8, 8), images)), 80)
+
+
 def test_names_are_not_markup():
-    """A file may be called as it likes."""
-    one = {"file": "[red].png", "changes": "", "classes": [{"name": "[/b]", "probability": 1.0}]}
-    found = shown(guesses({"images": [one]}), 80)
+    """A file's name may look like markup."""
+    found = inferred("[/b]", "[red].png")
     assert "[red].png" in found
     assert "[/b]" in found
 
 
-def test_images_of_one_name_are_told_apart():
-    """By their folders; others stand by their names."""
-    classes = [{"name": "0", "probability": 1.0}]
-    files = ["one/a.png", "two/a.png", "two/b.png"]
-    found = shown(guesses({"images": [{"file": f, "changes": "", "classes": classes} for f in files]}), 80)
+def test_images_of_one_name_are_shown_with_their_folders():
+    """Other images are shown by name alone."""
+    found = inferred("0", "one/a.png", "two/a.png", "two/b.png")
     cells = [line.split("│")[0].strip() for line in found.splitlines() if "│" in line]
     assert cells == ["one/a.png", "two/a.png", "b.png"]
 
