@@ -76,7 +76,7 @@ def _rows(runs: Sequence[Summary]) -> Iterator[Row]:
     if any(run.refused for run in runs):
         yield "clients refused", lambda run: f"{run.refused} of {run.clients}"
     yield from _to_target(runs)
-    yield "most rounds waited for", _waited
+    yield "slowest most often", _waited
     yield "host time", lambda run: show_seconds(run.host_s) if run.host_s is not None else MISSING
 
 

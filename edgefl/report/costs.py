@@ -1,4 +1,4 @@
-"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.profile``."""
+"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.costs``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from edgefl.report.tables import MISSING, UNKNOWN, joules
 
 
 def profile(found: Profile) -> RenderableType:
-    """One round's cost per exchange, model and device."""
+    """One round's cost by exchange, model and device."""
     blocks = [block for work in found.exchanges for block in _exchange(work)]
     return Group(*blocks, *_assumed(found.assumptions))
 
@@ -40,8 +40,7 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     if priced:
         yield _times(priced)
         if any(_is_bound(row, price) for _, row, price in priced):
-            text = f"{_AT_LEAST} the device's file has nothing for the start of a kernel: at least this long"
-            yield Text(text, style="dim")
+            yield Text(f"{_AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
         yield Text("")
         yield _energies(priced)
     for row in work.devices:
@@ -51,7 +50,7 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
 
 
 def _in_floats(rows: Sequence[DeviceCost]) -> str:
-    """Said where devices compute in another type: their rows count memory in that."""
+    """Marks the peak, if devices compute in another type: their rows give memory in that type."""
     return "" if all(row.dtype == "fp32" for row in rows) else " (in fp32)"
 
 
@@ -68,14 +67,14 @@ _MOST = 6
 
 
 def _measured(found: Measured) -> str:
-    """What this host took for it, and the model's figures over that."""
+    """Time and memory on this host, and the modelled figures as multiples of them."""
     figures, ratios = found.figures, found.modelled_over_measured
     added = show_bytes(figures["added_bytes"])
     memory = f" (modelled peak: {ratios.memory:.2g} times that)" if ratios.memory else ""
-    steps = f"{figures['steps']:,} steps took one thread {show_seconds(figures['cpu_s'])}"
+    steps = f"{figures['steps']:,} steps took {show_seconds(figures['cpu_s'])} on one thread"
     times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios.time.items())
     return (
-        f"on this machine {steps}"
+        f"measured here: {steps}"
         + (f" (modelled: {times})" if times else "")
         + (f"; a fresh process grew by {added}{memory}")
     )
@@ -121,7 +120,7 @@ def _times(rows: Sequence[Row]) -> Fitted:
         )
         times = down, (_AT_LEAST if _is_bound(row, price) else "") + compute, up
         cells.append((name, *times, *_shares(price.bounds), used, fits))
-    # What memory takes is what the other two leave of the whole.
+    # The share of memory-bound time is what the other two leave, so its column may go.
     return Fitted(heads, cells, left=heads[-1:], yields=("memory\nused", bounds[1]))
 
 
@@ -152,7 +151,7 @@ def _energies(rows: Sequence[Row]) -> Fitted:
     return Fitted(heads, cells, yields=("of battery", "tail", "receive"))
 
 
-# Before a time that is longer in truth.
+# Before a time that is a lower bound.
 _AT_LEAST = ">"
 
 
@@ -162,12 +161,12 @@ def _is_bound(row: DeviceCost, price: Priced) -> bool:
 
 
 def _least(share: float) -> str:
-    """A percentage to a tenth; less is said to be less."""
+    """A percentage to a tenth, or that it is less."""
     return f"{100 * share:.1f}%" if share >= _SHOWN or not share else "<0.1%"
 
 
 def _share(share: float) -> str:
-    """A percentage that does not round to nothing."""
+    """A percentage with enough digits not to round to zero."""
     if share >= _SHOWN or not share:
         return f"{100 * share:.1f}%"
     return f"{format_float_positional(100 * share, 2, unique=False, fractional=False)}%"

@@ -83,8 +83,8 @@ def test_a_number_type_that_a_device_lacks_is_said():
     assert "has no figure for fp16" in row.unknown
 
 
-def test_a_time_without_the_start_of_kernels_is_marked(capsys):
-    """A phone's file has nothing for it: its time is a bound, not to be ranked beside the others'."""
+def test_a_time_without_launch_overhead_is_marked(capsys):
+    """A phone's launch overhead is unknown: its time is a lower bound, not to be ranked among the others."""
     found = profile(drafts(SCENARIO)[0], Ask(devices=("phone-high", "raspberry-pi-4b")))
     rows = {row.device: row.launch for row in found.exchanges[0].devices}
     assert rows == {"phone-high": "none", "raspberry-pi-4b": "assumed"}
@@ -93,7 +93,7 @@ def test_a_time_without_the_start_of_kernels_is_marked(capsys):
     times = [line for line in out.splitlines() if "yes" in line]
     assert [">" in line for line in times if "phone-high" in line] == [True]
     assert [">" in line for line in times if "raspberry-pi-4b" in line] == [False]
-    assert "> the device's file has nothing for the start of a kernel" in out
+    assert "> launch overhead unknown; time is a lower bound" in out
 
 
 @pytest.mark.parametrize(
