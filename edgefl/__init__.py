@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
-    from edgefl.runs import Result, RunResult, Watch, run
+    from edgefl.runs import Callbacks, Result, RunResult, run
 
 _PLACES = {
+    "Callbacks": "edgefl.runs",
     "EdgeflError": "edgefl.core.errors",
     "Result": "edgefl.runs",
     "RunError": "edgefl.core.errors",
     "RunResult": "edgefl.runs",
     "UserError": "edgefl.core.errors",
-    "Watch": "edgefl.runs",
     "run": "edgefl.runs",
 }
 
-__all__ = ["EdgeflError", "Result", "RunError", "RunResult", "UserError", "Watch", "run"]
+__all__ = ["Callbacks", "EdgeflError", "Result", "RunError", "RunResult", "UserError", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,14 +12,14 @@ from workloads import Workload, read_workload
 import edgefl
 
 
-class Timer(edgefl.Watch):
+class Timer(edgefl.Callbacks):
     """Notes when a round is merged and stored; the evaluation after the last comes later."""
 
     def __init__(self, laps: Laps) -> None:
         self.laps = laps
         self.loss = 0.0
 
-    def merged(self, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG002 - Watch's signature
+    def merged(self, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG002 - Callbacks' signature
         """Ends a round."""
         self.loss = loss if loss is not None else float("nan")
         self.laps.lap()
@@ -67,7 +67,7 @@ def main() -> None:
             scenario(workload, given.rounds),
             engine=engine(given.engine),
             out=Path(folder) / "run",
-            watch=timer,
+            callbacks=timer,
         )
         (run,) = result.runs
         if run.status != "done":

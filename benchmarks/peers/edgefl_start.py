@@ -23,7 +23,7 @@ def main() -> None:
     arguments.add_argument("--engine")
     given = arguments.parse_args()
 
-    def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Watch's
+    def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Callbacks
         if round_ >= 0:
             print(time.time() - given.launched, flush=True)
             raise First

@@ -9,7 +9,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError
 
 if TYPE_CHECKING:
     from edgefl.calibrate import Calibration
+    from edgefl.report.summary import DryRun, Summary
 
 app = typer.Typer(
     help="What would federated learning cost on your devices? Real training under a simulated clock.",
@@ -32,12 +34,14 @@ app = typer.Typer(
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as server.rounds=5."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
 ]
-Seed = Annotated[int | None, typer.Option(help="The same as --set seed=N.")]
+Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-ScenarioName = Annotated[str, typer.Argument(metavar="SCENARIO", help="A file, or a shipped name.")]
-# Accuracies to suggest as a target, the most wanted first.
+ScenarioName = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
+]
+# Target accuracies to suggest, the highest first.
 _TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
@@ -46,38 +50,39 @@ def run(
     scenario: ScenarioName,
     settings: Settings = None,
     seed: Seed = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Where datasets' files lie.")] = None,
-    engine: Annotated[str | None, typer.Option(help="Who trains; `edgefl list engines` has them.")] = None,
-    workers: Annotated[int | None, typer.Option(help="The same as --set engine.workers=N.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda:N; --set engine.device=...")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu or cuda:N; short for --set engine.device=DEVICE.")
+    ] = None,
     ray_address: Annotated[
-        str | None, typer.Option(help="With --engine ray: a cluster's address, or auto.")
+        str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The directory to make; a fresh one under runs/ by default.")
+        Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario: one run, or one for each setting of its sweep."""
+    """Run a scenario, or every run of its sweep."""
     from edgefl.cli.progress import Display
+    from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
-    from edgefl.report.tables import comparison
     from edgefl.runs import run as run_scenario
 
+    given = {"seed": seed, "engine.workers": workers, "engine.device": device, "engine.address": ray_address}
+    short = [f"{key}={value}" for key, value in given.items() if value is not None]
     with Display(stderr()) as display:
         try:
             result = run_scenario(
                 scenario,
-                overrides=[
-                    *_overrides(settings, seed),
-                    *_engine_settings(workers=workers, device=device, address=ray_address),
-                ],
+                overrides=[*(settings or []), *short],
                 data_dir=data_dir,
                 download=not offline,
                 engine=engine,
                 out=out,
-                watch=display,
+                callbacks=display,
             )
         except KeyboardInterrupt:
             display.interrupted()
@@ -100,10 +105,12 @@ def run(
 @app.command()
 def check(
     scenarios: Annotated[
-        list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="Files or names; all by default.")
+        list[str] | None,
+        typer.Argument(metavar="[SCENARIO]...", help="Files or names; all scenarios by default."),
     ] = None,
     method: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Check what every method promises on this one instead.")
+        str | None,
+        typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
     settings: Settings = None,
 ) -> None:
@@ -112,14 +119,14 @@ def check(
         _check_method(method)
         return
     from edgefl.core.catalogue import entries
-    from edgefl.report.tables import checked
-    from edgefl.runs.dry import Checked, dry_run
+    from edgefl.report.comparison import dry_runs
+    from edgefl.runs.dry import dry_run
 
-    found: list[Checked] = []
+    found: list[DryRun] = []
     broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
-            runs = dry_run(name, _overrides(settings, None))
+            runs = dry_run(name, settings or [])
         except EdgeflError as error:
             broken += 1
             _print_error(error)
@@ -128,26 +135,22 @@ def check(
         for note in dict.fromkeys(note for one in runs for note in one.notes):
             stderr().print(f"note: {note}", style="dim", soft_wrap=True)
     if found:
-        stdout().print(checked(found))
+        stdout().print(dry_runs(found))
     if broken:
         raise typer.Exit(2)
     if any(one.refused == one.clients for one in found):
         raise typer.Exit(1)
 
 
-def _engine_settings(**settings: int | str | None) -> list[str]:
-    return [f"engine.{key}={value}" for key, value in settings.items() if value is not None]
-
-
 def _check_method(name: str) -> None:
-    """Exit status 1 where a promise is broken."""
+    """Prints which promises a method keeps; exit status 1 if one is broken."""
     from edgefl.report.tables import named
     from edgefl.runs.contract import check_method
 
     found = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "not made"}
     rows = [(one.promise, words[one.kept], one.detail) for one in found]
-    stdout().print(named("", rows, (f"what {name} promises", "", "detail")))
+    stdout().print(named("", rows, (f"promises of {name}", "", "detail")))
     if any(one.kept is False for one in found):
         raise typer.Exit(1)
 
@@ -156,18 +159,18 @@ def _check_method(name: str) -> None:
 def profile(
     scenario: ScenarioName,
     device: Annotated[
-        list[str] | None, typer.Option(help="A device to price on, or all; the fleet's own by default.")
+        list[str] | None, typer.Option(help="Device to price, or all; the fleet's devices by default.")
     ] = None,
-    link: Annotated[str | None, typer.Option(help="A network class; `edgefl list links` has them.")] = None,
+    link: Annotated[str | None, typer.Option(help="Network class, from `edgefl list links`.")] = None,
     dtype: Annotated[
-        str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own by default.")
+        str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own type by default.")
     ] = None,
     layers: Annotated[
-        bool, typer.Option("--layers", help="Add each layer's counts, fvcore's beside ours.")
+        bool, typer.Option("--layers", help="Add counts layer by layer, beside fvcore's.")
     ] = False,
     measure: Annotated[
         bool,
-        typer.Option("--measure-memory", help="Also do the work once on this host, in fresh processes."),
+        typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
     ] = False,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -184,7 +187,7 @@ def profile(
 
     ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
-    runs = drafts(scenario, _overrides(settings, None))
+    runs = drafts(scenario, settings or [])
     found = [profile_run(draft, ask, access) for draft in runs]
     claims = comparisons(runs, found)
     if as_json:
@@ -192,32 +195,36 @@ def profile(
         return
     console = stdout()
     for one in found:
-        console.rule(f"{one['scenario']}: {one['method']}", align="left")
-        for note in one["assumed"]:
+        console.rule(f"{one.scenario}: {one.method}", align="left")
+        for note in one.assumed:
             console.print(f"assumed: {note}", style="dim")
         console.print(costs.profile(one))
-        if layers:
-            console.print(costs.layers(one))
+        if one.layers:
+            console.print(costs.layers(one.layers))
     if claims:
         console.print(published(claims))
 
 
 @app.command()
 def calibrate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The device's name, such as my-laptop.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The file; devices/NAME.yaml in EDGEFL_PATH's first folder or here by default."),
+        typer.Option(
+            help="File to write; by default devices/NAME.yaml in the first folder on EDGEFL_PATH, else here."
+        ),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that training and inference work on.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, help="Threads for training and inference.")] = 1,
     curves: Annotated[
-        bool, typer.Option("--measured", help="Write step times of networks, not a roofline.")
+        bool, typer.Option("--measured", help="Write measured step times of networks instead of a roofline.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    quick: Annotated[bool, typer.Option("--quick", hidden=True, help="Too short to be of use.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure this machine into a device file; takes some minutes."""
+    """Measure this machine and write its device file; takes a few minutes."""
     from edgefl.calibrate import FULL, QUICK
     from edgefl.calibrate import calibrate as measure
     from edgefl.cli.steps import Steps
@@ -246,7 +253,7 @@ def calibrate(
 
 
 def _next_of_device(found: Calibration) -> str:
-    """What to do with a device file."""
+    """What to do next with a device file."""
     if found.found:
         return f"next: edgefl show device {found.device}"
     return (
@@ -257,12 +264,14 @@ def _next_of_device(found: Calibration) -> str:
 @app.command()
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, or groups of runs.")],
-    target: Annotated[float | None, typer.Option(help="An accuracy to reach, such as 0.9.")] = None,
+    target: Annotated[
+        float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put runs side by side: accuracy, and time, bytes and energy to it."""
+    """Compare runs: accuracy, and the time, bytes and energy to reach a target."""
+    from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
-    from edgefl.report.tables import comparison
 
     found = summaries(runs, target)
     if as_json:
@@ -274,24 +283,24 @@ def compare(
 @app.command(name="list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="devices, methods, scenarios ...; everything by default.")
+        str | None, typer.Argument(help="devices, methods, scenarios, ...; all kinds by default.")
     ] = None,
 ) -> None:
-    """List what there is by name."""
+    """List devices, methods, models, scenarios and everything else that has a name."""
     from edgefl.core.catalogue import KINDS, entries, summary
     from edgefl.report.tables import named
 
     for one in [kind] if kind else KINDS:
         rows = [(name, summary(entry)) for name, entry in entries(one).items()]
-        stdout().print(named(one, rows, ("name", "what it is")))
+        stdout().print(named(one, rows, ("name", "description")))
 
 
 @app.command()
 def show(
-    kind: Annotated[str, typer.Argument(help="A kind that `edgefl list` shows, in singular or plural.")],
+    kind: Annotated[str, typer.Argument(help="A kind from `edgefl list`, singular or plural.")],
     name: Annotated[str, typer.Argument(help="A name of that kind.")],
 ) -> None:
-    """Show one thing: a device's numbers with their sources, a method's paper and parameters, a file."""
+    """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.planning.describe import describe
 
     title, text, rows, heads = describe(kind, name)
@@ -313,30 +322,26 @@ def schema() -> None:
     print_json(scenario_schema())
 
 
-def _next_target(runs: list[dict[str, Any]]) -> float | None:
-    """The highest accuracy worth asking for that some run came to; None where nobody came to any."""
-    own = {run["target"]["accuracy"] for run in runs if run["target"]}
-    best = max((one["value"] for run in runs for one in run["accuracy"].values()), default=0.0)
+def _next_target(runs: Sequence[Summary]) -> float | None:
+    """The highest of the suggested accuracies that some run reached and none has as its target, if any."""
+    own = {run.target.accuracy for run in runs if run.target}
+    best = max((one.value for run in runs for one in run.accuracy.values()), default=0.0)
     return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 
-def _overrides(settings: list[str] | None, seed: int | None) -> list[str]:
-    return [*(settings or []), *([] if seed is None else [f"seed={seed}"])]
-
-
 def stdout() -> Console:
-    """Where results go; 100 columns wide where it is no terminal."""
+    """The console for results; 100 columns wide if it is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else 100, highlight=False)
 
 
 def stderr() -> Console:
-    """Where progress, notes and errors go."""
+    """The console for progress, notes and errors."""
     return Console(stderr=True, highlight=False)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout; nothing at all where the value is none."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    """Prints records, or plain data, as one JSON document on stdout; prints nothing if that is impossible."""
+    sys.stdout.write(json.dumps(document(value), indent=2, allow_nan=False) + "\n")
 
 
 def _print_error(error: EdgeflError) -> None:
@@ -345,7 +350,7 @@ def _print_error(error: EdgeflError) -> None:
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Has SIGTERM end what is inside as an interrupt would: workers end, and what was shared goes."""
+    """Makes SIGTERM end the block like an interrupt, so that workers stop and shared memory is freed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -364,7 +369,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     """Runs the command line and exits with its status.
 
     Raises:
-        SystemExit: always, with status 0, 1 or 2; 130 where it was interrupted, 143 where it was terminated.
+        SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
     """
     try:
         with _terminable():

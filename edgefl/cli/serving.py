@@ -89,10 +89,10 @@ def infer(
 ) -> None:
     """Say what a model sees in images: class names and probabilities."""
     from edgefl.export.infer import infer as infer_images
-    from edgefl.report.guesses import guesses
+    from edgefl.report.inference import inference
 
     found = infer_images(model, images, top)
     if as_json:
         print_json(found)
     else:
-        stdout().print(guesses(found))
+        stdout().print(inference(found))

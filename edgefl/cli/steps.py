@@ -1,4 +1,4 @@
-"""A bar on standard error for work of some steps; imports no torch."""
+"""Progress bars on standard error; imports no torch."""
 
 from __future__ import annotations
 
@@ -6,23 +6,33 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 
-class Steps:
-    """One bar over steps that are known beforehand; nothing where standard error is no terminal."""
+class Bars:
+    """A live display of bars; shows nothing if standard error is not a terminal.
 
-    def __init__(self, console: Console) -> None:
+    Args:
+        console: standard error.
+        columns: those of each bar; the time elapsed is added.
+        transient: whether the bars disappear at the end.
+    """
+
+    def __init__(self, console: Console, *columns: ProgressColumn, transient: bool = False) -> None:
         self._progress = Progress(
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
+            *columns,
             TimeElapsedColumn(),
             console=console,
             disable=not console.is_terminal,
-            transient=True,
+            transient=transient,
         )
-        self._task = self._progress.add_task("getting ready", total=None)
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -33,6 +43,15 @@ class Steps:
     ) -> None:
         self._progress.stop()
 
+
+class Steps(Bars):
+    """One bar over a known number of steps."""
+
+    def __init__(self, console: Console) -> None:
+        columns = BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}")
+        super().__init__(console, *columns, transient=True)
+        self._task = self._progress.add_task("getting ready", total=None)
+
     def show(self, label: str, done: int, total: int) -> None:
-        """Says what is next and how much is done."""
+        """Shows the step that begins and how many are done."""
         self._progress.update(self._task, description=label, completed=done, total=total)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,62 +12,30 @@ from torch import nn
 
 from edgefl.compute.meta import Tracer, forward_kernels
 from edgefl.core.cost import ELEMENTWISE, Kernel
+from edgefl.core.layers import Layer, ModelLayers
 from edgefl.protocol import Net
 
 # fvcore's names for convolutions and matrix products; the rest (norms, pooling) is bytes to us.
 _PRODUCTS = frozenset({"conv", "linear", "addmm", "matmul", "bmm", "einsum"})
 
 
-@dataclass(frozen=True)
-class Layer:
-    """One module's forward pass on one sample.
-
-    Attributes:
-        module: its dotted name.
-        kind: its class's name.
-        parameters: how many values it holds.
-        fvcore_flops: of its convolutions and matrix products by fvcore, two a multiply-add.
-        flops: the same by our own tracer.
-        kernels: how many operators it starts.
-        bytes: what they move.
-    """
-
-    module: str
-    kind: str
-    parameters: int
-    fvcore_flops: int
-    flops: int
-    kernels: int
-    bytes: int
-
-
-def layers(net: Net) -> dict[str, Any]:
-    """The modules of a net that do any work, and both counts of the whole.
-
-    Returns:
-        "model", "modules" (a dict for each ``Layer``), "fvcore_flops" and "traced_flops".
-    """
+def layers(net: Net) -> ModelLayers:
+    """A net module by module, and both counts of the whole."""
     module = net.module(net.init(0))
     counted = _counts(net, module)
-    return {
-        "model": net.name,
-        "modules": [
-            vars(
-                Layer(
-                    module=name,
-                    kind=type(inner).__name__,
-                    parameters=sum(value.numel() for value in inner.parameters()),
-                    fvcore_flops=2 * counted.get(name, 0),
-                    flops=_flops(kernels),
-                    kernels=len(kernels),
-                    bytes=sum(kernel.bytes for kernel in kernels),
-                )
-            )
-            for name, inner, kernels in _traced(net)
-        ],
-        "fvcore_flops": 2 * counted.get("", 0),
-        "traced_flops": traced_flops(net),
-    }
+    modules = [
+        Layer(
+            module=name,
+            kind=type(inner).__name__,
+            parameters=sum(value.numel() for value in inner.parameters()),
+            fvcore_flops=2 * counted.get(name, 0),
+            flops=_flops(kernels),
+            kernels=len(kernels),
+            bytes=sum(kernel.bytes for kernel in kernels),
+        )
+        for name, inner, kernels in _traced(net)
+    ]
+    return ModelLayers(net.name, modules, 2 * counted.get("", 0), traced_flops(net))
 
 
 def _traced(net: Net) -> list[tuple[str, nn.Module, list[Kernel]]]:

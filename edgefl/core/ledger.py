@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from edgefl.core.energy import EnergyTotal, total_energy
 from edgefl.core.event import Event, Kind
 
 # What was charged but reached no merge.
@@ -25,8 +25,7 @@ class Ledger:
         down_bytes, up_bytes: traffic.
         flops: operations on clients.
         wasted_bytes: traffic of work that reached no merge.
-        energy_unknown: clients with at least one charge of unknown energy.
-        seen: clients with at least one charge.
+        joules_by_client: of clients with at least one charge; None where one of its charges is unknown.
     """
 
     t_s: float = 0.0
@@ -38,9 +37,7 @@ class Ledger:
     up_bytes: int = 0
     flops: int = 0
     wasted_bytes: int = 0
-    energy_unknown: set[int] = field(default_factory=set)
-    seen: set[int] = field(default_factory=set)
-    _joules: dict[int, float] = field(default_factory=dict)
+    joules_by_client: dict[int, float | None] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Adds one event.
@@ -62,25 +59,15 @@ class Ledger:
         if event.kind in _WASTED:
             self.wasted_bytes += cost.down_bytes + cost.up_bytes
         if event.client >= 0 and event.kind is not Kind.REFUSED:
-            self.seen.add(event.client)
-            if cost.joules is None:
-                self.energy_unknown.add(event.client)
-            else:
-                self._joules[event.client] = self._joules.get(event.client, 0.0) + cost.joules
+            joules = self.joules_by_client.get(event.client, 0.0)
+            self.joules_by_client[event.client] = (
+                None if joules is None or cost.joules is None else joules + cost.joules
+            )
 
     @property
-    def joules(self) -> float | None:
-        """The energy of the clients whose energy is known in full; None where there are none."""
-        if not self.energy_known:
-            return None
-        return math.fsum(
-            joules for client, joules in self._joules.items() if client not in self.energy_unknown
-        )
-
-    @property
-    def energy_known(self) -> int:
-        """Clients that took part and whose energy is known in full."""
-        return len(self.seen) - len(self.energy_unknown)
+    def energy(self) -> EnergyTotal:
+        """The energy of all clients."""
+        return total_energy(self.joules_by_client.values())
 
 
 def total(events: Iterable[Event]) -> Ledger:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.units import show_bytes, show_flops, show_seconds
 from edgefl.export.graph import Form
 from edgefl.export.trained import Trained
-from edgefl.report.summary import summary
+from edgefl.report.summary import Accuracy, Summary, summary
+from edgefl.report.tables import energy
 from edgefl.store import read
 
 _PARITY = "## Parity"
@@ -38,7 +39,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
     spec = found.federation.spec
     whose = "the global model" if export["client"] is None else f"the model of client {export['client']}"
     model = found.model(export["client"])
-    trained = f"trained with {found.meta['method']} on {spec.name} by {run['clients']} simulated clients"
+    trained = f"trained with {found.meta['method']} on {spec.name} by {run.clients} simulated clients"
     return "\n".join(
         [
             f"# {found.meta['name']}: {whose}",
@@ -59,7 +60,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
             "",
             "## Accuracy",
             "",
-            *_accuracies(export, run["accuracy"]),
+            *_accuracies(export, run.accuracy),
             "",
             *_scored_on(found.meta["evaluated_on"]),
             *_compact(export),
@@ -73,7 +74,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
     )
 
 
-def _training(found: Trained, run: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+def _training(found: Trained, run: Summary, settings: Mapping[str, Any]) -> list[str]:
     """How the run came to it, by its summary and its plan."""
     fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "of the scenario's own"
     return _table(
@@ -83,17 +84,17 @@ def _training(found: Trained, run: Mapping[str, Any], settings: Mapping[str, Any
         ("fleet", fleet),
         ("method", _component(settings["method"])),
         ("rounds", str(settings["server"]["rounds"])),
-        ("virtual time", show_seconds(run["virtual_s"])),
-        ("bytes down, up", f"{show_bytes(run['down_bytes'])}, {show_bytes(run['up_bytes'])}"),
-        ("work of all clients", show_flops(run["flops"])),
-        ("energy of all clients", "unknown" if run["joules"] is None else show_joules(run["joules"])),
+        ("virtual time", show_seconds(run.virtual_s)),
+        ("bytes down, up", f"{show_bytes(run.down_bytes)}, {show_bytes(run.up_bytes)}"),
+        ("work of all clients", show_flops(run.flops)),
+        ("energy of all clients", energy(run.energy)),
     )
 
 
-def _accuracies(export: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
+def _accuracies(export: Mapping[str, Any], reported: Mapping[str, Accuracy]) -> list[str]:
     """What the run reported at its end, and of this model; what the file reaches."""
     return _table(
-        *((f"{name}, as the run reported", _percent(one["value"])) for name, one in reported.items()),
+        *((f"{name}, as the run reported", _percent(one.value)) for name, one in reported.items()),
         ("this model, as the run reported", _percent(export["reported"])),
         ("this file, in ONNX Runtime", _percent((export["compact"] or export["parity"])["accuracy"])),
     )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from edgefl.core.errors import UserError
 from edgefl.export.model import ModelFile, read_model
 from edgefl.export.running import session
+from edgefl.report.inference import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]
 
@@ -35,17 +36,13 @@ class Picture:
     changes: str
 
 
-def infer(path: Path, images: Sequence[Path], top: int = 3) -> dict[str, Any]:
+def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
     """Runs a model on image files.
 
     Args:
         path: an ONNX file of ``edgefl export``.
         images: PNG, JPEG or other files that Pillow reads.
-        top: how many classes to tell.
-
-    Returns:
-        "model", "shape" and "images", each with "file", "changes" and "classes" (the likeliest first, each
-        with "name" and "probability").
+        top: how many classes to return for each.
 
     Raises:
         UserError: a file is missing, damaged or no image, or the model does not say how to use it.
@@ -54,18 +51,11 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> dict[str, Any]:
     shape, names = _facts(model)
     running = session(str(path))
     taken = [picture(image, shape) for image in images]
-    return {
-        "model": str(path),
-        "shape": list(shape),
-        "images": [
-            {
-                "file": str(file),
-                "changes": one.changes,
-                "classes": _classes(_logits(running, model, one.pixels), names, top),
-            }
-            for file, one in zip(images, taken, strict=True)
-        ],
-    }
+    rows = [
+        ImageClasses(str(file), one.changes, _classes(_logits(running, model, one.pixels), names, top))
+        for file, one in zip(images, taken, strict=True)
+    ]
+    return Inference(str(path), shape, rows)
 
 
 def _facts(model: ModelFile) -> tuple[tuple[int, int, int], list[str]]:
@@ -169,11 +159,11 @@ def _logits(running: Any, model: ModelFile, pixels: NDArray[np.uint8]) -> Array:
     return found.astype(np.float64)
 
 
-def _classes(logits: Array, names: Sequence[str], top: int) -> list[dict[str, Any]]:
+def _classes(logits: Array, names: Sequence[str], top: int) -> list[ClassProbability]:
     powers = np.exp(logits - logits.max())
     shares = powers / powers.sum()
     order = np.argsort(-shares, kind="stable")[:top]
     return [
-        {"name": names[place] if place < len(names) else str(place), "probability": float(shares[place])}
+        ClassProbability(names[place] if place < len(names) else str(place), float(shares[place]))
         for place in order
     ]

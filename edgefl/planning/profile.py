@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from edgefl.core.link import Link
 from edgefl.core.price import Pricer, peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.assumptions import assumptions
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -68,7 +69,7 @@ class _Desk:
         links: those that they are behind.
         places: the rows.
         ask: what to show.
-        pricers: those made so far, or the reason where a device cannot be priced.
+        pricers: those made so far.
     """
 
     draft: Draft
@@ -78,16 +79,17 @@ class _Desk:
     links: Mapping[str, Link]
     places: Sequence[_Place]
     ask: Ask
-    pricers: dict[tuple[str, str], Pricer | str] = field(default_factory=dict)
+    pricers: dict[tuple[str, str], Pricer] = field(default_factory=dict)
 
-    def pricer(self, place: _Place) -> Pricer | str:
-        """A device's pricer, or why it has none."""
+    def pricer(self, place: _Place) -> Pricer:
+        """A device's pricer.
+
+        Raises:
+            UserError: a number that timing needs is unknown.
+        """
         key = place.device, place.dtype
         if key not in self.pricers:
-            try:
-                self.pricers[key] = Pricer(place.device, self.devices[place.device], place.dtype)
-            except UserError as error:
-                self.pricers[key] = error.what
+            self.pricers[key] = Pricer(place.device, self.devices[place.device], place.dtype)
         return self.pricers[key]
 
 
@@ -109,7 +111,7 @@ def _places(fleet: Fleet, devices: Mapping[str, Board], ask: Ask) -> list[_Place
     return list(dict.fromkeys(rows))
 
 
-def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) -> dict[str, Any]:
+def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) -> Profile:
     """The cost of one client's share of each exchange; needs no data files and trains nothing.
 
     The client has the dataset's training images divided evenly. Times are without slowdown and jitter.
@@ -118,10 +120,6 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
         draft: the scenario.
         ask: what to show.
         access: holds the traces that the runs of a sweep share.
-
-    Returns:
-        "scenario", "method", "batch_size", "assumed", "assumptions" (of devices and links), "exchanges" (a
-        dict for each exchange and model, with a row for each device) and, where asked for, "layers".
 
     Raises:
         UserError: something in the scenario, or a name, is wrong.
@@ -135,24 +133,22 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     places = _places(fleet, devices, ask)
     links = {one.link: fleet.links.get(one.link) or link(one.link, where="--link") for one in places}
     desk = _Desk(draft, learning, samples, devices, links, places, ask)
-    found: dict[str, Any] = {
-        "scenario": draft.scenario.name,
-        "method": draft.scenario.method.name,
-        "batch_size": draft.scenario.local.size,
-        "assumed": [
+    return Profile(
+        scenario=draft.scenario.name,
+        method=draft.scenario.method.name,
+        batch_size=draft.scenario.local.size,
+        assumed=[
             f"every client has {samples} samples, an even share of {learning.federation.spec.name}",
             *fit_note(asked, draft),
         ],
-        "assumptions": assumptions(devices, links),
-        "exchanges": [
+        assumptions=assumptions(devices, links),
+        exchanges=[
             row
             for place in range(len(learning.methods[0].exchanges))
             for row in _exchange(desk, place, access)
         ],
-    }
-    if ask.layers:
-        found["layers"] = [layers(net) for net in learning.nets]
-    return found
+        layers=[layers(net) for net in learning.nets] if ask.layers else None,
+    )
 
 
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:
@@ -161,7 +157,7 @@ def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]
     return named(names, "--device") or devices_of(fleet, where)
 
 
-def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[dict[str, Any]]:
+def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[ExchangeCost]:
     """One exchange on each model."""
     learning, batch_size = desk.learning, desk.draft.scenario.local.size
     steps = phase_steps(learning.methods[0].exchanges[place], desk.samples, batch_size)
@@ -170,12 +166,12 @@ def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[dict[str, Any
     for model, (method, net, trace) in enumerate(zip(learning.methods, learning.nets, traces, strict=True)):
         row = _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
         if desk.ask.measure:
-            row["measured"] = _measured(desk, row, model)
+            row = replace(row, measured=_measured(desk, row, model))
         rows.append(row)
     return rows
 
 
-def _measured(desk: _Desk, row: Mapping[str, Any], model: int) -> dict[str, Any]:
+def _measured(desk: _Desk, row: ExchangeCost, model: int) -> Measured:
     """What one client's share really takes on this host, and the model's figures over it.
 
     Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
@@ -184,22 +180,15 @@ def _measured(desk: _Desk, row: Mapping[str, Any], model: int) -> dict[str, Any]
     Raises:
         RunError: the measuring process failed.
     """
-    found = measured_exchange(
-        desk.draft, row["exchange"], model=model, samples=desk.samples, limit=_MOST_STEPS
-    )
-    done = found["steps"] / row["steps"] if row["steps"] else 1.0
+    found = measured_exchange(desk.draft, row.exchange, model=model, samples=desk.samples, limit=_MOST_STEPS)
+    done = found["steps"] / row.steps if row.steps else 1.0
     added, seconds = found["added_bytes"], found["cpu_s"]
-    return {
-        **found,
-        "modelled_over_measured": {
-            "memory": sum(row["peak"].values()) / added if added else None,
-            "time": {
-                one["device"]: one["compute_s"] * done / seconds
-                for one in row["devices"]
-                if one["compute_s"] and seconds
-            },
-        },
+    times = {
+        one.device: one.price.compute_s * done / seconds
+        for one in row.devices
+        if one.price and one.price.compute_s and seconds
     }
+    return Measured(found, Ratios(sum(row.peak.values()) / added if added else None, times))
 
 
 # Steps of one size take the same time and memory.
@@ -208,22 +197,22 @@ _MOST_STEPS = 10
 
 def _row(
     desk: _Desk, exchange: Exchange, model: str, steps: Sequence[Counter[int]], cost: Cost
-) -> dict[str, Any]:
-    return {
-        "exchange": exchange.name,
-        "when": _when(exchange),
-        "model": model,
-        "samples": desk.samples,
-        "steps": sum(count for counts in steps for count in counts.values()),
-        "down": dict(cost.down),
-        "up": dict(cost.up),
-        "flops": _by_role(cost.work),
-        "flops_by_part": _by_part(cost.work),
-        "kernels": cost.work.launches,
-        "moved_bytes": cost.work.bytes,
-        "peak": dict(cost.peak),
-        "devices": [_on(desk, place, cost) for place in desk.places],
-    }
+) -> ExchangeCost:
+    return ExchangeCost(
+        exchange=exchange.name,
+        when=_when(exchange),
+        model=model,
+        samples=desk.samples,
+        steps=sum(count for counts in steps for count in counts.values()),
+        down=dict(cost.down),
+        up=dict(cost.up),
+        flops=_by_role(cost.work),
+        flops_by_part=_by_part(cost.work),
+        kernels=cost.work.launches,
+        moved_bytes=cost.work.bytes,
+        peak=dict(cost.peak),
+        devices=[_on(desk, place, cost) for place in desk.places],
+    )
 
 
 def _by_role(work: Work) -> dict[str, int]:
@@ -250,41 +239,42 @@ def _when(exchange: Exchange) -> str:
     return words + (", all clients" if exchange.who == "all" else "")
 
 
-def _on(desk: _Desk, place: _Place, cost: Cost) -> dict[str, Any]:
-    """One row; what is unknown, and all of what the device cannot do, is None."""
-    name, dtype = place.device, place.dtype
-    device, connection = desk.devices[name], desk.links[place.link]
-    row: dict[str, Any] = {
-        "device": name,
-        "dtype": dtype,
-        "link": place.link,
-        "unknown": device.refusal(cost.work, dtype),
-        "launch": device.launch_known(),
-        **dict.fromkeys((*_TIMES, "bounds", "energy", "joules", "battery_share")),
-    }
-    room, needs, battery = device.usable_memory_bytes, peak_bytes(cost, dtype), device.battery
-    row |= {
-        "memory_bytes": needs,
-        "memory_share": needs / room if room else None,
-        "fits": None if room is None else needs <= room,
-    }
-    pricer = desk.pricer(place)
-    if row["unknown"] or isinstance(pricer, str):
-        return {**row, "unknown": row["unknown"] or pricer}
-    try:
-        price = pricer.price(cost, connection)
-    except UserError as error:
-        return {**row, "unknown": error.what}
-    joules = price.energy.joules
-    capacity_j = battery.value if battery else None
-    return {
-        **row,
-        **{key: getattr(price, key) for key in _TIMES},
-        "bounds": price.bounds._asdict(),
-        "energy": price.energy._asdict(),
-        "joules": joules,
-        "battery_share": None if joules is None or capacity_j is None else joules / capacity_j,
-    }
+def _on(desk: _Desk, place: _Place, cost: Cost) -> DeviceCost:
+    device = desk.devices[place.device]
+    room, needs = device.usable_memory_bytes, peak_bytes(cost, place.dtype)
+    unknown, price = device.refusal(cost.work, place.dtype), None
+    if not unknown:
+        try:
+            price = _price(desk, place, cost)
+        except UserError as error:
+            unknown = error.what
+    return DeviceCost(
+        device=place.device,
+        dtype=place.dtype,
+        link=place.link,
+        unknown=unknown,
+        launch=device.launch_known(),
+        price=price,
+        memory_bytes=needs,
+        memory_share=needs / room if room else None,
+        fits=None if room is None else needs <= room,
+    )
 
 
-_TIMES = ("down_s", "compute_s", "up_s")
+def _price(desk: _Desk, place: _Place, cost: Cost) -> Priced:
+    """Time and energy.
+
+    Raises:
+        UserError: the device cannot be priced.
+    """
+    price = desk.pricer(place).price(cost, desk.links[place.link])
+    joules, battery = price.energy.joules, desk.devices[place.device].battery
+    return Priced(
+        price.down_s,
+        price.compute_s,
+        price.up_s,
+        price.bounds,
+        price.energy,
+        joules,
+        None if joules is None or not battery or battery.value is None else joules / battery.value,
+    )

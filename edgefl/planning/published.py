@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft, Published
+from edgefl.planning.costs import Comparison, ExchangeCost, Profile, Saved
 
 
-def comparisons(drafts: Sequence[Draft], profiles: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Comparison]:
     """Each claim of the scenario with the runs of its sweep that differ in the two methods alone.
 
     Args:
         drafts: a scenario's runs.
         profiles: their profiles, in the same order; see ``edgefl.planning.profile``.
-
-    Returns:
-        For each claim its keys, with "ours": for each pair of runs, model and device the "latency" and
-        "memory" saved as shares, None where a device cannot be priced; and what they are shares of,
-        "against_s" and "against_bytes".
     """
     claims = dict.fromkeys(claim for draft in drafts for claim in draft.scenario.published)
     return [
-        {
-            **claim.model_dump(),
-            "ours": [row for pair in _pairs(claim, drafts, profiles) for row in _rows(claim, *pair)],
-        }
+        Comparison(claim, [row for pair in _pairs(claim, drafts, profiles) for row in _rows(claim, *pair)])
         for claim in claims
     ]
 
 
 def _pairs(
-    claim: Published, drafts: Sequence[Draft], profiles: Sequence[Mapping[str, Any]]
-) -> Iterator[tuple[Draft, Mapping[str, Any], Mapping[str, Any]]]:
+    claim: Published, drafts: Sequence[Draft], profiles: Sequence[Profile]
+) -> Iterator[tuple[Draft, Profile, Profile]]:
     """The run of the claim's method, its profile and that of the method it is compared with."""
-    methods: dict[str, dict[str, tuple[Draft, Mapping[str, Any]]]] = {}
+    methods: dict[str, dict[str, tuple[Draft, Profile]]] = {}
     for draft, profile in zip(drafts, profiles, strict=True):
         settings = {key: value for key, value in draft.scenario.resolved().items() if key != "method"}
         alike = methods.setdefault(json.dumps(settings, sort_keys=True), {})
@@ -47,27 +39,26 @@ def _pairs(
             yield draft, profile, found[claim.against][1]
 
 
-def _rows(
-    claim: Published, draft: Draft, ours: Mapping[str, Any], theirs: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
+def _rows(claim: Published, draft: Draft, ours: Profile, theirs: Profile) -> Iterator[Saved]:
     both = (_exchanges(claim, profile) for profile in (ours, theirs))
     for model, one, other in zip(draft.scenario.models, *both, strict=True):
-        for mine, row in zip(one["devices"], other["devices"], strict=True):
-            memory = sum(other["peak"].values())
-            yield {
-                "model": _written(model),
-                "batch_size": ours["batch_size"],
-                "device": row["device"],
-                "latency": _saved(mine["compute_s"], row["compute_s"]),
-                "memory": _saved(sum(one["peak"].values()), memory),
-                "against_s": row["compute_s"],
-                "against_bytes": memory,
-            }
+        for mine, row in zip(one.devices, other.devices, strict=True):
+            memory = sum(other.peak.values())
+            seconds = row.price.compute_s if row.price else None
+            yield Saved(
+                model=_written(model),
+                batch_size=ours.batch_size,
+                device=row.device,
+                latency=_saved(mine.price.compute_s if mine.price else None, seconds),
+                memory=_saved(sum(one.peak.values()), memory),
+                against_s=seconds,
+                against_bytes=memory,
+            )
 
 
-def _exchanges(claim: Published, profile: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _exchanges(claim: Published, profile: Profile) -> list[ExchangeCost]:
     """The exchange compared, on each model."""
-    return [row for row in profile["exchanges"] if row["exchange"] == claim.exchange]
+    return [row for row in profile.exchanges if row.exchange == claim.exchange]
 
 
 def _written(model: Component) -> str:

@@ -1,57 +1,61 @@
-"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.profile``."""
+"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.costs``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from numpy import format_float_positional
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.devices import Bounds
+from edgefl.core.layers import ModelLayers
+from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile
 from edgefl.report.fitted import Cell, Fitted
-
-MISSING = "-"
-_UNKNOWN = "unknown"
+from edgefl.report.tables import MISSING, UNKNOWN, joules
 
 
-def profile(found: dict[str, Any]) -> RenderableType:
-    """One round's cost per exchange, model and device."""
-    blocks: list[RenderableType] = []
-    for work in found["exchanges"]:
-        size = f"{work['samples']:,} samples, {work['steps']:,} steps"
-        title = f"{work['exchange']} ({work['when']}), {work['model']}, {size}"
-        lines = {
-            "work": _flops(work["flops"]),
-            "of": _flops(work["flops_by_part"]),
-            "": f"{work['kernels']:,} kernels, {show_bytes(work['moved_bytes'])} moved",
-            "down": _parts(work["down"]),
-            "up": _parts(work["up"]),
-            "peak": _parts(work["peak"]) + _in_floats(work["devices"]),
-        }
-        if not work["flops_by_part"]:
-            del lines["of"]
-        if "measured" in work:
-            lines["host"] = _measured(work["measured"])
-        blocks += [
-            Text(title, style="bold"),
-            _indented(lines),
-            *_priced(work["devices"]),
-            *_cannot(work["devices"]),
-            Text(""),
-        ]
-    return Group(*blocks, *_stands_on(found["assumptions"]))
+def profile(found: Profile) -> RenderableType:
+    """One round's cost by exchange, model and device."""
+    blocks = [block for work in found.exchanges for block in _exchange(work)]
+    return Group(*blocks, *_assumed(found.assumptions))
 
 
-def _in_floats(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Said where devices compute in another type: the rows count in theirs."""
-    return "" if all(row["dtype"] == "fp32" for row in rows) else " (in fp32)"
+def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
+    title = f"{work.exchange} ({work.when}), {work.model}, {work.samples:,} samples, {work.steps:,} steps"
+    yield Text(title, style="bold")
+    lines = {
+        "work": _flops(work.flops),
+        "of": _flops(work.flops_by_part) if work.flops_by_part else "",
+        "": f"{work.kernels:,} kernels, {show_bytes(work.moved_bytes)} moved",
+        "down": _parts(work.down),
+        "up": _parts(work.up),
+        "peak": _parts(work.peak) + _in_floats(work.devices),
+        "host": _measured(work.measured) if work.measured else "",
+    }
+    yield _indented({label: text for label, text in lines.items() if text})
+    priced = [(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
+    if priced:
+        yield _times(priced)
+        if any(_is_bound(row, price) for _, row, price in priced):
+            yield Text(f"{_AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
+        yield Text("")
+        yield _energies(priced)
+    for row in work.devices:
+        if not row.price:
+            yield Text(f" {row.device}: {row.unknown}{_holds(row)}", style="yellow")
+    yield Text("")
 
 
-def _stands_on(notes: Sequence[str]) -> list[RenderableType]:
-    """How many things have numbers that nobody measured; the names are in the JSON and in ``edgefl show``."""
+def _in_floats(rows: Sequence[DeviceCost]) -> str:
+    """Marks the peak, if devices compute in another type: their rows give memory in that type."""
+    return "" if all(row.dtype == "fp32" for row in rows) else " (in fp32)"
+
+
+def _assumed(notes: Sequence[str]) -> list[RenderableType]:
+    """Which devices and links have assumed numbers; the JSON and ``edgefl show`` name the numbers."""
     guessed = [note.partition(": assumed")[0].removeprefix("link ") for note in notes if ": assumed" in note]
     if not guessed:
         return []
@@ -62,15 +66,15 @@ def _stands_on(notes: Sequence[str]) -> list[RenderableType]:
 _MOST = 6
 
 
-def _measured(found: Mapping[str, Any]) -> str:
-    """What this host took for it, and the model's figures over that."""
-    ratios = found["modelled_over_measured"]
-    added = show_bytes(found["added_bytes"])
-    memory = f" (modelled peak: {ratios['memory']:.2g} times that)" if ratios["memory"] else ""
-    steps = f"{found['steps']:,} steps took one thread {show_seconds(found['cpu_s'])}"
-    times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios["time"].items())
+def _measured(found: Measured) -> str:
+    """Time and memory on this host, and the modelled figures as multiples of them."""
+    figures, ratios = found.figures, found.modelled_over_measured
+    added = show_bytes(figures["added_bytes"])
+    memory = f" (modelled peak: {ratios.memory:.2g} times that)" if ratios.memory else ""
+    steps = f"{figures['steps']:,} steps took {show_seconds(figures['cpu_s'])} on one thread"
+    times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios.time.items())
     return (
-        f"on this machine {steps}"
+        f"measured here: {steps}"
         + (f" (modelled: {times})" if times else "")
         + (f"; a fresh process grew by {added}{memory}")
     )
@@ -80,8 +84,8 @@ def _flops(flops: Mapping[str, int]) -> str:
     return " + ".join(f"{name} {show_flops(value)}" for name, value in flops.items() if value) or "no FLOPs"
 
 
-def _indented(lines: dict[str, str]) -> Table:
-    """Labels and texts; a long text goes on below itself."""
+def _indented(lines: Mapping[str, str]) -> Table:
+    """Labels and texts; a long text wraps within its column."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column()
@@ -90,7 +94,7 @@ def _indented(lines: dict[str, str]) -> Table:
     return grid
 
 
-def _parts(parts: dict[str, int]) -> str:
+def _parts(parts: Mapping[str, int]) -> str:
     held = {part: size for part, size in parts.items() if size}
     if not held:
         return "nothing"
@@ -98,74 +102,71 @@ def _parts(parts: dict[str, int]) -> str:
     return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
 
 
-def _priced(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
-    """The tables of the devices that have a price; none where none has."""
-    if all(row["unknown"] for row in rows):
-        return []
-    notes = []
-    if any(map(_is_bound, rows)):
-        text = f"{_AT_LEAST} the device's file has nothing for the start of a kernel: at least this long"
-        notes = [Text(text, style="dim")]
-    return [_times(rows), *notes, Text(""), _energies(rows)]
+# A device's name, its row and its price.
+Row = tuple[str, DeviceCost, Priced]
 
 
-def _times(rows: Sequence[dict[str, Any]]) -> Fitted:
+def _times(rows: Sequence[Row]) -> Fitted:
     """Times by phase, what bounds the computing, and memory."""
     bounds = ("bound by\ncompute", "by\nmemory", "by\nlaunch")
     heads = ("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
     cells: list[Sequence[Cell]] = []
-    for row in (one for one in rows if not one["unknown"]):
-        used = MISSING if row["memory_share"] is None else _least(row["memory_share"])
-        fits = _UNKNOWN if row["fits"] is None else ("yes" if row["fits"] else Text("no", style="red"))
+    for name, row, price in rows:
+        used = MISSING if row.memory_share is None else _least(row.memory_share)
+        fits = UNKNOWN if row.fits is None else ("yes" if row.fits else Text("no", style="red"))
         down, compute, up = (
-            show_seconds(row[key]) if row[key] else "0 s" for key in ("down_s", "compute_s", "up_s")
+            show_seconds(seconds) if seconds else "0 s"
+            for seconds in (price.down_s, price.compute_s, price.up_s)
         )
-        times = down, (_AT_LEAST if _is_bound(row) else "") + compute, up
-        cells.append((_name(row, rows), *times, *_shares(row["bounds"]), used, fits))
-    # What memory takes is what the other two leave of the whole.
+        times = down, (_AT_LEAST if _is_bound(row, price) else "") + compute, up
+        cells.append((name, *times, *_shares(price.bounds), used, fits))
+    # The share of memory-bound time is what the other two leave, so its column may go.
     return Fitted(heads, cells, left=heads[-1:], yields=("memory\nused", bounds[1]))
 
 
-def _name(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
-    """The device, with what tells it from the other rows."""
-    links = {one["link"] for one in rows if one["device"] == row["device"]}
-    parts = [row["device"], *([] if row["dtype"] == "fp32" else [row["dtype"]])]
-    return ", ".join([*parts, *([row["link"]] if len(links) > 1 else [])])
+def _name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
+    """The device, with the type and link that distinguish it from the other rows."""
+    links = {one.link for one in rows if one.device == row.device}
+    parts = [row.device, *([] if row.dtype == "fp32" else [row.dtype])]
+    return ", ".join([*parts, *([row.link] if len(links) > 1 else [])])
 
 
-def _shares(bounds: Mapping[str, float]) -> list[str]:
-    whole = sum(bounds.values())
-    return [f"{seconds / whole:.0%}" if whole else MISSING for seconds in bounds.values()]
+def _shares(bounds: Bounds) -> list[str]:
+    whole = sum(bounds)
+    return [f"{seconds / whole:.0%}" if whole else MISSING for seconds in bounds]
 
 
-def _energies(rows: Sequence[dict[str, Any]]) -> Fitted:
+def _energies(rows: Sequence[Row]) -> Fitted:
     """Energy by phase, and the battery's share."""
     heads = ("device", "energy", "receive", "compute", "transmit", "tail", "idle", "of battery")
-    cells = []
-    for row in (one for one in rows if not one["unknown"]):
-        share = row["battery_share"]
-        parts = [_joules(joules) for joules in row["energy"].values()]
-        battery = MISSING if share is None else _share(share)
-        cells.append((_name(row, rows), _joules(row["joules"]), *parts, battery))
+    cells = [
+        (
+            name,
+            joules(price.joules),
+            *map(joules, price.energy),
+            MISSING if price.battery_share is None else _share(price.battery_share),
+        )
+        for name, _, price in rows
+    ]
     return Fitted(heads, cells, yields=("of battery", "tail", "receive"))
 
 
-# Before a time that is longer in truth.
+# Before a time that is a lower bound.
 _AT_LEAST = ">"
 
 
-def _is_bound(row: Mapping[str, Any]) -> bool:
-    """Whether a time to compute lacks something."""
-    return bool(row["compute_s"]) and row["launch"] == "none"
+def _is_bound(row: DeviceCost, price: Priced) -> bool:
+    """Whether the time to compute is a lower bound."""
+    return bool(price.compute_s) and row.launch == "none"
 
 
 def _least(share: float) -> str:
-    """A percentage to a tenth; less is said to be less."""
+    """A percentage to a tenth, or that it is less."""
     return f"{100 * share:.1f}%" if share >= _SHOWN or not share else "<0.1%"
 
 
 def _share(share: float) -> str:
-    """A percentage that does not round to nothing."""
+    """A percentage with enough digits not to round to zero."""
     if share >= _SHOWN or not share:
         return f"{100 * share:.1f}%"
     return f"{format_float_positional(100 * share, 2, unique=False, fractional=False)}%"
@@ -174,40 +175,33 @@ def _share(share: float) -> str:
 _SHOWN = 0.0005
 
 
-def _joules(joules: float | None) -> str:
-    return _UNKNOWN if joules is None else show_joules(joules)
-
-
-def _cannot(rows: Sequence[dict[str, Any]]) -> list[RenderableType]:
-    """The devices without a price, each with the reason."""
-    return [
-        Text(f" {row['device']}: {row['unknown']}{_holds(row)}", style="yellow")
-        for row in rows
-        if row["unknown"]
-    ]
-
-
-def _holds(row: dict[str, Any]) -> str:
-    """What is known all the same: whether the memory would do."""
-    if row["memory_share"] is None:
+def _holds(row: DeviceCost) -> str:
+    """Whether the memory would suffice, which is known without a price."""
+    if row.memory_share is None:
         return ""
-    return f"; memory used {row['memory_share']:.1%}, {'fits' if row['fits'] else 'does not fit'}"
+    return f"; memory used {row.memory_share:.1%}, {'fits' if row.fits else 'does not fit'}"
 
 
-def layers(found: dict[str, Any]) -> RenderableType:
+def layers(models: Sequence[ModelLayers]) -> RenderableType:
     """Each model's modules with fvcore's forward counts beside our own."""
     blocks: list[RenderableType] = []
-    for model in found["layers"]:
-        heads = ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved")
-        cells = []
-        for row in model["modules"]:
-            counts = [show_flops(row[key]) if row[key] else MISSING for key in ("fvcore_flops", "flops")]
-            parameters = f"{row['parameters']:,}" if row["parameters"] else MISSING
-            moved = show_bytes(row["bytes"])
-            cells.append((row["module"], row["kind"], parameters, *counts, str(row["kernels"]), moved))
+    heads = ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved")
+    for model in models:
+        cells = [
+            (
+                row.module,
+                row.kind,
+                f"{row.parameters:,}" if row.parameters else MISSING,
+                show_flops(row.fvcore_flops) if row.fvcore_flops else MISSING,
+                show_flops(row.flops) if row.flops else MISSING,
+                str(row.kernels),
+                show_bytes(row.bytes),
+            )
+            for row in model.modules
+        ]
         table = Fitted(heads, cells, left=("kind",), yields=("moved", "kernels"))
-        theirs, ours = show_flops(model["fvcore_flops"]), show_flops(model["traced_flops"])
+        theirs, ours = show_flops(model.fvcore_flops), show_flops(model.traced_flops)
         total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
-        title = f"{model['model']}, forward, one sample"
+        title = f"{model.model}, forward, one sample"
         blocks += [Text(title, style="bold"), table, Text(total), Text("")]
     return Group(*blocks)

@@ -1,4 +1,4 @@
-"""A table of things that have names, for terminals of any width: no name is ever cut."""
+"""A table of named rows for terminals of any width: names are never truncated."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from rich.text import Text
 
 Cell = str | Text
 
-# What a name folds to where even the columns that stay leave no room for it.
+# The narrowest column that a name folds into.
 _LEAST = 8
-# What text wraps to, unless it is shorter or has a longer word.
+# The narrowest column that text wraps in, unless it is shorter or has a longer word.
 _TEXT = 16
 _PADDING, _RULE = 2, 1
 
 
 class Fitted:
-    """Names and figures, one thing a row.
+    """Names and figures, one row each.
 
-    Where it is wider than the terminal, heads take several lines first; then columns give way, the least
-    important one first, and a line below names them. A name folds only where that is not enough.
+    If the terminal is too narrow, headings wrap first; then columns are left out, the least important first,
+    and a line below lists them. Names fold only if that is not enough.
 
     Args:
-        heads: of all columns; the first holds the names.
+        heads: the columns' headings; the first column holds the names.
         rows: their cells.
-        left: the columns of words, which stand to the left.
-        wraps: the columns of text, which may take several lines.
-        yields: the columns that may give way, the least important one first.
+        left: headings of columns that are left-aligned.
+        wraps: headings of columns whose text may wrap.
+        yields: headings of columns that may be left out, the least important first.
     """
 
     def __init__(
@@ -45,59 +45,59 @@ class Fitted:
         self._left, self._wraps, self._yields = {heads[0], *left, *wraps}, wraps, yields
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table at the width that there is."""
+        """The table at the console's width."""
         room = options.max_width
-        gone: list[str] = []
-        places = list(range(len(self._heads)))
-        while self._width(places) > room and len(gone) < len(self._yields):
-            gone.append(self._yields[len(gone)])
-            places = [place for place in places if self._heads[place] not in gone]
-        yield self._table(places, room)
-        if gone:
-            names = ", ".join(head.replace("\n", " ").strip() for head in gone)
-            yield Text(f"no room for: {names} (--json has everything)", style="dim")
+        omitted: list[str] = []
+        columns = list(range(len(self._heads)))
+        while self._width(columns) > room and len(omitted) < len(self._yields):
+            omitted.append(self._yields[len(omitted)])
+            columns = [column for column in columns if self._heads[column] not in omitted]
+        yield self._table(columns, room)
+        if omitted:
+            names = ", ".join(head.replace("\n", " ").strip() for head in omitted)
+            yield Text(f"columns left out: {names} (--json has all)", style="dim")
 
-    def _table(self, places: Sequence[int], room: int) -> Table:
+    def _table(self, columns: Sequence[int], room: int) -> Table:
         table = Table(show_edge=False, header_style="bold")
-        widths = self._widths(places, room)
-        for place, width in zip(places, widths, strict=True):
-            head = self._heads[place]
+        widths = self._widths(columns, room)
+        for column, width in zip(columns, widths, strict=True):
+            head = self._heads[column]
             justify = "left" if head in self._left else "right"
             table.add_column(head, justify=justify, overflow="fold", width=width)  # type: ignore[arg-type]
         for row in self._rows:
-            # Text, for a name may hold what would be markup.
-            table.add_row(*(_text(row[place]) for place in places))
+            # As Text, since names may contain markup.
+            table.add_row(*(_text(row[column]) for column in columns))
         return table
 
-    def _widths(self, places: Sequence[int], room: int) -> list[int]:
-        """The columns' widths: as they like where there is room, else as narrow as figures and words are."""
-        wide = [max(map(_longest, self._column(place))) for place in places]
-        if _whole(wide) <= room:
-            return wide
-        least = [self._least(place) for place in places]
-        spare = room - _whole(least)
+    def _widths(self, columns: Sequence[int], room: int) -> list[int]:
+        """Natural widths if they fit; else the narrowest, widened from left to right while there is room."""
+        natural = [max(map(_longest, self._cells(column))) for column in columns]
+        if _whole(natural) <= room:
+            return natural
+        widths = [self._least(column) for column in columns]
+        spare = room - _whole(widths)
         if spare < 0:
-            return [max(_LEAST, least[0] + spare), *least[1:]]
-        for place, (one, most) in enumerate(zip(least, wide, strict=True)):
-            more = min(spare, most - one)
-            least[place] += more
+            return [max(_LEAST, widths[0] + spare), *widths[1:]]
+        for place, width in enumerate(natural):
+            more = min(spare, width - widths[place])
+            widths[place] += more
             spare -= more
-        return least
+        return widths
 
-    def _width(self, places: Sequence[int]) -> int:
-        return _whole([self._least(place) for place in places])
+    def _width(self, columns: Sequence[int]) -> int:
+        return _whole([self._least(column) for column in columns])
 
-    def _least(self, place: int) -> int:
-        """How narrow a column may be: whole cells, or whole words where they wrap, and its head's words."""
-        head, *cells = self._column(place)
+    def _least(self, column: int) -> int:
+        """A column's narrowest width: whole cells, or words if they wrap, and whole words of its heading."""
+        head, *cells = self._cells(column)
         least = max(map(cell_len, head.split()), default=1)
         if head not in self._wraps:
             return max([least, *map(_longest, cells)])
         words = [cell_len(word) for cell in cells for word in cell.split()]
         return max([least, *words, min(_TEXT, max(map(_longest, cells), default=0))])
 
-    def _column(self, place: int) -> list[str]:
-        return [self._heads[place], *(str(row[place]) for row in self._rows)]
+    def _cells(self, column: int) -> list[str]:
+        return [self._heads[column], *(str(row[column]) for row in self._rows)]
 
 
 def _text(cell: Cell) -> Text:

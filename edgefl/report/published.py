@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_seconds
-
-_MISSING = "-"
-_SAVED = {"latency": ("against_s", show_seconds), "memory": ("against_bytes", show_bytes)}
-
-
-def published(found: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Every claim with ours below it."""
-    return Group(*(one for claim in found for one in _claim(claim)))
+from edgefl.planning.costs import Comparison, Saved
+from edgefl.report.tables import MISSING
 
 
-def _claim(claim: Mapping[str, Any]) -> list[RenderableType]:
-    saved = [name for name in _SAVED if claim[name] is not None]
+def published(found: Sequence[Comparison]) -> RenderableType:
+    """Every claim, with the savings computed here above the published ones."""
+    return Group(*(block for one in found for block in _comparison(one)))
+
+
+def _comparison(found: Comparison) -> list[RenderableType]:
+    claim = found.claim
+    columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
     table = Table(show_edge=False, header_style="bold")
     for head in ("model", "device"):
         table.add_column(head, overflow="fold")
-    for name in saved:
-        table.add_column(name, justify="right")
+    for head in columns:
+        table.add_column(head, justify="right")
         table.add_column("saved", justify="right")
-    for row in claim["ours"]:
-        table.add_row(row["model"], row["device"], *(cell for name in saved for cell in _cells(row, name)))
+    for row in found.ours:
+        table.add_row(row.model, row.device, *(cell for column in columns.values() for cell in column(row)))
     table.add_section()
-    theirs = (cell for name in saved for cell in ("", f"up to {claim[name]:.1%}"))
+    theirs = (cell for head in columns for cell in ("", f"up to {getattr(claim, head):.1%}"))
     table.add_row(Text("published", style="bold"), "", *theirs)
-    title = f"{claim['method']} against {claim['against']}, {claim['exchange']}: ours and {claim['source']}"
-    why = [Text(claim["why"])] if claim["why"] else []
+    title = f"{claim.method} against {claim.against}, {claim.exchange}: ours and {claim.source}"
+    why = [Text(claim.why)] if claim.why else []
     return [Text(title, style="bold"), table, *why, Text("")]
 
 
-def _cells(row: Mapping[str, Any], name: str) -> tuple[str, str]:
-    """What the method is compared with takes, and the share of it that ours saves."""
-    key, show = _SAVED[name]
-    if row[name] is None:
-        return _MISSING, _MISSING
-    return show(row[key]), f"{row[name]:.3%}"
+def _latency(row: Saved) -> tuple[str, str]:
+    """The time that the other method takes, and the share of it saved."""
+    if row.latency is None or row.against_s is None:
+        return MISSING, MISSING
+    return show_seconds(row.against_s), f"{row.latency:.3%}"
+
+
+def _memory(row: Saved) -> tuple[str, str]:
+    """The memory that the other method takes, and the share of it saved."""
+    if row.memory is None:
+        return MISSING, MISSING
+    return show_bytes(row.against_bytes), f"{row.memory:.3%}"
+
+
+_COLUMNS = {"latency": _latency, "memory": _memory}

@@ -1,177 +1,294 @@
-"""What a run came to, in numbers, read from its directory."""
+"""A run's results in numbers, read from its directory."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from edgefl.core.documents import INLINE, OPTIONAL
+from edgefl.core.energy import EnergyTotal, total_energy
 from edgefl.core.errors import UserError
+from edgefl.core.ledger import Ledger
 from edgefl.store import Reader, read, runs_in
 
 
-def summaries(folders: list[Path], target: float | None = None) -> list[dict[str, Any]]:
-    """One summary a run; a group stands for its runs.
+@dataclass(frozen=True)
+class Accuracy:
+    """A model's last evaluation.
+
+    Attributes:
+        value: the accuracy.
+        before: that of the evaluation before the exchanges at the end; None where there are none.
+        round: the round it was evaluated after, from 0.
+        spread: of personal models, the standard deviation over clients.
+        clients: of personal models, how many were evaluated.
+        untrained: of personal models, how many clients had not trained yet.
+    """
+
+    value: float
+    before: float | None
+    round: int
+    spread: float | None = field(metadata=OPTIONAL)
+    clients: int | None = field(metadata=OPTIONAL)
+    untrained: int | None = field(metadata=OPTIONAL)
+
+
+class Moved(NamedTuple):
+    """Bytes that moved in each direction."""
+
+    down: int
+    up: int
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What it took to reach a target accuracy.
+
+    Attributes:
+        t_s: virtual seconds.
+        round: the round it was reached after, from 0.
+        bytes: traffic of all clients, both directions.
+        energy: of all clients.
+    """
+
+    t_s: float
+    round: int
+    bytes: int
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target accuracy and what it took each model to reach it; None where it was not reached."""
+
+    accuracy: float
+    global_: Reached | None
+    personal: Reached | None
+
+
+class Slowest(NamedTuple):
+    """A client that was the last of its round to arrive, and in how many rounds."""
+
+    client: int
+    device: str
+    slowdown: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One run's results.
+
+    Attributes:
+        name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
+        dataset: None where the run does not say.
+        models: of its clients, sorted by name.
+        run_dir: its directory.
+        accuracy: by model, "global" and "personal", those that were evaluated.
+        after_rounds: the first exchange after the last round; None where there is none.
+        assumed: a line for each assumption.
+        virtual_s: the time of the last event.
+        down_bytes, up_bytes: traffic of all clients.
+        bytes_by_part: the same by part of the payload.
+        flops: operations of all clients.
+        energy: of all clients.
+        joules_by_phase: the same energy by what it was used for.
+        peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
+        clients, refused: how many there are.
+        waited_for: the clients that rounds ended with, the most frequent first; three at most.
+        host_s: the wall time of the whole run; None while it runs.
+        target: None where there is no target.
+    """
+
+    name: str
+    method: str
+    dataset: str | None
+    models: Sequence[str]
+    seed: int
+    run_id: str
+    run_dir: str
+    status: str
+    reason: str
+    evaluated_on: str
+    accuracy: Mapping[str, Accuracy]
+    after_rounds: str | None
+    assumed: Sequence[str]
+    virtual_s: float
+    down_bytes: int
+    up_bytes: int
+    bytes_by_part: Mapping[str, Moved]
+    flops: int
+    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
+    joules_by_phase: Mapping[str, float]
+    peak_bytes: int | None
+    clients: int
+    refused: int
+    waited_for: Sequence[Slowest]
+    host_s: float | None
+    target: Target | None
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """One run of a scenario whose clock ran without training.
+
+    Attributes:
+        scenario: its file or name, as it was given.
+        name: the run's name.
+        clients: how many there are.
+        rounds: how many.
+        refused: clients whose device cannot hold the work.
+        ledger: its totals.
+        notes: what was assumed, and which clients were refused.
+    """
+
+    scenario: str
+    name: str
+    clients: int
+    rounds: int
+    refused: int
+    ledger: Ledger
+    notes: Sequence[str]
+
+
+def summaries(folders: list[Path], target: float | None = None) -> list[Summary]:
+    """One summary per run; a group stands for its runs.
 
     Args:
         folders: runs or groups.
-        target: an accuracy in (0, 1]; None takes each run's own.
+        target: an accuracy in (0, 1]; None for each run's own.
 
     Raises:
         UserError: a folder is neither, or the target is out of range.
     """
     if target is not None and not 0 < target <= 1:
-        raise UserError(f"a target accuracy lies between 0 and 1, not at {target:g}", where="--target")
+        raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where="--target")
     found = []
-    # A group and a run of it, or one folder by two names, are the same run once.
+    # A run that is named twice, or by its group too, is listed once.
     for run in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         with read(run) as reader:
             found.append(summary(reader, target))
     return found
 
 
-def summary(reader: Reader, target: float | None = None) -> dict[str, Any]:
-    """One run's summary.
-
-    Returns:
-        name, method, dataset (None where the run does not say), models, status, reason and run_dir;
-        ``accuracy`` by model with its value, the one before the exchanges at the end (``before``; the first
-        of those is ``after_rounds``) and, over clients, the spread; ``assumed``, what was taken as given;
-        ``virtual_s``; ``down_bytes``, ``up_bytes`` and both by part; ``flops``; ``joules``, also by phase,
-        and how many clients' energy is known; ``peak_bytes``; ``host_s``; ``target`` with time, round, bytes
-        and joules to it, by model, None where it was not reached.
-    """
+def summary(reader: Reader, target: float | None = None) -> Summary:
+    """One run's summary; ``target`` replaces the run's own."""
     meta = reader.meta
     target = meta["target"] if target is None else target
-    totals = reader.query(
+    (totals,) = reader.query(
         "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops FROM events"
-    )[0]
-    return {
-        "name": meta["name"],
-        "method": meta["method"],
-        "dataset": meta.get("dataset"),
-        "models": [row["model"] for row in reader.query("SELECT DISTINCT model FROM clients ORDER BY model")],
-        "seed": meta["seed"],
-        "run_id": meta["run_id"],
-        "run_dir": str(reader.folder),
-        "status": meta["status"],
-        "reason": meta.get("reason", ""),
-        "evaluated_on": meta["evaluated_on"],
-        "accuracy": _accuracy(reader),
-        "after_rounds": _after_rounds(reader),
-        "assumed": meta["assumed"],
-        "virtual_s": totals["t"] or 0.0,
-        "down_bytes": totals["down"] or 0,
-        "up_bytes": totals["up"] or 0,
-        "bytes_by_part": _by_part(reader),
-        "flops": totals["flops"] or 0,
-        **_energy(reader),
-        "peak_bytes": reader.query(
-            "SELECT MAX(peak_bytes) AS most FROM prices JOIN clients USING (client) WHERE admitted"
-        )[0]["most"],
-        "clients": reader.query("SELECT COUNT(*) AS n FROM clients")[0]["n"],
-        "refused": reader.query("SELECT COUNT(*) AS n FROM refusals")[0]["n"],
-        "waited_for": _waited_for(reader),
-        "host_s": meta.get("host_wall_s"),
-        "target": _to_target(reader, target),
-    }
+    )
+    (counts,) = reader.query(
+        "SELECT (SELECT COUNT(*) FROM clients) AS clients, (SELECT COUNT(*) FROM refusals) AS refused, "
+        "(SELECT MAX(peak_bytes) FROM prices JOIN clients USING (client) WHERE admitted) AS peak_bytes"
+    )
+    energy, phases = _energy(reader)
+    return Summary(
+        name=meta["name"],
+        method=meta["method"],
+        dataset=meta.get("dataset"),
+        models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM clients ORDER BY model")],
+        seed=meta["seed"],
+        run_id=meta["run_id"],
+        run_dir=str(reader.folder),
+        status=meta["status"],
+        reason=meta.get("reason", ""),
+        evaluated_on=meta["evaluated_on"],
+        accuracy=_accuracy(reader),
+        after_rounds=_after_rounds(reader),
+        assumed=meta["assumed"],
+        virtual_s=totals["t"] or 0.0,
+        down_bytes=totals["down"] or 0,
+        up_bytes=totals["up"] or 0,
+        bytes_by_part=_by_part(reader),
+        flops=totals["flops"] or 0,
+        energy=energy,
+        joules_by_phase=phases,
+        **counts,
+        waited_for=_waited_for(reader),
+        host_s=meta.get("host_wall_s"),
+        target=None if target is None else _to_target(reader, target),
+    )
 
 
-def _accuracy(reader: Reader) -> dict[str, Any]:
-    """The last evaluation by model, and the one before the exchanges at the end."""
-    found: dict[str, Any] = {}
+def _accuracy(reader: Reader) -> dict[str, Accuracy]:
+    """The last evaluation by model, and the accuracy before the exchanges at the end."""
+    found: dict[str, Accuracy] = {}
     rounds = reader.meta["rounds"]
     for row in reader.rows("evaluations", "version"):
         before = found.get(row["model"])
-        found[row["model"]] = {
-            "value": row["accuracy"],
-            "before": before["value"] if before and row["round"] >= rounds else None,
-            "round": row["round"],
-            **{key: row[key] for key in ("spread", "clients", "untrained") if row["model"] == "personal"},
-        }
+        found[row["model"]] = Accuracy(
+            row["accuracy"],
+            before.value if before and row["round"] >= rounds else None,
+            *(row[key] for key in ("round", "spread", "clients", "untrained")),
+        )
     return found
 
 
 def _after_rounds(reader: Reader) -> str | None:
-    """The first exchange after the last round; None where there is none."""
     rows = reader.query(
         "SELECT exchange FROM merges WHERE round >= ? ORDER BY version LIMIT 1", reader.meta["rounds"]
     )
     return rows[0]["exchange"] if rows else None
 
 
-def _by_part(reader: Reader) -> dict[str, dict[str, int]]:
+def _by_part(reader: Reader) -> dict[str, Moved]:
     """Bytes by part and direction: what each job's payload holds, times the jobs that moved it."""
-    parts: dict[str, dict[str, int]] = defaultdict(lambda: {"down": 0, "up": 0})
     rows = reader.query(
-        "SELECT part, direction, SUM(bytes * jobs) AS total FROM payloads JOIN ("
+        "SELECT part, SUM(bytes * jobs * (direction = 'down')) AS down, "
+        "SUM(bytes * jobs * (direction = 'up')) AS up FROM payloads JOIN ("
         "  SELECT exchange, model, kind, COUNT(*) AS jobs FROM events JOIN clients USING (client)"
         "  WHERE kind IN ('received', 'arrived') GROUP BY exchange, model, kind) AS moved "
         "USING (exchange, model) WHERE kind = CASE direction WHEN 'down' THEN 'received' ELSE 'arrived' END "
-        "GROUP BY part, direction ORDER BY part"
+        "GROUP BY part HAVING down + up > 0 ORDER BY part"
     )
-    for row in rows:
-        parts[row["part"]][row["direction"]] = row["total"]
-    return {part: both for part, both in parts.items() if any(both.values())}
+    return {row["part"]: Moved(row["down"], row["up"]) for row in rows}
 
 
-_PHASES = {"received": "receive", "worked": "compute", "arrived": "transmit"}
+_PHASES = ("receive", "compute", "transmit", "tail", "idle")
 
 
-def _energy(reader: Reader) -> dict[str, Any]:
-    """The energy of the clients whose energy is known in full, by phase, and how many those are."""
-    found = reader.query(
-        "SELECT COUNT(*) AS clients, TOTAL(unknown = 0) AS known, "
-        "SUM(CASE unknown WHEN 0 THEN joules END) AS joules FROM ("
-        "SELECT SUM(joules IS NULL) AS unknown, SUM(joules) AS joules FROM events "
-        "WHERE client >= 0 AND kind != 'refused' GROUP BY client)"
-    )[0]
+def _energy(reader: Reader) -> tuple[EnergyTotal, dict[str, float]]:
+    """The clients' energy in total and, of those whose energy is known in full, by phase."""
     rows = reader.query(
-        "SELECT kind, TOTAL(joules - tail_j - idle_j) AS active, TOTAL(tail_j) AS tail, "
-        "TOTAL(idle_j) AS idle FROM events WHERE client IN (SELECT client FROM events GROUP BY client HAVING "
-        "SUM(joules IS NULL) = 0) GROUP BY kind"
+        "SELECT CASE WHEN COUNT(joules) = COUNT(*) THEN SUM(joules) END AS joules, "
+        "SUM(CASE kind WHEN 'received' THEN joules - tail_j - idle_j END) AS receive, "
+        "SUM(CASE kind WHEN 'worked' THEN joules - tail_j - idle_j END) AS compute, "
+        "SUM(CASE kind WHEN 'arrived' THEN joules - tail_j - idle_j END) AS transmit, "
+        "SUM(tail_j) AS tail, SUM(idle_j) AS idle "
+        "FROM events WHERE client >= 0 AND kind != 'refused' GROUP BY client"
     )
-    phases = {_PHASES[row["kind"]]: row["active"] for row in rows if row["kind"] in _PHASES}
-    for waste in ("tail", "idle"):
-        phases[waste] = sum(row[waste] for row in rows)
-    return {
-        "joules": found["joules"],
-        "joules_by_phase": phases,
-        "energy_known": int(found["known"]),
-        "energy_clients": found["clients"],
-    }
+    known = [row for row in rows if row["joules"] is not None]
+    phases = {phase: math.fsum(row[phase] or 0.0 for row in known) for phase in _PHASES}
+    return total_energy([row["joules"] for row in rows]), phases
 
 
-def _waited_for(reader: Reader) -> list[dict[str, Any]]:
-    """The clients that rounds ended with, most often first."""
-    return reader.query(
+def _waited_for(reader: Reader) -> list[Slowest]:
+    rows = reader.query(
         "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM merges "
         "JOIN clients ON client = slowest_client WHERE round >= 0 AND round < ? "
         "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3",
         reader.meta["rounds"],
     )
+    return [Slowest(**row) for row in rows]
 
 
-def _to_target(reader: Reader, target: float | None) -> dict[str, Any] | None:
-    if target is None:
-        return None
-    found: dict[str, Any] = {"accuracy": target}
-    for model in ("global", "personal"):
-        rows = reader.query(
-            "SELECT * FROM evaluations WHERE model = ? AND accuracy >= ? ORDER BY version LIMIT 1",
-            model,
-            target,
+def _to_target(reader: Reader, target: float) -> Target:
+    rows = reader.query(
+        "SELECT model, t_s, round, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients, "
+        "MIN(version) FROM evaluations WHERE accuracy >= ? GROUP BY model",
+        target,
+    )
+    reached = {
+        row["model"]: Reached(
+            row["t_s"],
+            row["round"],
+            row["bytes"],
+            EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
         )
-        found[model] = (
-            {
-                "t_s": rows[0]["t_s"],
-                "round": rows[0]["round"],
-                "bytes": rows[0]["down_bytes"] + rows[0]["up_bytes"],
-                "joules": rows[0]["joules"],
-                "energy_known": rows[0]["energy_known"],
-                "energy_clients": rows[0]["energy_clients"],
-            }
-            if rows
-            else None
-        )
-    return found
+        for row in rows
+    }
+    return Target(target, reached.get("global"), reached.get("personal"))

@@ -1,4 +1,4 @@
-"""What every method promises, checked on digits with four clients: for whoever writes one.
+"""The contract that every method promises to keep, checked on digits with four clients.
 
 The method is run through the same planning, clock and learner as any run; nothing is saved.
 """
@@ -33,9 +33,9 @@ class Finding(NamedTuple):
     """One promise.
 
     Attributes:
-        promise: in words.
-        kept: whether it holds; None where the method does not make it.
-        detail: what broke it; empty where it holds.
+        promise: what it says.
+        kept: whether it is kept; None where the method does not make it.
+        detail: how it is broken, or why it is not made; empty where it is kept.
     """
 
     promise: str
@@ -47,18 +47,18 @@ def check_method(method: Mapping[str, Any]) -> list[Finding]:
     """Checks a method's promises.
 
     Args:
-        method: its name and parameters, as a scenario has them.
+        method: its name and parameters, as in a scenario.
 
     Raises:
         UserError: the name or a parameter is wrong, or the method cannot be planned.
     """
     planned = _planned(method)
     return [
-        _finding("traced bytes are the real payloads' and uploads'", _bytes, planned),
-        _finding("nothing that a function is given changes", _unmodified, planned),
-        _finding("merging forgets the order of arrivals", _order, planned),
-        _finding("one seed gives the same bits", _repeatable, planned),
-        _finding("clients trained together end as those trained alone", _together, planned),
+        _finding("traced bytes match real payloads and uploads", _bytes, planned),
+        _finding("functions leave their arguments unchanged", _unmodified, planned),
+        _finding("merging does not depend on the order of arrivals", _order, planned),
+        _finding("equal seeds give equal bits", _repeatable, planned),
+        _finding("training together equals training alone", _together, planned),
         _finding("models predict finite logits", _predicts, planned),
         _neutral(planned),
     ]
@@ -82,7 +82,7 @@ def _planned(method: Mapping[str, Any]) -> Planned:
 
 
 def _finding(promise: str, check: Callable[[Planned], str], planned: Planned) -> Finding:
-    """A check's finding; an exception of the method's own is a broken promise, not ours."""
+    """A check's finding; an exception that the method raises is a broken promise."""
     try:
         detail = check(planned)
     except EdgeflError as error:
@@ -183,7 +183,7 @@ def _repeatable(planned: Planned) -> str:
 
 
 def _together(planned: Planned) -> str:
-    """Stacked with others of other sample counts, a client sends and keeps what it does alone."""
+    """Stacked with clients of other sample counts, a client has the same upload and state as alone."""
     learner = _learner(planned)
     vmapped = Vmapped(planned.plan.scenario.task.clients, sys.maxsize)
     stacked = Local(learner.context, vmapped, ahead=False)
@@ -200,13 +200,13 @@ def _together(planned: Planned) -> str:
 
 
 def _numbers(outcome: Outcome) -> dict[str, torch.Tensor]:
-    """All that a job came to."""
+    """A job's results."""
     scalars = {name: torch.tensor(value) for name, value in outcome.scalars.items()}
     return flatten({"upload": outcome.upload, "state": outcome.state or {}, "scalars": scalars})
 
 
 def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal but for what many steps make of rounding."""
+    """Equal up to rounding errors that add up over many steps."""
     return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)
 
 
@@ -225,11 +225,11 @@ def _predicts(planned: Planned) -> str:
 
 
 def _neutral(planned: Planned) -> Finding:
-    """At its neutral parameters a method is FedAvg, to the last bit."""
+    """The promise of methods that have neutral parameters."""
     neutral = planned.learning.methods[0].neutral
-    promise = "at its neutral parameters it is FedAvg, bit for bit"
+    promise = "equals FedAvg bit for bit at neutral parameters"
     if neutral is None:
-        return Finding(promise, None, "the method names no neutral parameters")
+        return Finding(promise, None, "the method has no neutral parameters")
     name = planned.plan.scenario.method.name
 
     def check(_: Planned) -> str:
@@ -248,7 +248,7 @@ def _same(one: Tree, other: Tree) -> bool:
 
 
 def _close(one: Tree, other: Tree) -> bool:
-    """Equal but for rounding, and finite."""
+    """Equal up to rounding, and finite."""
     first, second = flatten(one), flatten(other)
     return first.keys() == second.keys() and all(
         torch.allclose(leaf, second[key], rtol=1e-4, atol=1e-5) for key, leaf in first.items()

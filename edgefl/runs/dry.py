@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from edgefl.core.ledger import Ledger
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
+from edgefl.report.summary import DryRun
 from edgefl.runs.group import drafts, refusal_notes
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback
 
 
-@dataclass(frozen=True)
-class Checked:
-    """One run of a scenario, dry.
-
-    Attributes:
-        scenario: as it was asked for.
-        name: the run's name.
-        clients: how many there are.
-        rounds: how many.
-        refused: clients whose device cannot hold the work.
-        ledger: its totals.
-        notes: what was assumed or refused.
-    """
-
-    scenario: str
-    name: str
-    clients: int
-    rounds: int
-    refused: int
-    ledger: Ledger
-    notes: tuple[str, ...]
-
-
-def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
+def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[DryRun]:
     """Plans every run of a scenario, and runs its clock.
 
     Labels are assumed as balanced as can be, but for data that come with a package: whether files lie on this
@@ -55,5 +32,5 @@ def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[Checked]:
         one = planned.plan
         notes = (*one.assumed, *refusal_notes(planned))
         name, rounds = one.scenario.name, one.scenario.server.rounds
-        found.append(Checked(scenario, name, len(one.clients), rounds, len(one.refusals), ledger, notes))
+        found.append(DryRun(scenario, name, len(one.clients), rounds, len(one.refusals), ledger, notes))
     return found

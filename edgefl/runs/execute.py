@@ -26,11 +26,11 @@ from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
+from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.context import Context
 from edgefl.runs.engines import Wanted, started
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.states import States
-from edgefl.runs.watch import Watch
 from edgefl.store import Store
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
@@ -46,13 +46,13 @@ class Run:
         planned: what is run.
         store: where it is kept.
         learner: who learns; None on the null engine.
-        watch: who looks on.
+        callbacks: called as runs progress.
     """
 
     planned: Planned
     store: Store
     learner: Learner | None
-    watch: Watch
+    callbacks: Callbacks
     ledger: Ledger = field(default_factory=Ledger)
     _events: list[Event] = field(default_factory=list)
     _jobs: list[JobRecord] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Run:
         self.store.add_scalars(scalars)
         self.store.add("merges", row)
         self.store.commit()
-        self.watch.merged(need.round, need.t_s, means.get("loss"))
+        self.callbacks.merged(need.round, need.t_s, means.get("loss"))
         return Feedback(jobs=scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
@@ -127,9 +127,7 @@ class Run:
             "t_s": need.t_s,
             "down_bytes": self.ledger.down_bytes,
             "up_bytes": self.ledger.up_bytes,
-            "joules": self.ledger.joules,
-            "energy_known": self.ledger.energy_known,
-            "energy_clients": len(self.ledger.seen),
+            **self.ledger.energy._asdict(),
             "host_s": time.perf_counter() - start,
         }
         accuracies = self._keep(shared, found, own)
@@ -139,7 +137,7 @@ class Run:
             server = self.learner.context.versions[need.version]
             self.store.checkpoint(need.version, server, states, best=best > self._best)
         self._best = max(self._best, best)
-        self.watch.evaluated(accuracies)
+        self.callbacks.evaluated(accuracies)
         return Feedback(scores=accuracies)
 
     def _keep(
@@ -182,7 +180,7 @@ class Run:
 
 
 def execute(
-    planned: Planned, folder: Path, wanted: Wanted, watch: Watch, data_dir: Path | None = None
+    planned: Planned, folder: Path, wanted: Wanted, callbacks: Callbacks, data_dir: Path | None = None
 ) -> tuple[str, str]:
     """Does one run in a fresh directory.
 
@@ -190,7 +188,7 @@ def execute(
         planned: what to run.
         folder: the run directory to make.
         wanted: the engine.
-        watch: who looks on.
+        callbacks: called as runs progress.
         data_dir: where the dataset's files were looked for, for the record; None for the default place.
 
     Returns:
@@ -213,8 +211,8 @@ def execute(
     }
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
-    watch.started(plan.scenario.name, plan.scenario.server.rounds, folder)
-    run = Run(planned, store, None, watch)
+    callbacks.started(plan.scenario.name, plan.scenario.server.rounds, folder)
+    run = Run(planned, store, None, callbacks)
     try:
         status, reason, host = _ended(run, wanted)
         wall_s = time.perf_counter() - start
@@ -232,7 +230,7 @@ def execute(
         ended = "failed" if isinstance(error, Exception) else "interrupted"
         store.close(ended, reason=str(error) if isinstance(error, EdgeflError) else type(error).__name__)
         raise
-    watch.ended(plan.scenario.name, status, reason)
+    callbacks.ended(plan.scenario.name, status, reason)
     return status, reason
 
 

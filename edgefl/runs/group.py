@@ -16,9 +16,9 @@ from edgefl.core.scenario import Draft, load, slug
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
+from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import wanted_of
 from edgefl.runs.execute import execute
-from edgefl.runs.watch import Watch
 from edgefl.store import fresh_folder, read
 
 
@@ -105,7 +105,7 @@ def run(
     download: bool = True,
     engine: str | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
-    watch: Watch | None = None,
+    callbacks: Callbacks | None = None,
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
@@ -120,12 +120,12 @@ def run(
         engine: its name, such as "loop" or "null" (the clock and the costs alone), or a mapping with the name
             and its parameters; None for the scenario's.
         out: the directory to make; None for a fresh one under ``runs/``.
-        watch: who looks on.
+        callbacks: called as runs progress.
 
     Raises:
         UserError: something given is wrong; nothing was run.
     """
-    watch = watch or Watch()
+    callbacks = callbacks or Callbacks()
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [f"engine={json.dumps(replaced)}", *overrides]
@@ -136,19 +136,19 @@ def run(
     access = DataAccess(folder, download=download, need="pixels" if training else "labels")
     group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
     fresh_folder(group)
-    watch.planning(len(wanted))
+    callbacks.planning(len(wanted))
     try:
         planned = [plan(draft, access) for draft in wanted]
     except BaseException:
         group.rmdir()
         raise
     names = [one.plan.scenario.name for one in planned]
-    watch.planned([note for one in planned for note in refusal_notes(one)])
+    callbacks.planned([note for one in planned for note in refusal_notes(one)])
     single = len(planned) == 1
     results = []
     for index, (one, by) in enumerate(zip(planned, engines, strict=True)):
         target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
-        results.append(RunResult(names[index], target, *execute(one, target, by, watch, folder)))
+        results.append(RunResult(names[index], target, *execute(one, target, by, callbacks, folder)))
     return Result(group, tuple(results))
 
 

@@ -33,7 +33,7 @@ def build(params, site):
 """
 
 MISTAKES = {
-    "traced bytes are the real payloads' and uploads'": """
+    "traced bytes match real payloads and uploads": """
     def finish(carry, ctx):
         upload, state = fold.finish(carry, ctx)
         if not upload["head"]["bias"].is_meta:
@@ -42,20 +42,20 @@ MISTAKES = {
 
     return replace(method, exchanges=(replace(train, work=replace(fold, finish=finish)),))
 """,
-    "nothing that a function is given changes": """
+    "functions leave their arguments unchanged": """
     def merge(server, arrivals):
         server["head"]["bias"].add_(1.0)
         return train.merge(server, arrivals)
 
     return replace(method, exchanges=(replace(train, merge=merge),))
 """,
-    "merging forgets the order of arrivals": """
+    "merging does not depend on the order of arrivals": """
     def merge(server, arrivals):
         return arrivals[0].upload
 
     return replace(method, exchanges=(replace(train, merge=merge),))
 """,
-    "one seed gives the same bits": """
+    "equal seeds give equal bits": """
     def merge(server, arrivals):
         merged = train.merge(server, arrivals)
         noise = torch.randn(10)
@@ -63,7 +63,7 @@ MISTAKES = {
 
     return replace(method, exchanges=(replace(train, merge=merge),))
 """,
-    "clients trained together end as those trained alone": """
+    "training together equals training alone": """
     calls = []
 
     def start(payload, state, ctx):
@@ -80,7 +80,7 @@ MISTAKES = {
 
     return replace(method, personal_model=personal, global_model=None)
 """,
-    "at its neutral parameters it is FedAvg, bit for bit": """
+    "equals FedAvg bit for bit at neutral parameters": """
     def merge(server, arrivals):
         merged = train.merge(server, arrivals)
         return {**merged, "head": {**merged["head"], "bias": merged["head"]["bias"] * 0.5}}
@@ -121,7 +121,7 @@ def test_a_broken_promise_is_found(broken, promise):
 
 def test_what_cannot_be_stacked_is_found(broken, monkeypatch):
     """A start that branches on a client's samples works alone; the finding has torch's words."""
-    promise = "clients trained together end as those trained alone"
+    promise = "training together equals training alone"
     mistake = """
     def start(payload, state, ctx):
         carry = fold.start(payload, state, ctx)
@@ -138,7 +138,7 @@ def test_what_cannot_be_stacked_is_found(broken, monkeypatch):
 def test_the_command_fails_on_a_broken_promise(broken, capsys):
     """Exit status 1 and a table; 0 where all is kept; 2 for an unknown name."""
     with pytest.raises(SystemExit) as ended:
-        main(["check", "--method", broken("merging forgets the order of arrivals")])
+        main(["check", "--method", broken("merging does not depend on the order of arrivals")])
     assert ended.value.code == 1
     assert "BROKEN" in capsys.readouterr().out
     with pytest.raises(SystemExit) as ended:

@@ -70,7 +70,7 @@ def test_the_null_engine_has_the_same_events(tmp_path, method):
     assert learned(real, "events", "prices", "clients") == learned(null, "events", "prices", "clients")
     assert null.table("evaluations") == []
     first, second = summaries([real.folder, null.folder])
-    assert first["run_id"] == second["run_id"]
+    assert first.run_id == second.run_id
 
 
 def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
@@ -81,7 +81,7 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
     run = edgefl.run(small(), out=tmp_path / "run", engine="null").runs[0]
     events = run.table("events")
     assert dry.ledger.t_s == events[-1]["t_s"]
-    assert dry.ledger.joules == pytest.approx(sum(row["joules"] for row in events))
+    assert dry.ledger.energy.joules == pytest.approx(sum(row["joules"] for row in events))
     assert not any("labels" in note for note in dry.notes)
     (dry,) = dry_run(str(path), ["task.dataset=mnist"])
     assert dry.notes[0] == "mnist: no files, so labels are assumed balanced"
@@ -116,7 +116,7 @@ def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
     scenario = small(task={"dataset": "mnist", "clients": 6}, model="mlp")
     run = edgefl.run(scenario, out=tmp_path / "run", engine="null", download=False).runs[0]
     (found,) = summaries([run.folder])
-    assert found["assumed"][0] == "mnist: no files, so labels are assumed balanced"
+    assert found.assumed[0] == "mnist: no files, so labels are assumed balanced"
     with pytest.raises(UserError, match="mnist"):
         edgefl.run(scenario, out=tmp_path / "real", download=False)
     assert not (tmp_path / "real").exists()
@@ -207,11 +207,14 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     (found,) = summaries([run.folder])
     known = {row["client"] for row in run.table("clients") if row["device"] == "raspberry-pi-4b"}
     joules = [row["joules"] for row in run.table("events") if row["client"] in known]
-    assert (found["energy_known"], found["energy_clients"]) == (3, 6)
-    assert math.isclose(found["joules"], math.fsum(joules), rel_tol=1e-12)
-    assert set(found["joules_by_phase"]) == {"receive", "compute", "transmit", "tail", "idle"}
-    assert math.isclose(found["joules"], math.fsum(found["joules_by_phase"].values()), rel_tol=1e-12)
-    assert found["target"]["personal"]["energy_known"] == 3
+    assert found.energy[1:] == (3, 6)
+    assert math.isclose(found.energy.joules, math.fsum(joules), rel_tol=1e-12)
+    last = run.table("evaluations")[-1]
+    assert (last["energy_known"], last["energy_clients"]) == (3, 6)
+    assert math.isclose(found.energy.joules, last["joules"], rel_tol=1e-12)
+    assert set(found.joules_by_phase) == {"receive", "compute", "transmit", "tail", "idle"}
+    assert math.isclose(found.energy.joules, math.fsum(found.joules_by_phase.values()), rel_tol=1e-12)
+    assert found.target.personal.energy.energy_known == 3
 
 
 @pytest.mark.parametrize(
@@ -311,8 +314,8 @@ def test_an_interrupt_says_what_is_left(tmp_path):
     assert "interrupted" in err
     assert "Traceback" not in err
     (found,) = summaries([out])
-    assert found["status"] == "interrupted"
-    assert found["down_bytes"] > 0
+    assert found.status == "interrupted"
+    assert found.down_bytes > 0
 
 
 def test_a_full_disk_fails_the_run_with_one_message(tmp_path):
@@ -332,4 +335,4 @@ main(["run", {str(path)!r}, "--out", {str(out)!r}, "--engine", "null"])
     assert f"cannot write {out}" in done.stderr
     assert "Traceback" not in done.stderr
     (found,) = summaries([out])
-    assert found["down_bytes"] > 0
+    assert found.down_bytes > 0

@@ -228,15 +228,14 @@ def test_the_ledger_is_the_sum_of_events(one):
     workers = {job[0].client for job in _by_job(events).values()}
     unknown = {event.client for event in events if event.cost.joules is None}
     known = [event.cost.joules for event in events if event.client >= 0 and event.client not in unknown]
-    if ledger.energy_known:
-        assert math.isclose(ledger.joules, math.fsum(known), abs_tol=1e-9)
+    joules, energy_known, energy_clients = ledger.energy
+    if energy_known:
+        assert math.isclose(joules, math.fsum(known), abs_tol=1e-9)
     else:
-        assert ledger.joules is None
-    assert (ledger.seen, ledger.energy_unknown, ledger.energy_known) == (
-        workers,
-        unknown,
-        len(workers - unknown),
-    )
+        assert joules is None
+    assert ledger.joules_by_client.keys() == workers
+    assert {client for client, one in ledger.joules_by_client.items() if one is None} == unknown
+    assert (energy_known, energy_clients) == (len(workers - unknown), len(workers))
 
 
 @given(plans(jitters=(Fixed(),)))

@@ -16,4 +16,4 @@ def test_fvcore_agrees_on_the_forward_pass(name: str):
     assert traced_flops(net) > 0
     assert fvcore_flops(net) == traced_flops(net)
     # The per-module breakdown leaves nothing out.
-    assert sum(one["fvcore_flops"] for one in layers(net)["modules"]) == traced_flops(net)
+    assert sum(one.fvcore_flops for one in layers(net).modules) == traced_flops(net)

@@ -8,7 +8,7 @@ import sys
 
 import edgefl
 
-PUBLIC = {"EdgeflError", "Result", "RunError", "RunResult", "UserError", "Watch", "run"}
+PUBLIC = {"Callbacks", "EdgeflError", "Result", "RunError", "RunResult", "UserError", "run"}
 
 
 def test_public_names():

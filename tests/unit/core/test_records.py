@@ -188,8 +188,9 @@ def test_a_ledger_by_hand():
     )
     assert (ledger.t_s, ledger.events, ledger.jobs, ledger.merges) == (4, 6, 1, 1)
     assert (ledger.busy_s, ledger.down_bytes, ledger.up_bytes, ledger.flops) == (4.5, 130, 4, 70)
-    assert (ledger.joules, ledger.wasted_bytes) == (1.0, 34)
-    assert (ledger.seen, ledger.energy_unknown, ledger.energy_known) == ({1, 2}, {1}, 1)
+    assert ledger.wasted_bytes == 34
+    assert ledger.joules_by_client == {1: None, 2: 1.0}
+    assert ledger.energy == (1.0, 1, 2)
 
 
 def test_a_ledger_refuses_falling_time():

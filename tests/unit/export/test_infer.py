@@ -44,13 +44,13 @@ def test_classes_by_probability(tmp_path, raw):
     model = sees(tmp_path / "m.onnx", raw=raw)
     images = [grey(tmp_path / f"{value}.png", value) for value in (0, 255)]
     found = infer(model, images, top=2)
-    assert [one["classes"][0]["name"] for one in found["images"]] == ["dark", "bright"]
-    (dark, grey_), bright = found["images"][0]["classes"], found["images"][1]["classes"]
+    assert [one.classes[0].name for one in found.images] == ["dark", "bright"]
+    (dark, grey_), bright = found.images[0].classes, found.images[1].classes
     whole = 1 + np.exp(-10) + np.exp(-20)
-    assert dark["probability"] == pytest.approx(1 / whole, rel=1e-5)
-    assert grey_["probability"] == pytest.approx(np.exp(-10) / whole, rel=1e-4)
+    assert dark.probability == pytest.approx(1 / whole, rel=1e-5)
+    assert grey_.probability == pytest.approx(np.exp(-10) / whole, rel=1e-4)
     assert len(bright) == 2
-    assert found["images"][0]["changes"] == ""
+    assert found.images[0].changes == ""
 
 
 def test_what_is_changed_is_said(tmp_path):

@@ -36,37 +36,35 @@ def compared(**changes):
 
 def test_runs_that_differ_in_the_method_alone_are_compared():
     """Two models on the fleet's four devices: eight rows, each a share of what FedAvg takes."""
-    (claim,), profiles = compared()
-    assert [(row["model"], row["device"]) for row in claim["ours"]] == [
-        (model, row["device"])
+    (found,), profiles = compared()
+    assert [(row.model, row.device) for row in found.ours] == [
+        (model, row.device)
         for model in ("mlp hidden [32]", "mlp")
-        for row in profiles[0]["exchanges"][0]["devices"]
+        for row in profiles[0].exchanges[0].devices
     ]
-    fedavg, spherefed = profiles[0]["exchanges"][0], profiles[1]["exchanges"][1]
-    assert (fedavg["exchange"], spherefed["exchange"]) == ("train", "train")
-    for row, now, before in zip(claim["ours"], spherefed["devices"], fedavg["devices"], strict=False):
-        assert row["latency"] == 1 - now["compute_s"] / before["compute_s"]
-        assert row["memory"] == 1 - sum(spherefed["peak"].values()) / sum(fedavg["peak"].values())
-        assert (row["against_s"], row["against_bytes"]) == (
-            before["compute_s"],
-            sum(fedavg["peak"].values()),
-        )
-    assert (claim["latency"], claim["memory"], claim["against"]) == (0.136, 0.105, "fedavg")
+    fedavg, spherefed = profiles[0].exchanges[0], profiles[1].exchanges[1]
+    assert (fedavg.exchange, spherefed.exchange) == ("train", "train")
+    memory = sum(fedavg.peak.values())
+    for row, now, before in zip(found.ours, spherefed.devices, fedavg.devices, strict=False):
+        assert row.latency == 1 - now.price.compute_s / before.price.compute_s
+        assert row.memory == 1 - sum(spherefed.peak.values()) / memory
+        assert (row.against_s, row.against_bytes) == (before.price.compute_s, memory)
+    assert (found.claim.latency, found.claim.memory, found.claim.against) == (0.136, 0.105, "fedavg")
 
 
 def test_a_claim_without_its_runs_stands_alone():
-    """Where the sweep lacks one of the methods there is nothing of ours to show."""
-    (claim,), _ = compared(sweep={"method": ["fedavg", "fedprox"]})
-    assert claim["ours"] == []
+    """Where the sweep has only one of the methods, nothing is compared."""
+    (found,), _ = compared(sweep={"method": ["fedavg", "fedprox"]})
+    assert found.ours == []
 
 
 def test_a_device_that_cannot_be_priced_saves_an_unknown_time():
     """Its memory is compared all the same."""
     fleet = {"members": [{"device": "pixel-8", "link": "ethernet"}]}
-    (claim,), _ = compared(fleet=fleet, sweep={"method": ["fedavg", "spherefed"]})
-    (row,) = claim["ours"]
-    assert (row["latency"], row["against_s"]) == (None, None)
-    assert isinstance(row["memory"], float)
+    (found,), _ = compared(fleet=fleet, sweep={"method": ["fedavg", "spherefed"]})
+    (row,) = found.ours
+    assert (row.latency, row.against_s) == (None, None)
+    assert isinstance(row.memory, float)
 
 
 def test_claims_are_no_part_of_a_runs_identity():

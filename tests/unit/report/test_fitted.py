@@ -1,4 +1,4 @@
-"""Tables of names and figures at any width."""
+"""Tables of named rows at any width."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from commands import shown
 
 from edgefl.report.exports import exports
 from edgefl.report.fitted import Fitted
-from edgefl.report.guesses import guesses
+from edgefl.report.inference import ClassProbability, ImageClasses, Inference, inference
 
 NAMES = ["raspberry-pi-zero-2w", "averylongfilename-of-my-model.onnx"]
 HEADS = ("name", "time taken", "energy used", "rate", "share")
@@ -24,7 +24,7 @@ def lines(width, **settings):
 
 @pytest.mark.parametrize("width", [100, 80, 70, 60, 50])
 def test_no_name_is_cut(width):
-    """At every width that holds the name itself, it stands in one piece, and so does every figure."""
+    """At every width that holds a name, the name and every figure are whole."""
     found = lines(width, yields=("share", "rate", "energy used", "time taken"))
     assert [name for name in NAMES if not any(name in line for line in found)] == []
     assert "…" not in "".join(found)
@@ -34,17 +34,17 @@ def test_no_name_is_cut(width):
         assert cut == []
 
 
-def test_heads_wrap_before_columns_give_way():
-    """Two lines of a head cost nothing; a column that is gone is named."""
+def test_headings_wrap_before_columns_are_left_out():
+    """A heading takes two lines first; then a column is left out, and a line lists it."""
     assert lines(75, yields=("share",))[1].split("┃")[2].strip() == "used"
-    assert "no room" not in "".join(lines(75, yields=("share",)))
+    assert "left out" not in "".join(lines(75, yields=("share",)))
     found = lines(60, yields=("share",))
     assert "99%" not in "".join(found)
-    assert found[-1] == "no room for: share (--json has everything)"
+    assert found[-1] == "columns left out: share (--json has all)"
 
 
-def test_a_name_folds_where_nothing_else_is_left():
-    """Whole, over several lines."""
+def test_a_name_folds_if_nothing_else_helps():
+    """Over several lines, with no character lost."""
     found = lines(40, yields=("share", "rate"))
     pieces = [line.split("│")[0].strip() for line in found if "│" in line]
     assert "".join(pieces) == "".join(NAMES)
@@ -53,26 +53,29 @@ def test_a_name_folds_where_nothing_else_is_left():
 
 
 def test_text_wraps_by_words():
-    """A column of text takes what is left."""
+    """A column of text takes the remaining width."""
     found = shown(Fitted(("name", "text"), [(NAMES[0], "some words " * 10)], wraps=("text",)), 60)
     assert NAMES[0] in found
     assert "some words" in found
     assert "wor\n" not in found
 
 
+def inferred(name, *files):
+    """The table of a model that finds one class in every image."""
+    images = [ImageClasses(file, "", [ClassProbability(name, 1.0)]) for file in files]
+    return shown(inference(Inference("m.onnx", (1, 8, 8), images)), 80)
+
+
 def test_names_are_not_markup():
-    """A file may be called as it likes."""
-    one = {"file": "[red].png", "changes": "", "classes": [{"name": "[/b]", "probability": 1.0}]}
-    found = shown(guesses({"images": [one]}), 80)
+    """A file's name may look like markup."""
+    found = inferred("[/b]", "[red].png")
     assert "[red].png" in found
     assert "[/b]" in found
 
 
-def test_images_of_one_name_are_told_apart():
-    """By their folders; others stand by their names."""
-    classes = [{"name": "0", "probability": 1.0}]
-    files = ["one/a.png", "two/a.png", "two/b.png"]
-    found = shown(guesses({"images": [{"file": f, "changes": "", "classes": classes} for f in files]}), 80)
+def test_images_of_one_name_are_shown_with_their_folders():
+    """Other images are shown by name alone."""
+    found = inferred("0", "one/a.png", "two/a.png", "two/b.png")
     cells = [line.split("│")[0].strip() for line in found.splitlines() if "│" in line]
     assert cells == ["one/a.png", "two/a.png", "b.png"]
 

@@ -1,0 +1,44 @@
+"""Records as plain data, for the JSON documents that commands print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+# Metadata of a dataclass field whose own keys stand among those of the record around it: {INLINE: its class}.
+# They are all null where it is None.
+INLINE = "inline"
+# Metadata of a field that is left out where it is None.
+OPTIONAL = {"optional": True}
+
+
+def document(value: Any) -> Any:
+    """Plain data of records, mappings and sequences, however nested.
+
+    A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
+    that tells a field from a keyword is dropped.
+    """
+    if is_dataclass(value):
+        return dict(_keys(value))
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: document(inner) for key, inner in value.items()}
+    return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _keys(record: Any) -> Iterator[tuple[str, Any]]:
+    for one in fields(record):
+        value = getattr(record, one.name)
+        if INLINE not in one.metadata:
+            if value is not None or "optional" not in one.metadata:
+                yield one.name.removesuffix("_"), document(value)
+        elif value is None:
+            yield from ((inner.name, None) for inner in fields(one.metadata[INLINE]))
+        else:
+            yield from document(value).items()

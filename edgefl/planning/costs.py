@@ -1,0 +1,177 @@
+"""Records of what one round costs; see ``edgefl.planning.profile``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgefl.core.devices import Bounds
+from edgefl.core.documents import INLINE, OPTIONAL
+from edgefl.core.layers import ModelLayers
+from edgefl.core.price import Energy
+from edgefl.core.scenario import Published
+
+
+@dataclass(frozen=True)
+class Priced:
+    """Time and energy of one client's share of an exchange on one device.
+
+    Attributes:
+        down_s, compute_s, up_s: receiving, computing, sending.
+        bounds: the time to compute, by what bounds it.
+        energy: by phase; None where a number is unknown.
+        joules: all phases; None where one is unknown.
+        battery_share: the same as a share of a full battery; None where either is unknown.
+    """
+
+    down_s: float
+    compute_s: float
+    up_s: float
+    bounds: Bounds
+    energy: Energy
+    joules: float | None
+    battery_share: float | None
+
+
+@dataclass(frozen=True)
+class DeviceCost:
+    """An exchange on one device.
+
+    Attributes:
+        device, dtype, link: the device's name, the number type it computes in and its link's name.
+        unknown: why the device has no price; empty where it has one.
+        launch: how well the device's launch overhead is known: its status, or "none".
+        price: time and energy; None where the device has no price.
+        memory_bytes: the peak in this number type.
+        memory_share: the same as a share of usable memory; None where that is unknown.
+        fits: whether the device can hold it; None where that is unknown.
+    """
+
+    device: str
+    dtype: str
+    link: str
+    unknown: str
+    launch: str
+    price: Priced | None = field(metadata={INLINE: Priced})
+    memory_bytes: int
+    memory_share: float | None
+    fits: bool | None
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """The model's figures over measured ones.
+
+    Attributes:
+        memory: the traced peak over what the work added to a fresh process; None where it added nothing.
+        time: by device, its computing time over this host's.
+    """
+
+    memory: float | None
+    time: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The real work of an exchange on this host.
+
+    Attributes:
+        figures: see ``edgefl.compute.measured.measure``.
+        modelled_over_measured: the model's beside them.
+    """
+
+    figures: Mapping[str, Any] = field(metadata={INLINE: dict})
+    modelled_over_measured: Ratios
+
+
+@dataclass(frozen=True)
+class ExchangeCost:
+    """One client's share of an exchange on one model.
+
+    Attributes:
+        exchange: its name.
+        when: when it happens, in words.
+        model: the model's name.
+        samples, steps: how many the client trains on and takes.
+        down, up: payload bytes by part.
+        flops: by role of the kernels.
+        flops_by_part: by part of the model.
+        kernels: how many operators are started.
+        moved_bytes: what they move.
+        peak: memory in bytes at the worst moment, in fp32, by use.
+        devices: a row for each device.
+        measured: the real work on this host, where it was asked for.
+    """
+
+    exchange: str
+    when: str
+    model: str
+    samples: int
+    steps: int
+    down: Mapping[str, int]
+    up: Mapping[str, int]
+    flops: Mapping[str, int]
+    flops_by_part: Mapping[str, int]
+    kernels: int
+    moved_bytes: int
+    peak: Mapping[str, int]
+    devices: Sequence[DeviceCost]
+    measured: Measured | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What one round of a scenario's run costs a client.
+
+    Attributes:
+        scenario: the run's name.
+        method: the method's.
+        batch_size: of local training.
+        assumed: what the figures assume about the client.
+        assumptions: the unknown and assumed numbers of devices and links.
+        exchanges: one for each exchange and model.
+        layers: each model layer by layer, where that was asked for.
+    """
+
+    scenario: str
+    method: str
+    batch_size: int
+    assumed: Sequence[str]
+    assumptions: Sequence[str]
+    exchanges: Sequence[ExchangeCost]
+    layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a method saves over another on one model and device.
+
+    Attributes:
+        model: with its parameters.
+        batch_size: of local training.
+        device: the device's name.
+        latency, memory: the shares saved; None where the device has no price.
+        against_s, against_bytes: what they are shares of.
+    """
+
+    model: str
+    batch_size: int
+    device: str
+    latency: float | None
+    memory: float | None
+    against_s: float | None
+    against_bytes: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A published claim beside the savings computed here.
+
+    Attributes:
+        claim: the published one.
+        ours: a row for each pair of runs, model and device.
+    """
+
+    claim: Published = field(metadata={INLINE: Published})
+    ours: Sequence[Saved]

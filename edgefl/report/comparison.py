@@ -1,0 +1,173 @@
+"""Runs side by side, as tables that fit a terminal of 100 columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.report.summary import DryRun, Reached, Summary
+from edgefl.report.tables import MISSING, energy, named
+
+# Runs in one table; more go into further tables.
+_ABREAST = 4
+
+Row = tuple[str, Callable[[Summary], str]]
+
+
+def comparison(runs: Sequence[Summary]) -> RenderableType:
+    """A column for each run, a row for each figure."""
+    if len({run.name for run in runs}) < len(runs):
+        runs = [replace(run, name=f"{run.name}\n{_group(run)}, seed {run.seed}") for run in runs]
+    blocks = [runs[start : start + _ABREAST] for start in range(0, len(runs), _ABREAST)]
+    unfinished = [_unfinished(run) for run in runs if run.status != "done"]
+    return Group(*(_block(block) for block in blocks), *unfinished)
+
+
+def _group(run: Summary) -> str:
+    """The folder that distinguishes runs of one name."""
+    folder = Path(run.run_dir)
+    return folder.parent.name if re.match(r"\d\d-", folder.name) else folder.name
+
+
+def _unfinished(run: Summary) -> Text:
+    name = run.name.replace("\n", ", ")
+    if run.status == "failed":
+        return Text(f"{name} failed: {run.reason}", style="red")
+    state = "was interrupted" if run.status == "interrupted" else "is still running, or was killed"
+    return Text(f"{name} {state}: these are its figures so far", style="yellow")
+
+
+def _block(runs: Sequence[Summary]) -> Table:
+    table = Table(show_edge=False, pad_edge=False, header_style="bold")
+    table.add_column("", no_wrap=True)
+    for run in runs:
+        table.add_column(run.name, justify="right", overflow="fold")
+    for label, cell in _rows(runs):
+        table.add_row(label, *map(cell, runs))
+    return table
+
+
+def _rows(runs: Sequence[Summary]) -> Iterator[Row]:
+    yield from _differences(runs)
+    yield "accuracy, global", lambda run: _accuracy(run, "global")
+    yield "accuracy, personal", lambda run: _accuracy(run, "personal")
+    if any(map(_evaluated, runs)):
+        yield "  of clients", _evaluated
+    after = next((run.after_rounds for run in runs if run.after_rounds), None)
+    if after and any(one.before is not None for run in runs for one in run.accuracy.values()):
+        yield f"  before {after}, both", _before
+    yield "virtual time", lambda run: show_seconds(run.virtual_s)
+    yield "bytes down", lambda run: show_bytes(run.down_bytes)
+    yield "bytes up", lambda run: show_bytes(run.up_bytes)
+    for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
+        yield f"  {part}, down / up", lambda run, part=part: _part(run, part)  # type: ignore[misc]
+    yield "work of all clients", lambda run: show_flops(run.flops)
+    yield "energy of all clients", lambda run: energy(run.energy)
+    if any(run.energy.joules for run in runs):
+        yield "  compute / radio / tail / idle", _phases
+    yield "peak device memory", lambda run: show_bytes(run.peak_bytes) if run.peak_bytes else MISSING
+    if any(run.refused for run in runs):
+        yield "clients refused", lambda run: f"{run.refused} of {run.clients}"
+    yield from _to_target(runs)
+    yield "slowest most often", _waited
+    yield "host time", lambda run: show_seconds(run.host_s) if run.host_s is not None else MISSING
+
+
+def _differences(runs: Sequence[Summary]) -> Iterator[Row]:
+    """Data, models and clients, where runs differ in them: their figures then compare different work."""
+    rows: list[Row] = [
+        ("data", lambda run: run.dataset or MISSING),
+        ("model", lambda run: ", ".join(run.models)),
+        ("clients", lambda run: str(run.clients)),
+    ]
+    for label, cell in rows:
+        if len(set(map(cell, runs))) > 1:
+            yield label, cell
+
+
+def _accuracy(run: Summary, model: str) -> str:
+    found = run.accuracy.get(model)
+    if found is None:
+        return MISSING
+    return f"{found.value:.1%}" + ("" if found.spread is None else f" ±{found.spread:.1%}")
+
+
+def _evaluated(run: Summary) -> str:
+    """How many clients the mean of personal accuracies covers, unless it is all, and all of them trained."""
+    found = run.accuracy.get("personal")
+    if found is None or (found.clients == run.clients and not found.untrained):
+        return ""
+    return f"{found.clients} of {run.clients}, {found.untrained} untrained"
+
+
+def _before(run: Summary) -> str:
+    found = [run.accuracy.get(model) for model in ("global", "personal")]
+    return " / ".join(f"{one.before:.1%}" for one in found if one and one.before is not None) or MISSING
+
+
+def _part(run: Summary, part: str) -> str:
+    moved = run.bytes_by_part.get(part)
+    return f"{show_bytes(moved.down)} / {show_bytes(moved.up)}" if moved else MISSING
+
+
+def _phases(run: Summary) -> str:
+    whole, phases = run.energy.joules, run.joules_by_phase
+    if not whole:
+        return MISSING
+    parts = (phases["compute"], phases["receive"] + phases["transmit"], phases["tail"], phases["idle"])
+    return " / ".join(f"{joules / whole:.0%}" for joules in parts)
+
+
+def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What it took to reach the target accuracies; nothing where no run has one."""
+    targets = {run.target.accuracy for run in runs if run.target}
+    if not targets:
+        return
+    name = f"{targets.pop():.0%}" if len(targets) == 1 else "its target"
+    if name == "its target":
+        yield "target", lambda run: f"{run.target.accuracy:.0%}" if run.target else MISSING
+
+    def row(label: str, personal: bool, show: Callable[[Reached], str]) -> Row:  # noqa: FBT001 - which model
+        def cell(run: Summary) -> str:
+            found = run.target and (run.target.personal if personal else run.target.global_)
+            return show(found) if found else MISSING
+
+        return f"{label} to {name}, {'personal' if personal else 'global'}", cell
+
+    yield row("time", False, lambda found: show_seconds(found.t_s))
+    yield row("time", True, lambda found: show_seconds(found.t_s))
+    yield row("bytes", True, lambda found: show_bytes(found.bytes))
+    yield row("energy", True, lambda found: energy(found.energy))
+
+
+def _waited(run: Summary) -> str:
+    if not run.waited_for:
+        return MISSING
+    first = run.waited_for[0]
+    return f"client {first.client}, {first.rounds}x\n{first.device}"
+
+
+def dry_runs(runs: Sequence[DryRun]) -> Table:
+    """Dry runs, one a row."""
+    heads = ("scenario", "run", "clients", "refused", "rounds", "virtual time", "bytes", "energy")
+    rows = [
+        (
+            run.scenario,
+            run.name,
+            str(run.clients),
+            str(run.refused),
+            str(run.rounds),
+            show_seconds(run.ledger.t_s),
+            show_bytes(run.ledger.down_bytes + run.ledger.up_bytes),
+            energy(run.ledger.energy),
+        )
+        for run in runs
+    ]
+    return named("", rows, heads)

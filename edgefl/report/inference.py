@@ -1,0 +1,70 @@
+"""What a model infers from images: the classes it finds likeliest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import RenderableType
+
+from edgefl.report.fitted import Fitted
+from edgefl.report.tables import MISSING
+
+
+class ClassProbability(NamedTuple):
+    """A class by its name, and the probability the model gives it."""
+
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class ImageClasses:
+    """One image.
+
+    Attributes:
+        file: the image's file.
+        changes: what was done to the image to fit the model; empty where nothing was.
+        classes: the likeliest classes, the likeliest first.
+    """
+
+    file: str
+    changes: str
+    classes: Sequence[ClassProbability]
+
+
+@dataclass(frozen=True)
+class Inference:
+    """A model on images.
+
+    Attributes:
+        model: the model's file.
+        shape: (channels, height, width) that it takes.
+        images: one for each image file.
+    """
+
+    model: str
+    shape: tuple[int, int, int]
+    images: Sequence[ImageClasses]
+
+
+def inference(found: Inference) -> RenderableType:
+    """A table with a row for each image; images of one name are shown with their folders."""
+    names = Counter(Path(one.file).name for one in found.images)
+    rows = []
+    for one in found.images:
+        (first, *others), name = one.classes, Path(one.file).name
+        rows.append(
+            (
+                name if names[name] == 1 else one.file,
+                first.name,
+                f"{first.probability:.1%}",
+                ", ".join(f"{other.name} {other.probability:.1%}" for other in others) or MISSING,
+                one.changes or MISSING,
+            )
+        )
+    heads = ("image", "class", "probability", "next", "changed")
+    return Fitted(heads, rows, left=("class",), wraps=("next", "changed"))
