@@ -9,7 +9,7 @@ import pytest
 from edgefl.compute.local import Local
 from edgefl.runs.states import States
 
-# Merges the newest ``merged`` jobs as soon as ``waiting`` are there; where ``lossy``, every fourth is lost on
+# Merges the oldest ``merged`` jobs as soon as ``waiting`` are there; where ``lossy``, every fourth is lost on
 # the way.
 _POLICY = """
 '''Always busy clients.'''
@@ -36,7 +36,7 @@ def serve(world, params):
     while world.serving:
         while len(inbox) < {waiting}:
             yield came.get()
-        yield from world.merge(exchange.exchange, [inbox.pop() for _ in range({merged})])
+        yield from world.merge(exchange.exchange, [inbox.pop(0) for _ in range({merged})])
         yield from world.end_round()
 """
 POLICIES = {

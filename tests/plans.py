@@ -40,7 +40,17 @@ def _column(value, clients, dtype):
 
 
 def plan(
-    table, *, rounds=1, participants=None, every=1, seed=0, slowdown=1.0, refused=(), jitter=None
+    table,
+    *,
+    rounds=1,
+    participants=None,
+    every=1,
+    seed=0,
+    slowdown=1.0,
+    refused=(),
+    jitter=None,
+    policy="sync",
+    params=None,
 ) -> Plan:
     """A plan over hand-made prices; ``refused`` are clients that are not admitted."""
     count = len(table[0].work_s)
@@ -51,7 +61,7 @@ def plan(
             "model": "none",
             "method": "none",
             "fleet": "none",
-            "server": {"rounds": rounds, "participants": participants},
+            "server": {"policy": policy, "rounds": rounds, "participants": participants},
             "evaluate": {"every": every},
         }
     )
@@ -72,7 +82,7 @@ def plan(
         models=("net",),
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
-    return Plan(scenario, clients, tuple(table), refusals, jitter or Fixed())
+    return Plan(scenario, clients, tuple(table), refusals, jitter or Fixed(), policy=params)
 
 
 def play(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need]]:

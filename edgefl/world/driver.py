@@ -56,6 +56,8 @@ def simulate(
                 answered.succeed(feedback)
     finally:
         world.cut()
+    if server.triggered and not server.ok:
+        raise server.value
     if server.is_alive:
         raise RunError(
             f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",

@@ -11,6 +11,7 @@ from numpy import flatnonzero
 
 from edgefl.core import seeds
 from edgefl.core.catalogue import load
+from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind, Moment
 from edgefl.core.fleet import Fixed
 from edgefl.core.plan import Plan, Prices
@@ -132,8 +133,12 @@ class World:
             scales: staleness in versions -> how much of an update counts; None counts all of each.
             correction: how a stale or scaled upload is re-expressed.
             equal: whether all weigh alike in averages; otherwise by their samples.
+
+        Raises:
+            RunError: a client's older job, whose state the merged one began with, would be passed over.
         """
         arrived = sorted(flights, key=lambda flight: flight.job.client)
+        self._check_order(exchange, arrived)
         base = self.version
         self.version += 1
         moment = self._record(Kind.MERGED, exchange=exchange)
@@ -223,6 +228,22 @@ class World:
         flight.ending = ending
         del self._flights[flight.job.id]
         self._ended(flight.record(moment, ending, into))
+
+    def _check_order(self, exchange: str, arrived: Sequence[Flight]) -> None:
+        """Client states are committed in each client's order: an older job is merged or discarded first."""
+        if not self.plan.price(exchange).stateful:
+            return
+        merged = {flight.job.id for flight in arrived}
+        newest = {flight.job.client: flight.job.id for flight in arrived}
+        for flight in self._flights.values():
+            job = flight.job
+            if flight.worked and job.id not in merged and job.id < newest.get(job.client, -1):
+                raise RunError(
+                    f"client {job.client}'s job {newest[job.client]} is merged before its job {job.id}, "
+                    "which has arrived and wrote the state that the newer one began with",
+                    where=f"policy {self.plan.scenario.server.policy.name}",
+                    hint="merge a client's jobs in their order, or discard the older one",
+                )
 
     def _live_versions(self) -> tuple[int, ...]:
         needed = {flight.job.version for flight in self._flights.values()}

@@ -6,9 +6,10 @@ import pytest
 from plans import cost, device, kernel, link, plan, play, prices
 
 from edgefl.core.cost import Work
-from edgefl.core.event import Kind
+from edgefl.core.event import NOTHING, Kind
 from edgefl.core.price import Pricer
 from edgefl.world.needs import Evaluate
+from edgefl.world.world import World
 
 START = Kind.DISPATCHED
 LETTERS = {Kind.DISPATCHED: "sent", Kind.RECEIVED: "got", Kind.WORKED: "done", Kind.ARRIVED: "back"}
@@ -177,3 +178,62 @@ def test_three_kernels_by_hand():
     assert price.compute_s == pytest.approx(2.506)
     assert price.bounds == pytest.approx((2.0, 0.5, 0.006))
     assert price.energy.compute_j == pytest.approx(2 * 2.506)
+
+
+def _broken_off_at(seconds):
+    """The record of a job that is lost so many seconds after its dispatch.
+
+    It has a handshake of 1 s and 8 Mbit at 4 Mbit/s down (2 s), 4 s x 2 of work for 100 FLOP (at half speed),
+    and 8 Mbit at 8 Mbit/s up (1 s) without a handshake. Idle 2 W, computing 3 W, radio 1 W, 0.5 J/Mbit down,
+    0.25 J/Mbit up, tail 4 W x 0.5 s.
+    """
+    table = prices(
+        "train",
+        1,
+        down_delay_s=1,
+        down_bps=4e6,
+        up_bps=8e6,
+        work_s=4,
+        down_bytes=10**6,
+        up_bytes=10**6,
+        flops=100,
+        idle_w=2,
+        compute_w=3,
+        radio_w=1,
+        receive_j_per_mbit=0.5,
+        transmit_j_per_mbit=0.25,
+        tail_w=4,
+        tail_s=0.5,
+    )
+    jobs = []
+    world = World(plan([table], slowdown=2), lambda _: None, jobs.append)
+    flight = world.dispatch("train", 0)
+    world.env.run(until=seconds)
+    world.discard(flight, Kind.LOST)
+    (record,) = jobs
+    return record
+
+
+@pytest.mark.parametrize(
+    ("seconds", "receive", "work", "transmit"),
+    [
+        # In the handshake: no byte, the radio's base power and its tail (2 J).
+        (0.5, (0.5, 0, 0, 0, 0.5, 2, 1), NOTHING, NOTHING),
+        # Half of the bytes: 2 s x 1 W + 4 Mbit x 0.5.
+        (2, (2, 500_000, 0, 0, 4, 2, 4), NOTHING, NOTHING),
+        # A quarter of the work; the tail after the download in full.
+        (5, (3, 10**6, 0, 0, 7, 0, 6), (2, 0, 0, 25, 6, 2, 4), NOTHING),
+        # Half of the upload; the tail after the download was over by then.
+        (11.5, (3, 10**6, 0, 0, 7, 0, 6), (8, 0, 0, 100, 24, 2, 16), (0.5, 0, 500_000, 0, 1.5, 2, 1)),
+    ],
+)
+def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit):
+    """Each stage is charged as far as it went.
+
+    In order: seconds, bytes down, bytes up, FLOPs, joules above idle, of the tail, at idle power.
+    """
+    record = _broken_off_at(seconds)
+    assert record.ended.t_s == seconds
+    assert record.receive == pytest.approx(receive)
+    assert record.work == pytest.approx(work)
+    assert record.transmit == pytest.approx(transmit)

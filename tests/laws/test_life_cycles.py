@@ -1,0 +1,203 @@
+"""Laws of a job's life, under a policy that loses, delays and discards jobs at random."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import plan, played, prices
+
+from edgefl.core import catalogue
+from edgefl.core.errors import RunError
+from edgefl.core.event import Kind
+from edgefl.world.driver import simulate
+from edgefl.world.needs import Evaluate, Feedback, Merge
+
+ENDS = {Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT}
+STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_policies():
+    """The toy policy is a user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDGEFL_PATH", str(Path(__file__).parent.parent / "own"))
+        yield
+
+
+def toy(**settings):
+    """A plan of five unlike clients on the toy policy."""
+    clients, rounds = settings.pop("clients", 5), settings.pop("rounds", 12)
+    stateful = settings.pop("stateful", True)
+    table = prices(
+        "train",
+        clients,
+        stateful=stateful,
+        down_delay_s=0.125,
+        down_bps=8e6,
+        up_bps=4e6,
+        work_s=[1.0 + client for client in range(clients)],
+        down_bytes=1_000_000,
+        up_bytes=500_000,
+        flops=10**9,
+        idle_w=2.0,
+        compute_w=3.0,
+        radio_w=1.0,
+        receive_j_per_mbit=0.1,
+        transmit_j_per_mbit=0.2,
+        tail_w=0.5,
+        tail_s=0.25,
+    )
+    params = catalogue.load("policies", "toy").Params(**settings)
+    return plan([table], rounds=rounds, policy="toy", params=params)
+
+
+SETTINGS = st.fixed_dictionaries(
+    {
+        "lost": st.floats(0, 0.9),
+        "late": st.floats(0, 0.9),
+        "buffer": st.integers(1, 4),
+        "seed": st.integers(0, 99),
+        "stateful": st.booleans(),
+        "clients": st.integers(1, 6),
+    }
+)
+
+
+@given(SETTINGS)
+def test_every_dispatched_job_ends_exactly_once(settings):
+    """In merged, late, lost or cut; the run's end cuts what is left."""
+    events, needs, jobs = played(toy(**settings))
+    dispatched = [event.job for event in events if event.kind is Kind.DISPATCHED]
+    assert sorted(record.job.id for record in jobs) == sorted(dispatched)
+    assert {record.ending for record in jobs} <= ENDS
+    merged = [job.id for need in needs if isinstance(need, Merge) for job in need.merged]
+    assert sorted(merged) == sorted(record.job.id for record in jobs if record.ending is Kind.MERGED)
+    given_up = Counter(event.kind for event in events if event.job >= 0 and event.kind in ENDS)
+    assert given_up == Counter(record.ending for record in jobs if record.ending is not Kind.MERGED)
+
+
+@given(SETTINGS)
+def test_a_record_is_the_sum_of_its_events(settings):
+    """Stations in order, none after the end, and each charge once, whatever broke the job off."""
+    events, _, jobs = played(toy(**settings))
+    told = defaultdict(list)
+    for event in events:
+        if event.job >= 0:
+            told[event.job].append(event)
+    for record in jobs:
+        mine = [event for event in told[record.job.id] if event.kind in STATIONS]
+        assert [event.kind for event in mine] == STATIONS[: len(mine)]
+        reached = [record.dispatched, record.received, record.worked, record.arrived]
+        moments = [moment for moment in reached if moment is not None]
+        assert [(event.seq, event.t_s) for event in mine] == moments
+        assert moments[-1].t_s <= record.ended.t_s
+        charges = [event.cost for event in told[record.job.id]]
+        for place in (1, 2, 3):
+            total = sum(charge[place] for charge in (record.receive, record.work, record.transmit))
+            assert sum(charge[place] for charge in charges) == total
+        joules = [charge.joules for charge in (record.receive, record.work, record.transmit)]
+        assert math.isclose(sum(charge.joules for charge in charges), sum(joules))
+        spent_s = sum(charge.seconds for charge in (record.receive, record.work, record.transmit))
+        until_s = (record.arrived or record.ended).t_s
+        assert math.isclose(spent_s, until_s - record.dispatched.t_s, abs_tol=1e-9)
+
+
+@given(SETTINGS)
+def test_what_is_broken_off_costs_no_more_than_the_whole(settings):
+    """In bytes and operations; what ended in full has them in full."""
+    one = toy(**settings)
+    for record in played(one)[2]:
+        demand = one.prices[0].demand(record.job.client)
+        spent = record.receive.down_bytes, record.work.flops, record.transmit.up_bytes
+        whole = demand.down_bytes, demand.flops, demand.up_bytes
+        reached = record.received, record.worked, record.arrived
+        for part, full, moment in zip(spent, whole, reached, strict=True):
+            assert part == full if moment else 0 <= part <= full
+
+
+@given(SETTINGS)
+def test_live_versions_are_what_jobs_in_flight_need(settings):
+    """Each job that a merge names, and each that is in flight, comes from a version that is kept."""
+    _, needs, _ = played(toy(**settings))
+    live = {0}
+    for need in needs:
+        if isinstance(need, Evaluate):
+            assert need.version in live
+            continue
+        assert {job.version for job in (*need.merged, *need.completed, *need.ready)} <= live
+        live = set(need.live_versions)
+        assert need.version in live
+        assert live == {need.version} | {job.version for job in need.ready}
+
+
+@given(SETTINGS)
+def test_states_are_committed_in_each_clients_order(settings):
+    """Merged or late: of a client's jobs the newer never comes before the older."""
+    _, needs, jobs = played(toy(**settings))
+    last: dict[int, int] = {}
+    for need in needs:
+        if isinstance(need, Merge):
+            for job in sorted((*need.merged, *need.completed), key=lambda job: job.id):
+                assert job.id > last.get(job.client, -1)
+                last[job.client] = job.id
+    completed = [job.id for need in needs if isinstance(need, Merge) for job in need.completed]
+    late = {record.job.id for record in jobs if record.ending is Kind.LATE and record.worked}
+    assert set(completed) <= (late if settings["stateful"] else set())
+
+
+def test_a_thousand_merges_keep_few_versions():
+    """No version outlives the jobs that began from it: a lost job does not keep its own for ever."""
+    clients = 6
+    _, needs, jobs = played(toy(clients=clients, rounds=1000, lost=0.3, late=0.1, buffer=2))
+    merges = [need for need in needs if isinstance(need, Merge)]
+    assert len(merges) == 1000
+    # A job in flight each, as many waiting, and the newest version.
+    assert max(len(need.live_versions) for need in merges) <= 2 * clients + 1
+    assert {record.ending for record in jobs} == ENDS
+
+
+def test_scales_follow_staleness():
+    """The policy's weight of an update is asked with how many versions it is behind."""
+    _, needs, _ = played(toy(buffer=1))
+    for need in needs:
+        if isinstance(need, Merge):
+            behind = [need.version - 1 - job.version for job in need.merged]
+            assert need.scales == tuple(1 / (1 + versions) for versions in behind)
+            assert need.weights == tuple(1.0 for _ in need.merged)
+    assert any(scale < 1 for need in needs if isinstance(need, Merge) for scale in need.scales)
+
+
+def test_a_closed_world_cuts_what_is_in_flight():
+    """A caller that gives up, as one does that is interrupted, leaves no job without an end."""
+    jobs, events = [], []
+    world = simulate(toy(), events.append, jobs.append)
+    next(world)
+    world.send(Feedback())
+    world.close()
+    dispatched = {event.job for event in events if event.kind is Kind.DISPATCHED}
+    assert {record.job.id for record in jobs} == dispatched
+    assert Kind.CUT in {record.ending for record in jobs}
+
+
+def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
+    """Where clients keep states, a policy that merges the newest arrival first is told so."""
+    (tmp_path / "policies").mkdir()
+    text = (Path(__file__).parent.parent / "own" / "policies" / "toy.py").read_text(encoding="utf-8")
+    hasty = text.replace("inbox[: params.buffer], inbox[params.buffer :]", "inbox[-1:], inbox[:-1]")
+    assert hasty != text
+    (tmp_path / "policies" / "hasty.py").write_text(hasty, encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    params = catalogue.load("policies", "hasty").Params(lost=0.0, late=0.0, buffer=2)
+
+    def hasty_plan(*, stateful):
+        table = prices("train", 1, stateful=stateful, work_s=1.0, up_bytes=1)
+        return plan([table], rounds=5, policy="hasty", params=params)
+
+    with pytest.raises(RunError, match="job 1 is merged before its job 0"):
+        played(hasty_plan(stateful=True))
+    assert len(played(hasty_plan(stateful=False))[2]) > 5

@@ -1,0 +1,191 @@
+"""What a stale upload is worth: by hand for FedAvg, and nothing at all for uploads that are not stale."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from builders import arrival, build_method, build_net
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.compute import loop
+from edgefl.compute.local import Local
+from edgefl.core import catalogue
+from edgefl.core.errors import ScenarioError
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.protocol import Arrival, Ctx, flatten, reexpressed, tree_map
+from edgefl.runs.context import Context
+from edgefl.runs.group import drafts
+from edgefl.runs.learner import Learner
+from edgefl.runs.states import States
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Feedback, Merge
+
+METHODS = sorted(catalogue.entries("methods"))
+
+
+def _weights(value):
+    """FedAvg's whole payload, every number the same, in float64."""
+    net = build_net("mlp", (1, 8, 8), hidden=(4,))
+    return tree_map(lambda leaf: torch.full_like(leaf, value, dtype=torch.float64), net.init(0))
+
+
+def _ctx(client):
+    return Ctx(client, 0, 0.1, 1, 10 * (client + 1), torch.ones(10))
+
+
+def _value(tree):
+    """The one number that all leaves hold."""
+    values = torch.cat([leaf.flatten() for leaf in flatten(tree).values() if leaf.is_floating_point()])
+    assert values.dtype == torch.float64
+    assert torch.equal(values, values[:1].expand_as(values))
+    return values[0].item()
+
+
+@pytest.mark.parametrize(
+    ("correction", "second"),
+    [
+        # Client 2 began at 1 and sent 2: its update of +1 counts half on today's 3.5, so 4. (4 + 5.5) / 2.
+        ("move", 4.75),
+        # Half-way from today's 3.5 to the 2 that it sent: 2.75. (2.75 + 5.5) / 2.
+        ("mix", 4.125),
+    ],
+)
+def test_two_merges_of_fedavg_by_hand(correction, second):
+    """The server is at 1. Clients 0 and 1 send 2 and 4, weighted 1 and 3: it is at 3.5.
+
+    Then client 2 sends 2, which it reached from 1, a version behind and scaled by 1/2; client 0 sends 5.5,
+    fresh. Both weigh alike.
+    """
+    net = build_net("mlp", (1, 8, 8), hidden=(4,))
+    (exchange,) = build_method("fedavg", net).exchanges
+    server = _weights(1.0)
+    arrivals = [
+        Arrival(_weights(value), server, _ctx(client), 0, weight)
+        for client, (value, weight) in enumerate([(2.0, 1.0), (4.0, 3.0)])
+    ]
+    now = exchange.merge(server, arrivals)
+    assert _value(now) == 3.5
+    worth = reexpressed(_weights(2.0), server, now, correction=correction, scale=0.5)
+    arrivals = [Arrival(_weights(5.5), now, _ctx(0), 0, 1.0), Arrival(worth, now, _ctx(2), 1, 1.0)]
+    assert _value(exchange.merge(now, arrivals)) == second
+
+
+numbers = st.floats(-100, 100)
+scales = st.floats(0, 1)
+
+
+@given(numbers, numbers, numbers, scales, st.lists(st.tuples(numbers, scales), min_size=1, max_size=5))
+def test_fedbuffs_mean(start, now, one, scale, others):
+    """The mean of K moved arrivals, weighted alike, is w + (1/K) sum s_i delta_i (Nguyen et al. 2022)."""
+    received, current = ({"body": {"w": torch.tensor(value, dtype=torch.float64)}} for value in (start, now))
+    updates = [(one, scale), *others]
+    moved = [
+        reexpressed(
+            {"body": {"w": torch.tensor(value, dtype=torch.float64)}},
+            received,
+            current,
+            correction="move",
+            scale=part,
+        )["body"]["w"].item()
+        for value, part in updates
+    ]
+    expected = now + math.fsum(part * (value - start) for value, part in updates) / len(updates)
+    assert math.isclose(math.fsum(moved) / len(moved), expected, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@given(numbers, numbers, numbers, scales)
+def test_fedasyncs_mixture(start, now, sent, scale):
+    """A mixed arrival is (1 - s) w + s u, whatever the client began with (Xie et al. 2019)."""
+    received, current, upload = (
+        {"w": torch.tensor(value, dtype=torch.float64)} for value in (start, now, sent)
+    )
+    mixed = reexpressed(upload, received, current, correction="mix", scale=scale)["w"].item()
+    assert math.isclose(mixed, (1 - scale) * now + scale * sent, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_parts_without_a_counterpart_stay():
+    """Gram matrices, counters and what has another shape are not moved; no tree that is given changes."""
+    upload = {
+        "body": {"w": torch.tensor([3.0]), "steps": torch.tensor(7)},
+        "gram": {"v": torch.ones(2, 2)},
+        "head": {"w": torch.ones(4)},
+    }
+    received = {"body": {"w": torch.tensor([1.0]), "steps": torch.tensor(1)}, "head": {"w": torch.ones(3)}}
+    current = {"body": {"w": torch.tensor([5.0]), "steps": torch.tensor(2)}, "head": {"w": torch.zeros(3)}}
+    worth = reexpressed(upload, received, current, correction="move", scale=0.5)
+    assert worth["body"]["w"].tolist() == [6.0]
+    assert worth["body"]["steps"] is upload["body"]["steps"]
+    assert worth["gram"]["v"] is upload["gram"]["v"]
+    assert worth["head"]["w"] is upload["head"]["w"]
+    assert (upload["body"]["w"].item(), current["body"]["w"].item()) == (3.0, 5.0)
+
+
+SCENARIO = {
+    "task": {
+        "dataset": "digits",
+        "clients": 4,
+        "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [16]},
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},
+    "fleet": "home-lab",
+    "server": {"rounds": 2},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fresh_uploads_are_merged_as_they_are(method):
+    """At staleness 0 and scale 1 not a bit changes, for any method: the merge has what the client sent."""
+    (draft,) = drafts({**SCENARIO, "method": method})
+    planned = plan(draft, DataAccess())
+    context = Context(planned, States(None, 0))
+    learner = Learner(context, Local(context, loop.Loop(), ahead=False))
+
+    def merge(need):
+        if not isinstance(need, Merge):
+            return Feedback()
+        assert set(need.scales) == {1.0}
+        exchange = next(one for one in planned.learning.methods[0].exchanges if one.name == need.exchange)
+        tasks = [context.group([job]).tasks[0] for job in need.merged]
+        arrivals = [arrival(loop.work(task).upload, task.ctx, task.payload) for task in tasks]
+        with torch.no_grad():
+            expected = flatten(exchange.merge(context.versions[need.version - 1], arrivals))
+        scalars = learner.merge(need)
+        found = flatten(context.versions[need.version])
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[key], leaf) for key, leaf in expected.items())
+        return Feedback(jobs=scalars)
+
+    converse(simulate(planned.plan, lambda _: None), merge)
+    assert max(context.versions) >= 2
+
+
+def test_a_stale_policy_is_refused_where_an_exchange_cannot_be_stale(tmp_path, monkeypatch):
+    """Before anything runs, naming both; the same method under synchronous rounds is planned."""
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "fresh.py").write_text(
+        '"""FedAvg that refuses stale uploads."""\n'
+        "from dataclasses import replace\n"
+        "from edgefl.core.params import Strict\n"
+        "from edgefl.methods import fedavg\n"
+        "class Params(Strict):\n    pass\n"
+        "def build(params, site):\n"
+        "    method = fedavg.build(fedavg.Params(), site)\n"
+        "    exchanges = tuple(replace(one, stale=False) for one in method.exchanges)\n"
+        "    return replace(method, exchanges=exchanges)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "hurried.py").write_text(
+        '"""Stale."""\nSTALE = True\ndef serve(world, params):\n    yield\n', encoding="utf-8"
+    )
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    (draft,) = drafts({**SCENARIO, "method": "fresh", "server": {"policy": "hurried", "rounds": 2}})
+    with pytest.raises(ScenarioError, match="'hurried' merges stale uploads, and fresh's exchange 'train'"):
+        plan(draft, DataAccess(need="nothing"))
+    (draft,) = drafts({**SCENARIO, "method": "fresh"})
+    assert plan(draft, DataAccess(need="nothing")).plan.prices

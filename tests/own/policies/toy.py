@@ -1,0 +1,56 @@
+"""Clients who are always at work; some of what they do is lost, some is given up late, some waits."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import simpy
+from pydantic import Field
+
+from edgefl.core.event import Kind
+from edgefl.core.params import Strict
+
+STALE = True
+
+
+class Params(Strict):
+    """Shares of jobs that are lost on the way and given up on arrival; how many merge together."""
+
+    lost: Annotated[float, Field(ge=0, le=1)] = 0.2
+    late: Annotated[float, Field(ge=0, le=1)] = 0.2
+    buffer: Annotated[int, Field(gt=0)] = 2
+    seed: int = 0
+
+
+def serve(world, params):
+    """Merges the oldest arrivals as soon as there are enough; leaves the others waiting."""
+    rng = np.random.default_rng(params.seed)
+    inbox, came = [], simpy.Store(world.env)
+
+    def busy(client):
+        while True:
+            flight = world.dispatch(exchange.exchange, client)
+            patience = world.env.timeout(rng.exponential(2.0)) if rng.random() < params.lost else None
+            yield flight.ended if patience is None else flight.ended | patience
+            if not flight.arrived:
+                world.discard(flight, Kind.LOST)
+            elif rng.random() < params.late:
+                world.discard(flight, Kind.LATE)
+            else:
+                inbox.append(flight)
+                yield came.put(flight)
+            yield world.env.timeout(rng.exponential(0.5))
+
+    (exchange,) = world.due()
+    for client in world.clients:
+        world.env.process(busy(client))
+    while world.serving:
+        while len(inbox) < params.buffer:
+            yield came.get()
+        flights, inbox[:] = inbox[: params.buffer], inbox[params.buffer :]
+        yield from world.merge(exchange.exchange, flights, scales=lambda staleness: 1 / (1 + staleness))
+        # Nobody waits for ever: what is passed over twice is late.
+        while len(inbox) > len(world.clients):
+            world.discard(inbox.pop(0), Kind.LATE)
+        yield from world.end_round()
