@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, model_serializer, model_validator
 
 
 class Strict(BaseModel):
@@ -44,3 +44,12 @@ class Component(BaseModel):
     def params(self) -> dict[str, Any]:
         """What stands beside the name."""
         return dict(self.model_extra or {})
+
+    def completed(self, params: Strict) -> Component:
+        """The component with every parameter written out, defaults too, as plain data."""
+        return Component(name=self.name, **params.model_dump(mode="json"))
+
+    @model_serializer
+    def _plain(self) -> dict[str, Any]:
+        # Field by field, a parameter that is None would be left out together with the fields that are absent.
+        return {"name": self.name, **self.params}

@@ -35,11 +35,11 @@ class Document:
 
     Attributes:
         file: the file's path, as messages print it.
-        data: the mapping, of ruamel's commented types.
+        data: the mapping, of ruamel's commented types, or plain where no file was read.
         elsewhere: dotted keys whose values were not written in the file, and where they were.
     """
 
-    def __init__(self, file: str, data: CommentedMap, elsewhere: Mapping[str, str] | None = None) -> None:
+    def __init__(self, file: str, data: dict[str, Any], elsewhere: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.data = data
         self.elsewhere = dict(elsewhere or {})
