@@ -12,9 +12,9 @@ from edgefl.planning.plan import plan
 from edgefl.runs.task_builder import packed, rebuilt
 
 RUN_IDS = {
-    "fedavg": "031ba9b217662682",
-    "spherefed": "9b9d8d64ea95291b",
-    "fedclassavg": "f6e53b19f85df4e6",
+    "fedavg": "eacafdada2264443",
+    "spherefed": "fd313169613d949a",
+    "fedclassavg": "d40f4b15f6b784f9",
 }
 
 
