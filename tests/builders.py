@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from edgefl.core import catalogue
-from edgefl.core.training import Local, Sgd
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 from edgefl.protocol import (
     Arrival,
     Batch,

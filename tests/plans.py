@@ -9,9 +9,9 @@ import numpy as np
 from edgefl.core.cost import Cost, Kernel
 from edgefl.core.devices import Roofline
 from edgefl.core.event import Event, JobRecord
-from edgefl.core.fleet import Fixed
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
+from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback, Need

@@ -27,7 +27,8 @@ from torch import Tensor, nn
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
-from edgefl.core.training import Local, Sgd
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 from edgefl.protocol import Batch, Ctx, Method, Net, Site, tree_map
 
 FIT = "fit"

@@ -32,6 +32,9 @@ _CODE = {
     "datasets": "data/sources",
     "augmentations": "data/augmentations",
     "engines": "compute/engines",
+    "optimizers": "core/optimizers",
+    "schedules": "core/schedules",
+    "samplers": "core/samplers",
 }
 _YAML = ("devices", "profiles", "links", "scenarios")
 # A kind whose files lie in another's folder, where they are not of that kind.
@@ -103,7 +106,7 @@ def entries(kind: str) -> Mapping[str, Entry]:
         UserError: the kind is unknown, or two files claim one name.
     """
     if kind not in KINDS:
-        raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, KINDS))
+        raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
     found: dict[str, Entry] = {}
     for folder in (shipped(kind), *(root / _INSIDE.get(kind, kind) for root in user_folders())):
         for entry in _scan(kind, folder):
@@ -147,7 +150,7 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     wanted = name if kind in _YAML else name.replace("_", "-")
     if wanted not in known:
         raise UnknownNameError(
-            f"no {_singular(kind)} is called {name!r}", where=where, hint=nearest(wanted, known)
+            f"unknown {_singular(kind)} {name!r}", where=where, hint=nearest(wanted, known)
         )
     return known[wanted]
 

@@ -5,106 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from numpy.typing import NDArray
+from pydantic import Field, SerializeAsAny
 
 from edgefl.core import catalogue
 from edgefl.core.devices import DType
 from edgefl.core.errors import UserError
 from edgefl.core.link import Link
-from edgefl.core.params import Strict
+from edgefl.core.named import ByName
+from edgefl.core.params import Positive, Strict
+from edgefl.core.samplers import Sampler
+from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.yamls import Document, plain
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
-
-
-class _Sampler(Strict):
-    """A distribution of multipliers of compute time; 1 is the device as its file describes it."""
-
-
-class Fixed(_Sampler):
-    """Every draw is ``value``."""
-
-    name: Literal["fixed"] = "fixed"
-    value: Positive = 1.0
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:  # noqa: ARG002
-        """``size`` times ``value``."""
-        return np.full(size, self.value)
-
-
-class LogNormal(_Sampler):
-    """exp(N(mu, sigma)); mean exp(mu + sigma**2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
-
-    name: Literal["lognormal"]
-    mu: float = 0.0
-    sigma: NonNegative
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Multipliers whose logarithm is normal."""
-        return rng.lognormal(self.mu, self.sigma, size)
-
-
-class HalfNormal(_Sampler):
-    """minimum + |N(0, scale)|; mean minimum + scale * sqrt(2 / pi). The delay of FLSim and FedBuff."""
-
-    name: Literal["half-normal"]
-    minimum: Positive = 1.0
-    scale: NonNegative
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Multipliers from ``minimum`` up."""
-        return self.minimum + np.abs(rng.normal(0.0, self.scale, size))
-
-
-class Uniform(_Sampler):
-    """Uniform between ``low`` and ``high``."""
-
-    name: Literal["uniform"]
-    low: Positive
-    high: Positive
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Uniform:
-        if self.low > self.high:
-            raise ValueError("low is above high")
-        return self
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Multipliers in [low, high)."""
-        return rng.uniform(self.low, self.high, size)
-
-
-class ShiftedExponential(_Sampler):
-    """minimum + Exp(mean ``scale``); mean minimum + scale (Lee 2018)."""
-
-    name: Literal["shifted-exponential"]
-    minimum: Positive = 1.0
-    scale: Positive
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Multipliers from ``minimum`` up."""
-        return self.minimum + rng.exponential(self.scale, size)
-
-
-class Pareto(_Sampler):
-    """Pareto with the given minimum and tail index; the mean is infinite up to tail 1. A stress test."""
-
-    name: Literal["pareto"]
-    minimum: Positive = 1.0
-    tail: Positive
-
-    def draw(self, rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Multipliers from ``minimum`` up."""
-        return self.minimum * (1.0 + rng.pareto(self.tail, size))
-
-
-Sampler = Annotated[
-    Fixed | LogNormal | HalfNormal | Uniform | ShiftedExponential | Pareto, Field(discriminator="name")
-]
+AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
 
 
 class Member(Strict):
@@ -138,11 +55,11 @@ class Fleet(Strict):
     title: str = ""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
-    slowdown: Sampler = Fixed()
-    jitter: Sampler = Fixed()
+    slowdown: AnySampler = Fixed()
+    jitter: AnySampler = Fixed()
     notes: str = ""
 
-    def deal(self, clients: int, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def deal(self, clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Which member each client is: shares by largest remainder, then shuffled."""
         # Fractions, so that equal remainders are equal: of those the member named first gets the client.
         shares = [Fraction(member.share) for member in self.members]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
@@ -44,3 +48,12 @@ class Component(BaseModel):
     def params(self) -> dict[str, Any]:
         """What stands beside the name."""
         return dict(self.model_extra or {})
+
+    def completed(self, params: Strict) -> Component:
+        """The component with every parameter written out, defaults too, as plain data."""
+        return Component(name=self.name, **params.model_dump(mode="json"))
+
+    @model_serializer
+    def _plain(self) -> dict[str, Any]:
+        # Field by field, a parameter that is None would be left out together with the fields that are absent.
+        return {"name": self.name, **self.params}

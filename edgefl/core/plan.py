@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.cost import Trace
-from edgefl.core.fleet import Fixed, Sampler
 from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.samplers import Sampler
+from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.scenario import Scenario
 from edgefl.core.units import show_bytes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from ruamel.yaml import YAML
@@ -118,28 +118,16 @@ class Published(Strict):
     why: str = ""
 
 
-class Scenario(Strict):
-    """One run's settings; see ``load`` for files, overrides and sweeps."""
+class LearningSpec(Strict):
+    """What is trained, how and on which data; nothing of devices, links or time."""
 
-    name: str = "scenario"
-    notes: str = ""
     seed: int = 0
     task: Task
     model: Component | Annotated[tuple[Component, ...], Field(min_length=1)]
     method: Component
     local: Local = Local()
-    fleet: str | Fleet
-    server: Server = Server()
     evaluate: Evaluate = Evaluate()
     wire: Wire = Wire()
-    engine: Engine = Engine()
-    published: tuple[Published, ...] = ()
-
-    @field_validator("fleet", mode="before")
-    @classmethod
-    def _name_or_fleet(cls, value: Any) -> Any:
-        # Checked as the one thing it can be, so that a mistake inside is told as what it is.
-        return Fleet.model_validate(value) if isinstance(value, dict) else value
 
     @field_validator("model", mode="before")
     @classmethod
@@ -148,8 +136,62 @@ class Scenario(Strict):
 
     @property
     def models(self) -> tuple[Component, ...]:
-        """The models; client i has the (i mod length)-th."""
+        """The models; see ``client_models`` for who trains which."""
         return self.model if isinstance(self.model, tuple) else (self.model,)
+
+    @property
+    def client_models(self) -> list[int]:
+        """For each client, its model's index in ``models``: client i has the (i mod length)-th."""
+        return [client % len(self.models) for client in range(self.task.clients)]
+
+    def resolved(self) -> dict[str, Any]:
+        """Everything that the result depends on, as plain data."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @classmethod
+    def of_resolved(cls, data: Mapping[str, Any], file: str) -> tuple[LearningSpec, Document]:
+        """The learning part of a resolved scenario, and the document that messages refer to.
+
+        Args:
+            data: what ``resolved`` of a scenario or of its learning part returned; other keys are ignored.
+            file: where it comes from, for messages.
+
+        Raises:
+            ScenarioError: a value is wrong.
+        """
+        document = Document(file, {key: data[key] for key in cls.model_fields if key in data})
+        return validate(cls, document.data, document), document
+
+
+class SystemSpec(Strict):
+    """What the learning runs on: the fleet, the server and this machine's engine."""
+
+    fleet: str | Fleet
+    server: Server = Server()
+    engine: Engine = Engine()
+
+    @field_validator("fleet", mode="before")
+    @classmethod
+    def _name_or_fleet(cls, value: Any) -> Any:
+        # Validated as what it is, so that an error inside is reported as a fleet's and not as a union's.
+        return Fleet.model_validate(value) if isinstance(value, dict) else value
+
+
+class Scenario(SystemSpec, LearningSpec):
+    """One run's settings, flat as in its file; see ``load`` for files, overrides and sweeps."""
+
+    name: str = "scenario"
+    notes: str = ""
+    published: tuple[Published, ...] = ()
+
+    @property
+    def learning(self) -> LearningSpec:
+        """The learning part alone: all that engines and their workers need."""
+        return LearningSpec(**{key: getattr(self, key) for key in LearningSpec.model_fields})
+
+    def with_learning(self, learning: LearningSpec) -> Self:
+        """The scenario with another learning part."""
+        return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain data: all but engine, name, notes and claims."""

@@ -14,6 +14,7 @@ from ruamel.yaml.constructor import DuplicateKeyError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from edgefl.core.errors import Place, ScenarioError, nearest
+from edgefl.core.named import ByName
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -35,11 +36,11 @@ class Document:
 
     Attributes:
         file: the file's path, as messages print it.
-        data: the mapping, of ruamel's commented types.
+        data: the mapping, of ruamel's commented types, or plain where no file was read.
         elsewhere: dotted keys whose values were not written in the file, and where they were.
     """
 
-    def __init__(self, file: str, data: CommentedMap, elsewhere: Mapping[str, str] | None = None) -> None:
+    def __init__(self, file: str, data: dict[str, Any], elsewhere: Mapping[str, str] | None = None) -> None:
         self.file = file
         self.data = data
         self.elsewhere = dict(elsewhere or {})
@@ -120,11 +121,15 @@ def validate(model: type[T], value: Any, document: Document, prefix: Sequence[st
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise _explain(error, model, document, prefix) from None
+        raise _explain(error, model, value, document, prefix) from None
 
 
 def _explain(
-    error: ValidationError, model: type[BaseModel], document: Document, prefix: Sequence[str | int]
+    error: ValidationError,
+    model: type[BaseModel],
+    value: Any,
+    document: Document,
+    prefix: Sequence[str | int],
 ) -> ScenarioError:
     first, *more = error.errors(include_url=False)
     path = [*prefix, *_written(first["loc"], document, prefix)]
@@ -132,17 +137,19 @@ def _explain(
     hint = f"({len(more)} more to mend after this one)" if more else ""
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
-        known = _siblings(model, first["loc"])
+        known = _siblings(model, value, first["loc"])
         hint = " ".join(
             filter(None, [nearest(key, known) if known else "there is nothing to set here", hint])
         )
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
-    elif first["type"] in {"union_tag_invalid", "literal_error"}:
-        given = first["ctx"].get("tag", first["input"])
-        expected = first["ctx"].get("expected_tags") or first["ctx"].get("expected")
-        what = f"{given!r} is not one of {expected}"
-        hint = " ".join(filter(None, [nearest(str(given), _words(str(expected))), hint]))
+    elif first["type"] == "literal_error":
+        expected = first["ctx"]["expected"]
+        what = f"{first['input']!r} is not one of {expected}"
+        hint = " ".join(filter(None, [nearest(str(first["input"]), _words(expected)), hint]))
+    elif first["type"] == "unknown_name":
+        what = first["msg"]
+        hint = " ".join(filter(None, [first["ctx"]["hint"], hint]))
     else:
         message = first["msg"].removeprefix("Value error, ")
         what = message if first["type"] == "value_error" else f"{message}; given: {first['input']!r}"
@@ -174,24 +181,30 @@ def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str 
     return path
 
 
-def _siblings(model: type[BaseModel], loc: Sequence[str | int]) -> list[str]:
+def _siblings(model: type[BaseModel], value: Any, loc: Sequence[str | int]) -> list[str]:
     """The keys that were possible where ``loc``'s last one is not."""
     current: Any = model
     for key in loc[:-1]:
-        current = _inner(current, key)
+        value = _item(value, key)
+        current = _inner(current, key, value)
     return sorted({name for arm in _models(current) for name in arm.model_fields})
 
 
-def _inner(model: Any, key: str | int) -> Any:
-    arms = _models(model)
-    for arm in arms:
+def _item(value: Any, key: str | int) -> Any:
+    try:
+        return value[key]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _inner(model: Any, key: str | int, value: Any) -> Any:
+    """What a value under a key is validated as: a record that is found by name, or the field's annotation."""
+    for arm in _models(model):
         if key in arm.model_fields:
-            return arm.model_fields[key].annotation
-    for arm in arms:
-        name = arm.model_fields.get("name")
-        if name is not None and key in getattr(name.annotation, "__args__", ()):
-            return arm
-    return arms[0] if arms else None
+            field = arm.model_fields[key]
+            named = (one.record(value) for one in field.metadata if isinstance(one, ByName))
+            return next(named, field.annotation)
+    return model
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

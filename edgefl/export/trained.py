@@ -8,8 +8,7 @@ from typing import Any
 
 from edgefl.core import seeds
 from edgefl.core.errors import UserError
-from edgefl.core.scenario import load
-from edgefl.core.yamls import Document, dump
+from edgefl.core.scenario import LearningSpec
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.protocol import Method, Predictor, Tree, read_tree
@@ -95,7 +94,7 @@ class Trained:
                 where=str(self.folder),
                 hint="take --version last",
             )
-        place = client % len(self.learning.nets)
+        place = self.learning.client_models[client]
         method = self.learning.methods[place]
         state = self.states.get(client)
         return method.personal_model(self.server, self._initial(method, place) if state is None else state)
@@ -110,7 +109,7 @@ class Trained:
             how = "was interrupted" if self.meta["status"] == "interrupted" else "goes on, or was killed"
             found.append(f"the run {how}: this is what it had saved")
         if client is not None and client not in self.states:
-            place = client % len(self.learning.nets)
+            place = self.learning.client_models[client]
             if self._initial(self.learning.methods[place], place) is None:
                 found.append(
                     f"{self.meta['method']} keeps nothing of a client: this is what every client has"
@@ -149,8 +148,8 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         summary = _summary(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
-    (draft,) = load(Document.parse(dump({**settings, "fleet": "none"}), f"{folder.name}/plan.yaml"))
-    learning = learn_from(draft, data_of(draft, access))
+    spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
+    learning = learn_from(spec, document, data_of(spec, document, access))
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
     return Trained(folder, meta, version, last, nth, learning, server, states, summary)

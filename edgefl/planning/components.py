@@ -35,8 +35,3 @@ def resolve(
     if not (isinstance(params, type) and issubclass(params, Strict)):
         raise UserError(f"the Params of {component.name!r} is no Strict record", where=str(module.__file__))
     return module, validate(params, component.params, document, path)
-
-
-def completed(component: Component, params: Strict) -> dict[str, Any]:
-    """A component with every parameter written out, defaults too, as plain data."""
-    return {"name": component.name, **params.model_dump(mode="json")}

@@ -29,7 +29,7 @@ def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
     """
     plural = next((known for known in catalogue.KINDS if kind in {known, *_singulars(known)}), None)
     if plural is None:
-        raise UnknownNameError(f"there is no kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
+        raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
     entry = catalogue.find(plural, name)
     title = f"{entry.name}  ({entry.path})"
     if plural in {"devices", "links"}:
@@ -140,6 +140,7 @@ def _parameters(params: Any) -> Rows:
             field.get("description", ""),
         )
         for name, field in schema.get("properties", {}).items()
+        if name != "name"  # of a record found by name: the file's own
     ]
 
 

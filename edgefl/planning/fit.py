@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from edgefl.compute import meta
 from edgefl.core.cost import Work
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.scenario import Draft
+from edgefl.core.training import Local
 from edgefl.core.units import show_bytes
+from edgefl.core.yamls import Document
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Exchange, Method, Net
@@ -18,8 +20,8 @@ from edgefl.protocol import Exchange, Method, Net
 FIT = "fit"
 
 
-def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int]) -> Draft:
-    """The draft with a number where its batch size is "fit".
+def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterable[int]) -> Learning:
+    """The learning with a number where its batch size is "fit".
 
     One number for all clients, since a batch size is part of the learning: the largest with which every
     exchange leaves each device enough memory, on every model that the device could hold at all. A device
@@ -27,17 +29,17 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
     clients are refused whatever the batch size; neither does one whose memory is unknown.
 
     Args:
-        draft: the scenario.
-        learning: what it trains.
-        fleet: its fleet.
-        samples: how many the clients have.
+        learning: what is trained.
+        document: the scenario's file.
+        fleet: the devices.
+        samples: the clients' numbers of samples.
 
     Raises:
         ScenarioError: the smallest batch fits nowhere, or no memory is known.
     """
-    if draft.scenario.local.batch_size != FIT:
-        return draft
-    where = str(draft.document.place(["local", "batch_size"]))
+    if learning.spec.local.batch_size != FIT:
+        return learning
+    where = str(document.place(["local", "batch_size"]))
     needs = [_Needs(method, net) for method, net in zip(learning.methods, learning.nets, strict=True)]
     rooms = list(_rooms(fleet, devices_of(fleet, where), [work for one in needs for work in one.works]))
     if not rooms:
@@ -58,15 +60,15 @@ def fitted(draft: Draft, learning: Learning, fleet: Fleet, samples: Iterable[int
             hint="take a smaller model, or a fleet with more memory",
         )
     batch_size = min(_largest(one, room, set(samples)) for one, room in held)
-    local = draft.scenario.local.model_copy(update={"batch_size": batch_size})
-    return draft.model_copy(update={"scenario": draft.scenario.model_copy(update={"local": local})})
+    local = learning.spec.local.model_copy(update={"batch_size": batch_size})
+    return replace(learning, spec=learning.spec.model_copy(update={"local": local}))
 
 
-def fit_note(asked: Draft, found: Draft) -> list[str]:
-    """What "fit" came to, in words; nothing where a number was asked for."""
-    if asked.scenario.local.batch_size != FIT:
+def fit_note(asked: Local, found: Local) -> list[str]:
+    """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
+    if asked.batch_size != FIT:
         return []
-    return [f"batch_size: fit is {found.scenario.local.size}, the largest that every able device holds"]
+    return [f"batch_size: fit is {found.size}, the largest that every able device holds"]
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:

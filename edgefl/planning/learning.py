@@ -12,12 +12,14 @@ from typing import Any, Literal, TypeAlias
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
-from edgefl.core.scenario import Draft
+from edgefl.core.scenario import LearningSpec, Wire
+from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
-from edgefl.planning.components import completed, resolve
-from edgefl.planning.wire import Codec, codec
+from edgefl.planning.components import resolve
+from edgefl.planning.wire import codec
 from edgefl.protocol import Method, Net, Phase, Site
+from edgefl.protocol.codec import Codec
 
 
 @dataclass(frozen=True)
@@ -25,22 +27,24 @@ class Learning:
     """What engines need and the world does not.
 
     Attributes:
+        spec: the settings, with every component's parameters written out.
         federation: the data, shared out.
         nets: one for each model of the scenario.
         methods: the method built on each net.
+        client_models: for each client, the index of its net and method.
         augmentations: what changes training batches; see ``augment``.
         down: how payloads travel to clients.
         up: how uploads travel to the server.
-        settings: task, models, method and codecs with every parameter written out.
     """
 
+    spec: LearningSpec
     federation: Federation
     nets: tuple[Net, ...]
     methods: tuple[Method, ...]
+    client_models: list[int]
     augmentations: Mapping[str, Augmentation | None]
     down: Codec
     up: Codec
-    settings: dict[str, Any]
 
     def augment(self, phase: Phase) -> Augmentation | None:
         """The augmentation of a phase's batches; None is none."""
@@ -96,14 +100,13 @@ class DataAccess:
         return at_hand
 
 
-def data_of(draft: Draft, access: DataAccess) -> Federation:
-    """A scenario's data, shared out.
+def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Federation:
+    """The data of a learning, shared out.
 
     Raises:
         UserError: a name, a parameter or the data is wrong.
     """
-    scenario, document = draft.scenario, draft.document
-    task = scenario.task
+    task = spec.task
     source, _ = resolve("datasets", task.dataset, document, ["task", "dataset"])
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
     return federate(
@@ -111,38 +114,56 @@ def data_of(draft: Draft, access: DataAccess) -> Federation:
         access.arrays(task.dataset.name, source),
         partial(partition.split, partition_params),
         task.clients,
-        scenario.seed,
+        spec.seed,
         personal_test=task.personal_test,
-        holdout=scenario.evaluate.holdout if scenario.evaluate.on == "holdout" else 0.0,
+        holdout=spec.evaluate.holdout if spec.evaluate.on == "holdout" else 0.0,
     )
 
 
-def learn_from(draft: Draft, federation: Federation) -> Learning:
-    """Resolves everything else of a scenario that torch needs.
+def learn_from(spec: LearningSpec, document: Document, federation: Federation) -> Learning:
+    """Nets, methods and codecs on a federation.
 
     Raises:
         UserError: a name or a parameter is wrong, or the models do not fit the method.
     """
-    scenario, document = draft.scenario, draft.document
-    task = scenario.task
-    _, source_params = resolve("datasets", task.dataset, document, ["task", "dataset"])
-    _, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
-    _, augment_params = resolve("augmentations", task.augment, document, ["task", "augment"])
-    nets, models = _nets(draft, federation)
-    methods = tuple(build_method(draft, scenario.method, net, ["method"]) for net in nets)
-    _check_fit(methods, nets, scenario.method.name, document)
-    method_params = resolve("methods", scenario.method, document, ["method"])[1]
-    down, up = codec(draft, "down"), codec(draft, "up")
-    settings = {
-        "dataset": completed(task.dataset, source_params),
-        "partition": completed(task.partition, partition_params),
-        "augment": completed(task.augment, augment_params),
-        "models": models,
-        "method": completed(scenario.method, method_params),
-        "wire": {"up": up.settings(), "down": down.settings()},
+    nets = _nets(spec, document, federation)
+    methods = tuple(build_method(spec.method, document, ["method"], net, spec.local) for net in nets)
+    _check_fit(methods, nets, spec.method.name, document)
+    return Learning(
+        spec=_completed(spec, document),
+        federation=federation,
+        nets=nets,
+        methods=methods,
+        client_models=spec.client_models,
+        augmentations=_augmentations(methods, spec.task.augment, document),
+        down=codec(spec.wire, "down", document),
+        up=codec(spec.wire, "up", document),
+    )
+
+
+def _completed(spec: LearningSpec, document: Document) -> LearningSpec:
+    """The record with every component's parameters written out."""
+
+    def full(kind: str, component: Component, *path: str | int) -> Component:
+        return component.completed(resolve(kind, component, document, path)[1])
+
+    task = {
+        "dataset": full("datasets", spec.task.dataset, "task", "dataset"),
+        "partition": full("partitions", spec.task.partition, "task", "partition"),
+        "augment": full("augmentations", spec.task.augment, "task", "augment"),
     }
-    augmentations = _augmentations(methods, task.augment, document)
-    return Learning(federation, nets, methods, augmentations, down, up, settings)
+    models = tuple(
+        full("models", model, *_model_path(spec, index)) for index, model in enumerate(spec.models)
+    )
+    wire = {way: full("codecs", getattr(spec.wire, way), "wire", way) for way in ("up", "down")}
+    return spec.model_copy(
+        update={
+            "task": spec.task.model_copy(update=task),
+            "model": models if isinstance(spec.model, tuple) else models[0],
+            "method": full("methods", spec.method, "method"),
+            "wire": Wire(**wire),
+        }
+    )
 
 
 def _augmentations(
@@ -166,17 +187,19 @@ def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
 
 
-def _nets(draft: Draft, federation: Federation) -> tuple[tuple[Net, ...], list[dict[str, Any]]]:
-    nets, settings = [], []
-    for index, model in enumerate(draft.scenario.models):
-        path: list[str | int] = ["model", index] if isinstance(draft.scenario.model, tuple) else ["model"]
-        module, params = resolve("models", model, draft.document, path)
+def _model_path(spec: LearningSpec, index: int) -> list[str | int]:
+    return ["model", index] if isinstance(spec.model, tuple) else ["model"]
+
+
+def _nets(spec: LearningSpec, document: Document, federation: Federation) -> tuple[Net, ...]:
+    nets = []
+    for index, model in enumerate(spec.models):
+        module, params = resolve("models", model, document, _model_path(spec, index))
         net = _builder(module, model.name, "model")(params, federation.spec.shape, federation.spec.classes)
         if not isinstance(net, Net):
             raise _no_result(module, "model", net)
         nets.append(net)
-        settings.append(completed(model, params))
-    return tuple(nets), settings
+    return tuple(nets)
 
 
 def _builder(module: ModuleType, name: str, kind: str) -> Callable[..., Any]:
@@ -201,20 +224,33 @@ def _no_result(module: ModuleType, kind: str, found: object) -> UserError:
     )
 
 
-def build_method(draft: Draft, component: Component, net: Net, path: Sequence[str | int]) -> Method:
-    """A method on a net, and below it the base that its parameters name."""
-    module, params = resolve("methods", component, draft.document, path)
+def build_method(
+    component: Component, document: Document, path: Sequence[str | int], net: Net, local: Local
+) -> Method:
+    """A method on a net, and below it the base that its parameters name.
+
+    Args:
+        component: the method.
+        document: where it is named.
+        path: its place there.
+        net: the net.
+        local: the clients' training settings.
+
+    Raises:
+        UserError: a name or a parameter is wrong, or the method cannot be built.
+    """
+    module, params = resolve("methods", component, document, path)
     base = getattr(params, "base", None)
 
     def build_base(inner: Net) -> Method:
         if base is None:
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
-        return build_method(draft, base, inner, [*path, "base"])
+        return build_method(base, document, [*path, "base"], inner, local)
 
-    where = str(draft.document.place(path))
+    where = str(document.place(path))
     build = _builder(module, component.name, "method")
     try:
-        method = build(params, Site(net, draft.scenario.local, build_base))
+        method = build(params, Site(net, local, build_base))
     except EdgeflError:
         raise
     except Exception as error:

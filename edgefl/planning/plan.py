@@ -18,7 +18,7 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.assumptions import assumptions
-from edgefl.planning.components import completed, resolve
+from edgefl.planning.components import resolve
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -55,15 +55,19 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     _check_participants(draft)
     fleet = fleet_of(draft)
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
-    learning = learn_from(draft, data_of(draft, access))
+    asked, document, server = draft.scenario, draft.document, draft.scenario.server
+    learning = learn_from(asked.learning, document, data_of(asked, document, access))
     samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
-    asked, draft = draft, fitted(draft, learning, fleet, samples.tolist())
-    scenario = draft.scenario
-    policy_module, policy = resolve("policies", scenario.server.policy, draft.document, ["server", "policy"])
+    learning = fitted(learning, document, fleet, samples.tolist())
+    policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     _check_staleness(draft, learning, policy_module)
-    _, selector = resolve("selectors", scenario.server.selector, draft.document, ["server", "selector"])
+    _, selector = resolve("selectors", server.selector, document, ["server", "selector"])
+    completed = {"policy": server.policy.completed(policy), "selector": server.selector.completed(selector)}
+    scenario = asked.with_learning(learning.spec).model_copy(
+        update={"server": server.model_copy(update=completed)}
+    )
     clients = deal(scenario, fleet, learning, samples)
-    table, refused = prices(draft, learning, clients, fleet, devices, access.traces)
+    table, refused = prices(learning, clients, fleet, devices, access.traces)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     planned = Plan(
@@ -74,20 +78,13 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         jitter=fleet.jitter,
         policy=policy,
         selector=selector,
-        assumed=(*_labels(learning), *fit_note(asked, draft), *assumptions(devices, fleet.links)),
-    )
-    return Planned(
-        planned,
-        learning,
-        _resolved(
-            scenario,
-            learning,
-            fleet,
-            devices,
-            policy=completed(scenario.server.policy, policy),
-            selector=completed(scenario.server.selector, selector),
+        assumed=(
+            *_labels(learning),
+            *fit_note(asked.local, scenario.local),
+            *assumptions(devices, fleet.links),
         ),
     )
+    return Planned(planned, learning, _resolved(scenario, learning, fleet, devices))
 
 
 def deal(scenario: Scenario, fleet: Fleet, learning: Learning, samples: Ints) -> Clients:
@@ -101,7 +98,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning, samples: Ints) ->
         device=np.array([devices.index(fleet.members[index].device) for index in member], dtype=np.int64),
         link=np.array([links.index(fleet.members[index].link) for index in member], dtype=np.int64),
         dtype=np.array([dtypes.index(fleet.members[index].dtype) for index in member], dtype=np.int64),
-        model=np.arange(count, dtype=np.int64) % len(learning.nets),
+        model=np.array(learning.client_models, dtype=np.int64),
         samples=samples,
         slowdown=fleet.slowdown.draw(seeds.generator(root, "slowdown"), count),
         admitted=np.ones(count, dtype=bool),
@@ -153,20 +150,10 @@ def _labels(learning: Learning) -> list[str]:
 
 
 def _resolved(
-    scenario: Scenario,
-    learning: Learning,
-    fleet: Fleet,
-    devices: Mapping[str, Board],
-    **server: dict[str, Any],
+    scenario: Scenario, learning: Learning, fleet: Fleet, devices: Mapping[str, Board]
 ) -> dict[str, Any]:
     """The scenario with every default written out and every named file's content in it."""
     data = scenario.resolved()
-    settings = learning.settings
-    data["task"] |= {key: settings[key] for key in ("dataset", "partition", "augment")}
-    data["model"] = settings["models"] if isinstance(scenario.model, tuple) else settings["models"][0]
-    data["method"] = settings["method"]
-    data["wire"] = settings["wire"]
-    data["server"] |= server
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"
     return {

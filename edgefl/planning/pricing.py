@@ -15,14 +15,13 @@ from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import COLUMNS, Clients, Prices, Refusal
 from edgefl.core.price import Demand, PowerDraw, Pricer, peak_bytes
-from edgefl.core.scenario import Draft
+from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import step_sizes
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Exchange
 
 
 def traced(
-    draft: Draft,
     learning: Learning,
     place: int,
     kinds: Sequence[Sequence[Sequence[Counter[int]]]],
@@ -31,13 +30,12 @@ def traced(
     """The trace of the ``place``-th exchange for each model.
 
     Args:
-        draft: the scenario.
-        learning: what it trains.
+        learning: what is trained.
         place: which exchange.
         kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
         known: holds and takes the traces that runs share.
     """
-    key = _trace_key(draft, learning, place, kinds)
+    key = _trace_key(learning.spec, place, kinds)
     if key not in known:
         wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
         known[key] = tuple(
@@ -53,7 +51,6 @@ def phase_steps(exchange: Exchange, samples: int, batch_size: int) -> tuple[Coun
 
 
 def prices(
-    draft: Draft,
     learning: Learning,
     clients: Clients,
     fleet: Fleet,
@@ -66,8 +63,7 @@ def prices(
     knows of a device stops nothing where the device takes no part.
 
     Args:
-        draft: the scenario.
-        learning: what it trains.
+        learning: what is trained.
         clients: who would take part.
         fleet: its fleet.
         devices: the fleet's devices.
@@ -76,7 +72,7 @@ def prices(
     Raises:
         UserError: a device lacks a number that pricing needs.
     """
-    batch_size = draft.scenario.local.size
+    batch_size = learning.spec.local.size
     exchanges = learning.methods[0].exchanges
     every = []
     for place, exchange in enumerate(exchanges):
@@ -87,7 +83,7 @@ def prices(
             ]
             for model in range(len(learning.nets))
         ]
-        every.append(traced(draft, learning, place, kinds, known))
+        every.append(traced(learning, place, kinds, known))
     refused = refusals(exchanges, every, clients, devices, batch_size)
     pricers, left_out = Pricers(devices), {one.client for one in refused}
     table = tuple(
@@ -97,12 +93,10 @@ def prices(
     return table, refused
 
 
-def _trace_key(
-    draft: Draft, learning: Learning, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]
-) -> str:
+def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
     """Everything that an exchange's traces depend on; not the rate, which adds no kernel."""
-    optimizer = draft.scenario.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    settings = {key: learning.settings[key] for key in ("dataset", "models", "method", "wire")}
+    optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
+    settings = (spec.task.dataset, spec.models, spec.method, spec.wire)
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
     return repr((settings, optimizer, place, steps))
 

@@ -62,8 +62,7 @@ class _Desk:
     """What the rows of one scenario share.
 
     Attributes:
-        draft: the scenario.
-        learning: what it trains.
+        learning: what is trained.
         samples: a client's.
         devices: those to price on.
         links: those that they are behind.
@@ -72,7 +71,6 @@ class _Desk:
         pricers: those made so far.
     """
 
-    draft: Draft
     learning: Learning
     samples: int
     devices: Mapping[str, Board]
@@ -125,21 +123,22 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
         UserError: something in the scenario, or a name, is wrong.
     """
     access = access or DataAccess(need="nothing")
-    learning = learn_from(draft, data_of(draft, access))
+    scenario, document = draft.scenario, draft.document
+    learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
     fleet = fleet_of(draft)
-    devices = _devices(fleet, ask.devices, str(draft.document.place(["fleet"])))
-    samples = int(np.ceil(learning.federation.spec.train_size / draft.scenario.task.clients))
-    asked, draft = draft, fitted(draft, learning, fleet, [samples])
+    devices = _devices(fleet, ask.devices, str(document.place(["fleet"])))
+    samples = int(np.ceil(learning.federation.spec.train_size / scenario.task.clients))
+    learning = fitted(learning, document, fleet, [samples])
     places = _places(fleet, devices, ask)
     links = {one.link: fleet.links.get(one.link) or link(one.link, where="--link") for one in places}
-    desk = _Desk(draft, learning, samples, devices, links, places, ask)
+    desk = _Desk(learning, samples, devices, links, places, ask)
     return Profile(
-        scenario=draft.scenario.name,
-        method=draft.scenario.method.name,
-        batch_size=draft.scenario.local.size,
+        scenario=scenario.name,
+        method=scenario.method.name,
+        batch_size=learning.spec.local.size,
         assumed=[
             f"every client has {samples} samples, an even share of {learning.federation.spec.name}",
-            *fit_note(asked, draft),
+            *fit_note(scenario.local, learning.spec.local),
         ],
         assumptions=assumptions(devices, links),
         exchanges=[
@@ -159,9 +158,9 @@ def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]
 
 def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[ExchangeCost]:
     """One exchange on each model."""
-    learning, batch_size = desk.learning, desk.draft.scenario.local.size
+    learning, batch_size = desk.learning, desk.learning.spec.local.size
     steps = phase_steps(learning.methods[0].exchanges[place], desk.samples, batch_size)
-    traces = traced(desk.draft, learning, place, [[steps]] * len(learning.nets), access.traces)
+    traces = traced(learning, place, [[steps]] * len(learning.nets), access.traces)
     rows = []
     for model, (method, net, trace) in enumerate(zip(learning.methods, learning.nets, traces, strict=True)):
         row = _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
@@ -180,7 +179,9 @@ def _measured(desk: _Desk, row: ExchangeCost, model: int) -> Measured:
     Raises:
         RunError: the measuring process failed.
     """
-    found = measured_exchange(desk.draft, row.exchange, model=model, samples=desk.samples, limit=_MOST_STEPS)
+    found = measured_exchange(
+        desk.learning.spec, row.exchange, model=model, samples=desk.samples, limit=_MOST_STEPS
+    )
     done = found["steps"] / row.steps if row.steps else 1.0
     added, seconds = found["added_bytes"], found["cpu_s"]
     times = {

@@ -14,11 +14,14 @@ _PLACES = {
     ("Task", "partition"): "partitions",
     ("Task", "augment"): "augmentations",
     ("Server", "policy"): "policies",
+    ("Server", "selector"): "selectors",
     ("Wire", "up"): "codecs",
     ("Wire", "down"): "codecs",
     ("", "method"): "methods",
     ("", "engine"): "engines",
 }
+# Records that are found by name -> the kind of that name, and the name where none is given.
+_RECORDS = {"Optimizer": ("optimizers", "sgd"), "Schedule": ("schedules", ""), "Sampler": ("samplers", "")}
 
 
 def schema() -> dict[str, Any]:
@@ -27,6 +30,10 @@ def schema() -> dict[str, Any]:
     definitions = found["$defs"]
     for kind in sorted({*_PLACES.values(), "models"}):
         definitions[kind] = _component(kind, definitions)
+    for kind, default in _RECORDS.values():
+        definitions[kind] = _component(kind, definitions, default)
+    for record, (kind, _) in _RECORDS.items():
+        definitions[record] = {"$ref": f"#/$defs/{kind}"}
     for (record, key), kind in _PLACES.items():
         owner = definitions[record] if record else found
         owner["properties"][key] = {"$ref": f"#/$defs/{kind}"}
@@ -44,20 +51,20 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
-def _component(kind: str, definitions: dict[str, Any]) -> dict[str, Any]:
-    """A bare name, or a mapping with the name and its parameters."""
+def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dict[str, Any]:
+    """A bare name, or a mapping with the name, unless it is the default, and its parameters."""
     names = list(catalogue.entries(kind))
     arms: list[dict[str, Any]] = [{"enum": names}]
     for name in names:
         params = getattr(catalogue.load(kind, name), "Params", Nothing).model_json_schema(mode="validation")
         definitions.update(params.pop("$defs", {}))
-        properties = {"name": {"const": name}, **params.get("properties", {})}
+        properties = {**params.get("properties", {}), "name": {"const": name}}
         arms.append(
             {
                 "type": "object",
                 "description": catalogue.summary(catalogue.find(kind, name)),
                 "properties": properties,
-                "required": ["name", *params.get("required", [])],
+                "required": [*(["name"] if name != default else []), *params.get("required", [])],
                 "additionalProperties": False,
             }
         )

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from edgefl.core.training import Optimizer, Sgd
+from edgefl.core.optimizers import Optimizer
 from edgefl.protocol.trees import BUFFERS, Tree, leaves, rebuild, tree_map
 from edgefl.protocol.values import Batch, Carry, Net, transformed
 
@@ -35,7 +35,7 @@ def chilled(net: Net, logits: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class GradientStep:
-    """One optimizer step as a pure function of the carry: SGD, Adam or AdamW.
+    """One optimizer step as a pure function of the carry.
 
     A value, so that an engine that trains many clients at once can take it apart: the objective under
     ``vmap``, one backward pass and one update for them all. Called under ``vmap`` by a step that a method
@@ -98,13 +98,7 @@ def trainer(weights: Tree, optimizer: Optimizer, trained: Sequence[str], lr: flo
 
 def slots(optimizer: Optimizer, values: Tensors) -> dict[str, Any]:
     """The optimizer's state before its first step."""
-    if isinstance(optimizer, Sgd):
-        return {"momentum": _zeros(values)} if optimizer.momentum else {}
-    return {"mean": _zeros(values), "square": _zeros(values), "steps": 0}
-
-
-def _zeros(values: Tensors) -> list[Tensor]:
-    return [torch.zeros_like(value) for value in values]
+    return optimizer.state(lambda: [torch.zeros_like(value) for value in values])
 
 
 def _gradients(
@@ -141,7 +135,7 @@ def updated(
     """
     if optimizer.clip_norm is not None:
         gradients = _clipped(gradients, optimizer.clip_norm, clients=clients)
-    return _UPDATES[optimizer.name](optimizer, values, gradients, state, lr)
+    return optimizer.update(_each, values, gradients, state, lr)
 
 
 def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
@@ -152,40 +146,6 @@ def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
         return [one * scale.view(-1, *[1] * (one.dim() - 1)) for one in gradients]
     norm = torch.linalg.vector_norm(torch.stack(list(_each("norm", gradients))))
     return _each("mul", gradients, torch.clamp(most / (norm + 1e-6), max=1.0))
-
-
-def _update_sgd(optimizer: Any, values: Tensors, gradients: Tensors, state: Any, lr: float) -> Any:
-    if optimizer.weight_decay:
-        gradients = _each("add", gradients, values, alpha=optimizer.weight_decay)
-    if optimizer.momentum:
-        momentum = state["momentum"]
-        _each("mul_", momentum, optimizer.momentum)
-        _each("add_", momentum, gradients)
-        if optimizer.nesterov:
-            gradients = _each("add", gradients, momentum, alpha=optimizer.momentum)
-        else:
-            gradients = momentum
-    _each("add_", values, gradients, alpha=-lr)
-    return state
-
-
-def _update_adam(optimizer: Any, values: Tensors, gradients: Tensors, state: Any, lr: float) -> Any:
-    steps = state["steps"] + 1
-    first, second = optimizer.betas
-    if optimizer.weight_decay:
-        if optimizer.name == "adamw":
-            _each("mul_", values, 1 - lr * optimizer.weight_decay)
-        else:
-            gradients = _each("add", gradients, values, alpha=optimizer.weight_decay)
-    _each("mul_", state["mean"], first)
-    _each("add_", state["mean"], gradients, alpha=1 - first)
-    _each("mul_", state["square"], second)
-    _each("addcmul_", state["square"], gradients, gradients, value=1 - second)
-    root = _each("sqrt", state["square"])
-    _each("div_", root, (1 - second**steps) ** 0.5)
-    _each("add_", root, optimizer.eps)
-    _each("addcdiv_", values, state["mean"], root, value=-lr / (1 - first**steps))
-    return {**state, "steps": steps}
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
@@ -207,10 +167,3 @@ def _each(name: str, values: Tensors, *operands: Any, **settings: Any) -> Tensor
     if name.startswith("addc"):
         return [value.copy_(getattr(value, name.rstrip("_"))(*row, **settings)) for value, *row in each]
     return [getattr(value, name)(*row, **settings) for value, *row in each]
-
-
-_UPDATES: dict[str, Callable[..., dict[str, Any]]] = {
-    "sgd": _update_sgd,
-    "adam": _update_adam,
-    "adamw": _update_adam,
-}

@@ -50,7 +50,7 @@ class Context:
     def size(self, job: Job) -> Size:
         """How large a job is."""
         prices = self.planned.plan.price(job.exchange)
-        kind = (job.exchange, self.builder.models[job.client], self.builder.rate(job))
+        kind = (job.exchange, self.builder.model(job.client), self.builder.rate(job))
         return Size(kind, job.steps, self.builder.samples[job.client], int(prices.peak_bytes[job.client]))
 
     def group(self, jobs: Sequence[Job]) -> Group:
@@ -65,7 +65,7 @@ class Context:
 
     def initial_state(self, client: int) -> Tree | None:
         """The state that a client begins the run with."""
-        return self.initial_states[self.builder.models[client]]
+        return self.initial_states[self.builder.model(client)]
 
     def _state_for(self, job: Job) -> Tree | None:
         """The state that a job begins with: what its client's last job before it left."""
@@ -84,5 +84,5 @@ class Context:
 
     def personal_model(self, server: Tree, client: int) -> Predictor:
         """A client's own model under a server state."""
-        method = self.builder.learning.methods[self.builder.models[client]]
+        method = self.builder.learning.methods[self.builder.model(client)]
         return method.personal_model(server, self.state(client))

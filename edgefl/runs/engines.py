@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft
 from edgefl.core.yamls import Document
-from edgefl.planning.components import completed, resolve
+from edgefl.planning.components import resolve
 from edgefl.runs.auto import choose
 from edgefl.runs.context import Context
 
@@ -88,7 +88,7 @@ def started(wanted: Wanted, context: Context) -> tuple[Engine, dict[str, Any]]:
             choice.facts,
         )
     engine: Engine = wanted.module.build(wanted.params, context)
-    chosen = completed(wanted.component, wanted.params)
+    chosen = wanted.component.completed(wanted.params).model_dump()
     return engine, {**chosen, "device": str(context.builder.device), **facts}
 
 

@@ -83,7 +83,7 @@ def find_scenario(name: str | Path) -> Path:
         return known[str(name)].path
     if path.suffix in {".yaml", ".yml"} or path.parent != Path():
         raise UnknownNameError(f"there is no scenario file {str(name)!r}", hint=nearest(path.stem, known))
-    raise UnknownNameError(f"no scenario is called {str(name)!r}", hint=nearest(str(name), known))
+    raise UnknownNameError(f"unknown scenario {str(name)!r}", hint=nearest(str(name), known))
 
 
 def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from edgefl.compute.job import Feed, Group, Task
 from edgefl.core.event import Job
-from edgefl.core.scenario import Scenario, load
-from edgefl.core.yamls import Document, dump
+from edgefl.core.scenario import LearningSpec, Scenario
 from edgefl.data import Federation, Together, batches
 from edgefl.planning.components import resolve
 from edgefl.planning.learning import Learning, learn_from
@@ -26,17 +25,15 @@ class TaskBuilder:
     """What tasks are made of, beside server versions and client states.
 
     Attributes:
-        scenario: the run's.
         learning: data, nets and methods, on the device that trains.
-        models: for each client, its model's place.
+        rates: each round's learning rate.
         device: where tensors lie.
         class_counts: for each client, (classes,) float32.
         samples: for each client, how many it has.
     """
 
-    scenario: Scenario
     learning: Learning
-    models: Sequence[int]
+    rates: Sequence[float]
     device: torch.device
     class_counts: Sequence[Tensor]
     samples: Sequence[int]
@@ -44,27 +41,28 @@ class TaskBuilder:
     @classmethod
     def of(cls, planned: Planned, device: torch.device) -> TaskBuilder:
         """The builder of a planned run, its data moved to the device that trains."""
-        return cls.on(planned.plan.scenario, planned.learning, planned.plan.clients.model.tolist(), device)
+        return cls.on(planned.learning, _rates(planned.plan.scenario), device)
 
     @classmethod
-    def on(
-        cls, scenario: Scenario, learning: Learning, models: Sequence[int], device: torch.device
-    ) -> TaskBuilder:
+    def on(cls, learning: Learning, rates: Sequence[float], device: torch.device) -> TaskBuilder:
         """The builder on a device."""
         federation = learning.federation.to(device)
         counts = torch.from_numpy(federation.class_counts)
         return cls(
-            scenario,
             replace(learning, federation=federation),
-            models,
+            rates,
             device,
             counts.to(device, torch.float32).unbind(),
             counts.sum(dim=1).tolist(),
         )
 
+    def model(self, client: int) -> int:
+        """The index of a client's net and method."""
+        return self.learning.client_models[client]
+
     def exchange(self, job: Job) -> Exchange:
         """A job's exchange, as built on its client's model."""
-        return self._exchanges[self.models[job.client]][job.exchange]
+        return self._exchanges[self.model(job.client)][job.exchange]
 
     @cached_property
     def _exchanges(self) -> list[dict[str, Exchange]]:
@@ -73,13 +71,7 @@ class TaskBuilder:
 
     def rate(self, job: Job) -> float:
         """A job's learning rate."""
-        return self._rates[min(max(job.round, 0), len(self._rates) - 1)]
-
-    @cached_property
-    def _rates(self) -> list[float]:
-        """Each round's."""
-        optimizer, rounds = self.scenario.local.optimizer, self.scenario.server.rounds
-        return [optimizer.lr * optimizer.schedule.factor(round_, rounds) for round_ in range(rounds)]
+        return self.rates[min(max(job.round, 0), len(self.rates) - 1)]
 
     def ctx(self, job: Job) -> Ctx:
         """What the server knows about a job."""
@@ -100,7 +92,7 @@ class TaskBuilder:
         """A job from a server version and its client's state."""
         exchange, federation = self.exchange(job), self.learning.federation
         payload = self.received(job, server)
-        batch_size = self.scenario.local.size
+        batch_size = self.learning.spec.local.size
 
         def of_phase(phase: Phase) -> Iterator[Batch]:
             augment = self.learning.augment(phase)
@@ -124,7 +116,7 @@ class TaskBuilder:
                 self.learning.federation,
                 [job.client for job in jobs],
                 phase,
-                self.scenario.local.size,
+                self.learning.spec.local.size,
                 [job.seed for job in jobs],
                 augment=self.learning.augment(phase),
             )
@@ -133,20 +125,21 @@ class TaskBuilder:
         return Group(tasks, feed)
 
 
+def _rates(scenario: Scenario) -> list[float]:
+    """Each round's learning rate."""
+    optimizer, rounds = scenario.local.optimizer, scenario.server.rounds
+    return [optimizer.lr * optimizer.schedule.factor(round_, rounds) for round_ in range(rounds)]
+
+
 def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Everything that ``rebuilt`` needs: settings as plain data, and tensors to share."""
-    federation = planned.learning.federation
-    settings = {
-        # Who has which device is the world's business, not training's.
-        "scenario": {**planned.resolved["scenario"], "fleet": "none"},
-        "models": planned.plan.clients.model.tolist(),
-    }
-    return settings, federation.shared()
+    settings = {"learning": planned.learning.spec.resolved(), "rates": _rates(planned.plan.scenario)}
+    return settings, planned.learning.federation.shared()
 
 
 def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
     """The builder in another process, over shared tensors."""
-    (draft,) = load(Document.parse(dump(dict(settings["scenario"])), "scenario"))
-    spec = resolve("datasets", draft.scenario.task.dataset, draft.document, ["task", "dataset"])[0].SPEC
-    learning = learn_from(draft, Federation.of_shared(spec, tensors))
-    return TaskBuilder.on(draft.scenario, learning, settings["models"], torch.device("cpu"))
+    spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
+    source, _ = resolve("datasets", spec.task.dataset, document, ["task", "dataset"])
+    learning = learn_from(spec, document, Federation.of_shared(source.SPEC, tensors))
+    return TaskBuilder.on(learning, settings["rates"], torch.device("cpu"))

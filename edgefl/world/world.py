@@ -13,9 +13,9 @@ from edgefl.core import seeds
 from edgefl.core.catalogue import load
 from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind, Moment
-from edgefl.core.fleet import Fixed
 from edgefl.core.plan import Plan, Prices
 from edgefl.core.price import Demand, Stage
+from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.world.flight import Flight
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 

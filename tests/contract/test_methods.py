@@ -16,7 +16,10 @@ from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.cost import ELEMENTWISE, FORWARD
 from edgefl.core.errors import UserError
-from edgefl.core.training import Adam, AdamW, Local, Sgd
+from edgefl.core.optimizers.adam import Params as Adam
+from edgefl.core.optimizers.adamw import Params as AdamW
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -105,8 +108,8 @@ def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
     [
         Sgd(lr=0.1),
         Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=1.0),
-        Adam(name="adam", lr=0.1),
-        AdamW(name="adamw", lr=0.1),
+        Adam(lr=0.1),
+        AdamW(lr=0.1),
     ],
     ids=["plain", "nesterov", "adam", "adamw"],
 )
@@ -271,7 +274,7 @@ def test_memory_has_the_parts_that_the_methods_say(mlp: Net):
     assert plain["gradients" if "gradients" in plain else "activations"] > 0
     assert {"optimizer", "kept copies"}.isdisjoint(plain)
     assert peak_of("fedavg", mlp, Sgd(lr=0.1, momentum=0.9))["optimizer"] == trained
-    assert peak_of("fedavg", mlp, Adam(name="adam", lr=0.1))["optimizer"] == 2 * trained
+    assert peak_of("fedavg", mlp, Adam(lr=0.1))["optimizer"] == 2 * trained
     assert peak_of("fedprox", mlp)["kept copies"] == trained
     assert "kept copies" not in peak_of("fedprox", mlp, mu=0.0)
     assert peak_of("fedclassavg", mlp)["kept copies"] == head

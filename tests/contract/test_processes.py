@@ -303,7 +303,7 @@ def test_no_tensor_files_are_left(tmp_path, monkeypatch):
         (["--engine", "loop", "--workers", "2"], "workers"),
         (["--engine", "processes", "--workers", "0"], "workers"),
         (["--engine", "vmapped", "--device", "tpu"], "device"),
-        (["--set", "engine.name=warp"], "no engine is called 'warp'"),
+        (["--set", "engine.name=warp"], "unknown engine 'warp'"),
     ],
 )
 def test_a_wrong_engine_is_one_message(tmp_path, capsys, options, told):

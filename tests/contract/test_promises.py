@@ -149,7 +149,7 @@ def test_the_command_fails_on_a_broken_promise(broken, capsys):
 
 def test_an_unknown_method_is_bad_input():
     """The nearest name is suggested."""
-    with pytest.raises(UserError, match="no method is called 'fedagv'") as caught:
+    with pytest.raises(UserError, match="unknown method 'fedagv'") as caught:
         check_method({"name": "fedagv"})
     assert caught.value.hint == "did you mean 'fedavg'?"
 

@@ -232,10 +232,10 @@ def test_shipped_rates_stand_in_the_grid_they_were_chosen_from(name):
 
 BAD = {
     "unknown key": (["--set", "local.epoch=1"], "unknown key 'epoch'", "did you mean 'epochs'?"),
-    "unknown method": (["--set", "method=fedagv"], "no method is called 'fedagv'", "did you mean 'fedavg'?"),
+    "unknown method": (["--set", "method=fedagv"], "unknown method 'fedagv'", "did you mean 'fedavg'?"),
     "unknown device": (
         ["--set", "fleet.members=[{device: pi, link: ethernet}]"],
-        "no device is called 'pi'",
+        "unknown device 'pi'",
         "",
     ),
     "unknown link": (
@@ -246,7 +246,7 @@ BAD = {
     "fleet's key": (["--set", "fleet={like: home-lab, slowdwn: {}}"], "unknown key 'slowdwn'", "'slowdown'"),
     "sampler": (
         ["--set", "fleet={like: home-lab, jitter: {name: parto}}"],
-        "'parto' is not one of",
+        "unknown sampler 'parto'",
         "'pareto'",
     ),
     "too many participants": (
@@ -260,7 +260,7 @@ BAD = {
         "base",
     ),
     "not a number": (["--set", "seed=x"], "integer", ""),
-    "no such engine": (["--engine", "warp"], "no engine is called 'warp'", "loop"),
+    "no such engine": (["--engine", "warp"], "unknown engine 'warp'", "loop"),
 }
 
 

@@ -14,8 +14,11 @@ from edgefl.compute.job import Group, Outcome, Size, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue
 from edgefl.core.event import Job
+from edgefl.core.optimizers.adam import Params as Adam
+from edgefl.core.optimizers.adamw import Params as AdamW
+from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import Adam, AdamW, Local, Sgd
+from edgefl.core.training import Local
 from edgefl.protocol import (
     Batch,
     Ctx,
@@ -36,8 +39,8 @@ SIZES = ([6, 6, 4] * 2, [6, 6, 6, 4] * 2, [6, 3] * 2, [6, 7] * 2)
 OPTIMIZERS = {
     "plain": Sgd(lr=0.1),
     "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=0.5),
-    "adam": Adam(name="adam", lr=0.01),
-    "adamw": AdamW(name="adamw", lr=0.01),
+    "adam": Adam(lr=0.01),
+    "adamw": AdamW(lr=0.01),
 }
 
 
@@ -143,9 +146,9 @@ def test_a_group_of_one():
 
 def two_phases(net: Net, wrapped: bool) -> Method:  # noqa: FBT001 - a test's own switch
     """FedAvg with a second phase, on the optimizer state that the first one left."""
-    method = build_method("fedavg", net, Local(optimizer=Adam(name="adam", lr=0.01)))
+    method = build_method("fedavg", net, Local(optimizer=Adam(lr=0.01)))
     (train,) = method.exchanges
-    step = sgd(plain_objective(net), Adam(name="adam", lr=0.01), net.trained)
+    step = sgd(plain_objective(net), Adam(lr=0.01), net.trained)
 
     def own(carry, batch):
         carry = step(carry, batch)

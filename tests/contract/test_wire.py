@@ -157,7 +157,7 @@ def test_a_payload_without_tensors_is_not_coded(own):
         "def carried(params, payload, reference):\n    return {key: payload[key] for key in ('body',)}\n",
     )
     (draft,) = drafts({**SCENARIO, "wire": {"up": "headed"}})
-    found = codec(draft, "up")
+    found = codec(draft.scenario.wire, "up", draft.document)
     assert found.sizes({}) == {}
     assert found.carried({}) == {}
     payload = {"body": {"w": torch.ones(2)}}
@@ -240,7 +240,8 @@ def test_what_is_merged_is_what_was_decoded():
 @pytest.mark.parametrize("up", ["raw", "fp16", "int8", TOPK], ids=str)
 def test_uploads_coded_together_are_coded_alone(up):
     """To the last bit, in groups of any size and with references of their own."""
-    one = codec(drafts({**SHORT, "wire": {"up": up}})[0], "up")
+    (draft,) = drafts({**SHORT, "wire": {"up": up}})
+    one = codec(draft.scenario.wire, "up", draft.document)
     generator = torch.Generator().manual_seed(0)
     uploads = [{"body": {"w": torch.randn(9, 7, generator=generator) * 1.1**n}} for n in range(70)]
     other = {"body": {"w": torch.randn(9, 7, generator=generator)}}

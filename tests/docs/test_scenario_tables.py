@@ -10,8 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 from edgefl.core.fleet import Fleet
+from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import Engine, Evaluate, Published, Scenario, Server, Task, Wire
-from edgefl.core.training import Local, Sgd
+from edgefl.core.training import Local
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
 

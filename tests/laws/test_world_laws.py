@@ -13,16 +13,19 @@ from hypothesis import strategies as st
 from plans import plan, play, played, prices
 
 from edgefl.core.event import Kind
-from edgefl.core.fleet import Fixed, HalfNormal, LogNormal, Pareto
 from edgefl.core.ledger import total
+from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.core.samplers.half_normal import Params as HalfNormal
+from edgefl.core.samplers.lognormal import Params as LogNormal
+from edgefl.core.samplers.pareto import Params as Pareto
 from edgefl.world.needs import Evaluate, Feedback, Merge
 
 JOB = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 JITTERS = (
     Fixed(),
-    LogNormal(name="lognormal", sigma=0.3),
-    HalfNormal(name="half-normal", scale=0.5),
-    Pareto(name="pareto", tail=1.5),
+    LogNormal(sigma=0.3),
+    HalfNormal(scale=0.5),
+    Pareto(tail=1.5),
 )
 SECONDS = st.one_of(st.just(0.0), st.floats(0.01, 100))
 

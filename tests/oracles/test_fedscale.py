@@ -14,8 +14,8 @@ from plans import link, plan, play, prices
 
 from edgefl.core.cost import Cost
 from edgefl.core.event import Kind
-from edgefl.core.fleet import LogNormal
 from edgefl.core.price import Pricer
+from edgefl.core.samplers.lognormal import Params as LogNormal
 
 BATCH, STEPS = 16, 20
 INFER_MS = 5.0
@@ -48,7 +48,7 @@ def test_one_client():
 def test_clients_of_drawn_speeds():
     """Each client arrives when the formula says for the speed that it drew; their mean is 5 ms * e^1.18."""
     price = priced()
-    sampler = LogNormal(name="lognormal", mu=1, sigma=0.6)
+    sampler = LogNormal(mu=1, sigma=0.6)
     speeds = sampler.draw(np.random.default_rng(3), CLIENTS)
     table = prices("train", CLIENTS, down_s=price.down_s, compute_s=price.compute_s, up_s=price.up_s)
     events, _ = play(plan([table], slowdown=speeds))

@@ -9,7 +9,8 @@ import torch
 from builders import arrival, build_method, build_net
 from torch.nn import functional as F
 
-from edgefl.core.training import Local, Sgd
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 from edgefl.methods.fedclassavg import supervised_contrastive
 from edgefl.methods.spherefed import solve
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten

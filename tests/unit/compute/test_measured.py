@@ -25,7 +25,7 @@ def draft():
 @pytest.fixture(scope="module")
 def found(draft):
     """A client of 24 samples, whose five epochs are cut to two steps."""
-    return measured_exchange(draft, "train", samples=24, limit=2)
+    return measured_exchange(draft.scenario.learning, "train", samples=24, limit=2)
 
 
 def test_the_work_is_done(found):
@@ -52,20 +52,20 @@ def test_without_an_accelerator_there_is_nothing_of_one(found):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_on_an_accelerator_its_allocator_is_asked(draft):
     """Weights, copy and gradients lie there."""
-    found = measured_exchange(draft, "train", samples=24, limit=2, device="cuda:0")
+    found = measured_exchange(draft.scenario.learning, "train", samples=24, limit=2, device="cuda:0")
     assert found["cuda_peak_bytes"] - found["cuda_before_bytes"] > 2.5 * WEIGHTS
 
 
 def test_a_failure_is_told(draft):
     """What the process died of is in the message."""
     with pytest.raises(RunError, match="measuring process failed"):
-        measured_exchange(draft, "no such exchange", samples=24)
+        measured_exchange(draft.scenario.learning, "no such exchange", samples=24)
 
 
 def test_every_exchange_of_a_method_can_be_measured():
     """The work of SphereFed's calibration, too, is made of settings alone."""
     drafts = load(catalogue.find("scenarios", "quickstart").path)
     (draft,) = (one for one in drafts if one.scenario.method.name == "spherefed")
-    plain = {**draft.scenario.resolved(), "fleet": "none"}
-    made = piece({"scenario": plain, "exchange": "calibrate", "model": 0, "samples": 24})
+    plain = draft.scenario.learning.resolved()
+    made = piece({"learning": plain, "exchange": "calibrate", "model": 0, "samples": 24})
     assert (made.exchange.name, made.samples) == ("calibrate", 24)

@@ -9,7 +9,8 @@ from builders import build_method, build_net
 
 from edgefl.compute import meta
 from edgefl.core.cost import Kernel, Work
-from edgefl.core.training import Local, Sgd
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 
 
 def kernel(m: int, flops: int, op: str = "mm") -> Kernel:

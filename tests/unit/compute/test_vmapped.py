@@ -15,8 +15,11 @@ from edgefl.compute.job import Group, Outcome, Task
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
+from edgefl.core.optimizers.adam import Params as Adam
+from edgefl.core.optimizers.adamw import Params as AdamW
+from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.steps import Passes
-from edgefl.core.training import Adam, AdamW, Local, Sgd
+from edgefl.core.training import Local
 from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
 
 # The first batches differ already, so that the clients never begin as one.
@@ -152,8 +155,8 @@ def test_a_carry_that_grows_for_some_is_refused():
 OPTIMIZERS = {
     "sgd": Sgd(lr=0.1),
     "all of it": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-2, clip_norm=0.2),
-    "adam": Adam(name="adam", lr=0.01, weight_decay=1e-2, clip_norm=0.2),
-    "adamw": AdamW(name="adamw", lr=0.01),
+    "adam": Adam(lr=0.01, weight_decay=1e-2, clip_norm=0.2),
+    "adamw": AdamW(lr=0.01),
 }
 
 

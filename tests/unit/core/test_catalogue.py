@@ -127,10 +127,10 @@ def test_an_own_file_is_read_again_from_another_place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "name", "what", "hint"),
     [
-        ("methods", "fedagv", "no method is called 'fedagv'", "did you mean 'fedavg'?"),
-        ("policies", "synk", "no policy is called 'synk'", "did you mean 'sync'?"),
-        ("devices", "raspbery-pi-5", "no device is called 'raspbery-pi-5'", "did you mean 'raspberry-pi-5'?"),
-        ("codecs", "zzz", "no codec is called 'zzz'", "known: fp16, int8, raw, safetensors, topk"),
+        ("methods", "fedagv", "unknown method 'fedagv'", "did you mean 'fedavg'?"),
+        ("policies", "synk", "unknown policy 'synk'", "did you mean 'sync'?"),
+        ("devices", "raspbery-pi-5", "unknown device 'raspbery-pi-5'", "did you mean 'raspberry-pi-5'?"),
+        ("codecs", "zzz", "unknown codec 'zzz'", "known: fp16, int8, raw, safetensors, topk"),
     ],
 )
 def test_unknown_names_suggest_the_nearest(kind, name, what, hint):

@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 from plans import link
 
 from edgefl.core.errors import UnknownNameError, UserError
-from edgefl.core.fleet import (
-    Fixed,
-    Fleet,
-    HalfNormal,
-    LogNormal,
-    Member,
-    Pareto,
-    ShiftedExponential,
-    Uniform,
-    inherited,
-)
+from edgefl.core.fleet import Fleet, Member, inherited
+from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.core.samplers.half_normal import Params as HalfNormal
+from edgefl.core.samplers.lognormal import Params as LogNormal
+from edgefl.core.samplers.pareto import Params as Pareto
+from edgefl.core.samplers.shifted_exponential import Params as ShiftedExponential
+from edgefl.core.samplers.uniform import Params as Uniform
 from edgefl.planning.fleets import links_of
 
 DRAWS = 400_000
@@ -31,12 +27,12 @@ DRAWS = 400_000
     ("sampler", "mean", "low", "high"),
     [
         (Fixed(value=1.5), 1.5, 1.5, 1.5),
-        (LogNormal(name="lognormal", mu=1, sigma=0.6), math.exp(1.18), 0, math.inf),
-        (LogNormal(name="lognormal", sigma=0), 1, 1, 1),
-        (HalfNormal(name="half-normal", minimum=2, scale=3), 2 + 3 * math.sqrt(2 / math.pi), 2, math.inf),
-        (Uniform(name="uniform", low=0.5, high=2), 1.25, 0.5, 2),
-        (ShiftedExponential(name="shifted-exponential", minimum=1, scale=0.5), 1.5, 1, math.inf),
-        (Pareto(name="pareto", minimum=2, tail=4), 2 * 4 / 3, 2, math.inf),
+        (LogNormal(mu=1, sigma=0.6), math.exp(1.18), 0, math.inf),
+        (LogNormal(sigma=0), 1, 1, 1),
+        (HalfNormal(minimum=2, scale=3), 2 + 3 * math.sqrt(2 / math.pi), 2, math.inf),
+        (Uniform(low=0.5, high=2), 1.25, 0.5, 2),
+        (ShiftedExponential(minimum=1, scale=0.5), 1.5, 1, math.inf),
+        (Pareto(minimum=2, tail=4), 2 * 4 / 3, 2, math.inf),
     ],
 )
 def test_means_are_those_of_the_formulas(sampler, mean, low, high):
@@ -51,7 +47,7 @@ def test_means_are_those_of_the_formulas(sampler, mean, low, high):
 
 def test_the_pareto_tail_is_a_power():
     """The share above x is (minimum / x) ** tail."""
-    drawn = Pareto(name="pareto", tail=1.2).draw(np.random.default_rng(0), DRAWS)
+    drawn = Pareto(tail=1.2).draw(np.random.default_rng(0), DRAWS)
     assert (drawn > 10).mean() == pytest.approx(10**-1.2, rel=0.03)
 
 
@@ -112,7 +108,7 @@ def test_a_member_needs_its_link():
 def test_uniform_bounds_are_ordered():
     """A lower bound above the upper one is refused."""
     with pytest.raises(ValueError, match="low is above high"):
-        Uniform(name="uniform", low=2, high=1)
+        Uniform(low=2, high=1)
 
 
 @pytest.fixture
@@ -150,6 +146,6 @@ def test_like_a_profile_that_is_not_there(own_profiles):
     own_profiles(one="like: home-lap\n")
     with pytest.raises(UserError) as caught:
         inherited({"like": "one"}, "here")
-    assert "no profile is called 'home-lap'" in str(caught.value)
+    assert "unknown profile 'home-lap'" in str(caught.value)
     assert "one.yaml" in caught.value.where
     assert caught.value.hint == "did you mean 'home-lab'?"

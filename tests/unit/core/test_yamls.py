@@ -5,25 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from edgefl.core.errors import ScenarioError
+from edgefl.core.named import ByName
 from edgefl.core.params import Strict
+from edgefl.core.samplers import Sampler
+from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.yamls import Document, dump, plain, validate
-
-
-class Round(Strict):
-    """One arm of a union."""
-
-    name: Literal["round"]
-    radius: float
-
-
-class Square(Strict):
-    """The other arm."""
-
-    name: Literal["square"]
-    side: float
 
 
 class Leaf(Strict):
@@ -38,7 +27,7 @@ class Tree(Strict):
 
     age: int
     leaves: tuple[Leaf, ...] = ()
-    shape: Annotated[Round | Square, Field(discriminator="name")] = Square(name="square", side=1)
+    growth: Annotated[SerializeAsAny[Sampler], ByName("samplers")] = Fixed()
     names: dict[str, Leaf] = Field(default_factory=dict)
 
 
@@ -81,27 +70,35 @@ def test_a_key_inside_a_mapping_is_found_with_its_line():
 
 def test_a_missing_key_is_placed_at_what_encloses_it():
     """What is not written has no line of its own: the nearest enclosing one is given."""
-    error = _fails("leaves: []\nage: 1\nshape:\n  name: round\n")
-    assert error.what == "'radius' is missing"
-    assert error.where == "tree.yaml:3, key 'shape.radius'"
+    error = _fails("leaves: []\nage: 1\ngrowth:\n  name: pareto\n")
+    assert error.what == "'tail' is missing"
+    assert error.where == "tree.yaml:3, key 'growth.tail'"
 
 
-def test_a_wrong_tag_of_a_union_lists_the_right_ones():
-    """The tag given, the tags there are, and the nearest of them."""
-    error = _fails("age: 1\nshape: {name: sqare, side: 2}\n")
-    assert "'sqare' is not one of" in error.what
-    assert "'round'" in error.what
-    assert error.where.startswith("tree.yaml:2, key 'shape")
-    assert error.hint == "did you mean 'square'?"
+def test_an_unknown_name_of_a_record_suggests_the_nearest():
+    """The name given, its place, and the nearest of those that files have."""
+    error = _fails("age: 1\ngrowth: {name: parto, tail: 2}\n")
+    assert error.what == "unknown sampler 'parto'"
+    assert error.where == "tree.yaml:2, key 'growth'"
+    assert error.hint == "did you mean 'pareto'?"
+    assert "known: fixed, half-normal" in _fails("age: 1\ngrowth: {name: xyz}\n").hint
 
 
-def test_an_arm_of_a_union_is_no_part_of_the_place():
-    """The place names keys as they were written, without the union's own."""
-    error = _fails("age: 1\nshape:\n  name: square\n  side: wide\n")
-    assert error.where == "tree.yaml:4, key 'shape.side'"
-    unknown = _fails("age: 1\nshape:\n  name: square\n  side: 1\n  sides: 4\n")
-    assert unknown.where == "tree.yaml:5, key 'shape.sides'"
-    assert unknown.hint == "did you mean 'side'?"
+@pytest.mark.parametrize("text", ["{}", "{tail: 2}", "{name: 2}", "[]", "2"])
+def test_a_record_found_by_name_needs_one(text):
+    """Without a name, or with what cannot be one, nothing is guessed."""
+    error = _fails(f"age: 1\ngrowth: {text}\n")
+    assert error.what.startswith("'name' is missing")
+    assert error.where == "tree.yaml:2, key 'growth'"
+
+
+def test_keys_of_a_record_found_by_name_are_its_own():
+    """The place has the key as it was written, and the suggestion is of the named record."""
+    error = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: wide\n")
+    assert error.where == "tree.yaml:4, key 'growth.tail'"
+    unknown = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: 1\n  tails: 4\n")
+    assert unknown.where == "tree.yaml:5, key 'growth.tails'"
+    assert unknown.hint == "did you mean 'tail'?"
 
 
 def test_a_wrong_word_lists_the_right_ones():

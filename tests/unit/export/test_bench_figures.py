@@ -226,7 +226,7 @@ def test_the_command(model, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--device", "nowhere"], "no device is called 'nowhere'"),
+        (["--device", "nowhere"], "unknown device 'nowhere'"),
         (["--dtype", "fp17"], "no number type"),
         (["--predict-only"], "--predict-only needs --device"),
         (["--run", "."], "does not say which run"),

@@ -8,7 +8,10 @@ import pytest
 import torch
 from builders import build_net
 
-from edgefl.core.training import Adam, AdamW, Optimizer, Sgd
+from edgefl.core.optimizers import Optimizer
+from edgefl.core.optimizers.adam import Params as Adam
+from edgefl.core.optimizers.adamw import Params as AdamW
+from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.protocol import BUFFERS, Batch, Carry, Net, Tree, flatten, leaves, plain_objective, sgd, trainer
 
 STEPS = 10
@@ -26,13 +29,13 @@ OPTIMIZERS: dict[str, tuple[Optimizer, Any, dict[str, Any]]] = {
     ),
     "clipped": (Sgd(lr=RATE, clip_norm=0.5, momentum=0.9), torch.optim.SGD, {"momentum": 0.9}),
     "adam": (
-        Adam(name="adam", lr=RATE, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
+        Adam(lr=RATE, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1),
         torch.optim.Adam,
         {"betas": (0.8, 0.95), "eps": 1e-3, "weight_decay": 0.1},
     ),
-    "adamw": (AdamW(name="adamw", lr=RATE), torch.optim.AdamW, {"weight_decay": 0.01}),
+    "adamw": (AdamW(lr=RATE), torch.optim.AdamW, {"weight_decay": 0.01}),
     "clipped adamw": (
-        AdamW(name="adamw", lr=RATE, clip_norm=0.5, weight_decay=0.3),
+        AdamW(lr=RATE, clip_norm=0.5, weight_decay=0.3),
         torch.optim.AdamW,
         {"weight_decay": 0.3},
     ),

@@ -157,7 +157,7 @@ def test_the_pinned_engine_takes_the_parameters_that_it_has(tmp_path, monkeypatc
     with pytest.raises(UserError, match="wrokers"):
         chosen(tmp_path / "2", {**given, "wrokers": 3})
     monkeypatch.setenv("EDGEFL_ENGINE", "lop")
-    with pytest.raises(UserError, match="no engine is called 'lop'") as caught:
+    with pytest.raises(UserError, match="unknown engine 'lop'") as caught:
         chosen(tmp_path / "3")
     assert caught.value.where == "EDGEFL_ENGINE"
 

@@ -1,0 +1,71 @@
+"""Records that are found by name: an optimizer, a learning-rate schedule, a distribution of multipliers.
+
+Each is the ``Params`` of a file of its kind, with the functions of that kind as its methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UnknownNameError, UserError
+from edgefl.core.params import Strict
+
+
+class Named(Strict):
+    """A record whose ``name`` is that of the file that defines it."""
+
+    name: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_of_the_file(cls, value: Any) -> Any:
+        own = cls.__module__.rpartition(".")[2].replace("_", "-")
+        return {**value, "name": own} if isinstance(value, Mapping) else value
+
+
+@dataclass(frozen=True)
+class ByName:
+    """Annotates a field with a ``Named`` record: its ``name`` decides which file's ``Params`` it is.
+
+    Attributes:
+        kind: the catalogue's kind, such as "optimizers".
+        default: the name where none is given; "" where one must be.
+    """
+
+    kind: str
+    default: str = ""
+
+    def record(self, value: Any) -> type[Named]:
+        """The record that a mapping, or a bare name, asks for.
+
+        Raises:
+            PydanticCustomError: it has no name, or one that no file has.
+            UserError: the file cannot be used.
+        """
+        name = value.get("name", self.default) if isinstance(value, Mapping) else value
+        if not name or not isinstance(name, str):
+            raise PydanticCustomError("no_name", "'name' is missing")
+        try:
+            module = catalogue.load(self.kind, name)
+        except UnknownNameError as error:
+            context = {"what": error.what, "hint": error.hint}
+            raise PydanticCustomError("unknown_name", "{what}", context) from None
+        found = getattr(module, "Params", None)
+        if not (isinstance(found, type) and issubclass(found, Named)):
+            raise UserError(f"{name!r} has no record Params of its kind", where=str(module.__file__))
+        return found
+
+    def _read(self, value: Any) -> Any:
+        if isinstance(value, Named):
+            return value
+        return self.record(value).model_validate(value if isinstance(value, Mapping) else {})
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Reads with the file's record, and checks that it is one of the field's type."""
+        return core_schema.no_info_before_validator_function(self._read, handler(source))

@@ -1,0 +1,57 @@
+"""Optimizers, one file each: settings, the state that is kept between steps, and the update.
+
+An update is written in operations on lists of tensors: ``each(name, values, *operands)`` calls the tensor
+method of that name on every tensor of ``values``. An operand is one number for all, or a list with a tensor
+for each; a name that ends in ``_`` works in place. One update thus serves every engine and the cost model.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field, SerializeAsAny
+
+from edgefl.core.named import ByName, Named
+from edgefl.core.params import NonNegative, Positive
+from edgefl.core.schedules import Schedule
+from edgefl.core.schedules.constant import Params as Constant
+
+Tensors: TypeAlias = Any
+State: TypeAlias = dict[str, Any]
+Each: TypeAlias = Callable[..., Tensors]
+
+
+class Optimizer(Named):
+    """What every optimizer has."""
+
+    lr: Positive
+    weight_decay: NonNegative = 0.0
+    clip_norm: Annotated[
+        float | None, Field(gt=0, description="rescale the gradient to at most this 2-norm")
+    ] = None
+    schedule: Annotated[SerializeAsAny[Schedule], ByName("schedules")] = Constant()
+
+    @abstractmethod
+    def state(self, zeros: Callable[[], Tensors]) -> State:
+        """The state before the first step.
+
+        Args:
+            zeros: makes a list of zeros, a tensor for each weight.
+        """
+
+    @abstractmethod
+    def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
+        """Updates the weights and the lists of the state in place.
+
+        Args:
+            each: an operation on lists.
+            values: the weights.
+            gradients: theirs, already clipped; not to be written to.
+            state: see ``state``.
+            lr: this round's rate.
+
+        Returns:
+            The state after the step.
+        """

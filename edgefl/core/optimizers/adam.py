@@ -1,0 +1,39 @@
+"""Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from edgefl.core.optimizers import Each, Optimizer, State, Tensors
+from edgefl.core.params import Positive, Share
+
+
+class Params(Optimizer):
+    """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
+
+    betas: tuple[Share, Share] = (0.9, 0.999)
+    eps: Positive = 1e-8
+
+    def state(self, zeros: Callable[[], Tensors]) -> State:
+        """Both moments, and how many steps they are of."""
+        return {"mean": zeros(), "square": zeros(), "steps": 0}
+
+    def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
+        """See ``Optimizer.update``."""
+        if self.weight_decay:
+            gradients = each("add", gradients, values, alpha=self.weight_decay)
+        return self.step(each, values, gradients, state, lr)
+
+    def step(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
+        """The update without weight decay."""
+        steps = state["steps"] + 1
+        first, second = self.betas
+        each("mul_", state["mean"], first)
+        each("add_", state["mean"], gradients, alpha=1 - first)
+        each("mul_", state["square"], second)
+        each("addcmul_", state["square"], gradients, gradients, value=1 - second)
+        root = each("sqrt", state["square"])
+        each("div_", root, (1 - second**steps) ** 0.5)
+        each("add_", root, self.eps)
+        each("addcdiv_", values, state["mean"], root, value=-lr / (1 - first**steps))
+        return {**state, "steps": steps}

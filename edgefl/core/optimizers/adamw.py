@@ -1,0 +1,18 @@
+"""AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
+
+from __future__ import annotations
+
+from edgefl.core.optimizers import Each, State, Tensors, adam
+from edgefl.core.params import NonNegative
+
+
+class Params(adam.Params):
+    """AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
+
+    weight_decay: NonNegative = 0.01
+
+    def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
+        """See ``Optimizer.update``."""
+        if self.weight_decay:
+            each("mul_", values, 1 - lr * self.weight_decay)
+        return self.step(each, values, gradients, state, lr)

@@ -1,0 +1,39 @@
+"""Stochastic gradient descent; weight decay is added to the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import model_validator
+
+from edgefl.core.optimizers import Each, Optimizer, State, Tensors
+from edgefl.core.params import Share
+
+
+class Params(Optimizer):
+    """Stochastic gradient descent; weight decay is added to the gradient."""
+
+    momentum: Share = 0.0
+    nesterov: bool = False
+
+    @model_validator(mode="after")
+    def _nesterov_needs_momentum(self) -> Params:
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov needs a momentum above 0")
+        return self
+
+    def state(self, zeros: Callable[[], Tensors]) -> State:
+        """The momentum, if there is any."""
+        return {"momentum": zeros()} if self.momentum else {}
+
+    def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
+        """See ``Optimizer.update``."""
+        if self.weight_decay:
+            gradients = each("add", gradients, values, alpha=self.weight_decay)
+        if self.momentum:
+            momentum = state["momentum"]
+            each("mul_", momentum, self.momentum)
+            each("add_", momentum, gradients)
+            gradients = each("add", gradients, momentum, alpha=self.momentum) if self.nesterov else momentum
+        each("add_", values, gradients, alpha=-lr)
+        return state

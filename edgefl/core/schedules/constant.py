@@ -1,0 +1,13 @@
+"""The same rate in every round."""
+
+from __future__ import annotations
+
+from edgefl.core.schedules import Schedule
+
+
+class Params(Schedule):
+    """There is nothing to set."""
+
+    def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
+        """See ``Schedule.factor``."""
+        return 1.0

@@ -1,0 +1,18 @@
+"""Half a cosine from 1 down to a floor over all rounds, one step a round."""
+
+from __future__ import annotations
+
+import math
+
+from edgefl.core.params import Share
+from edgefl.core.schedules import Schedule
+
+
+class Params(Schedule):
+    """Where the rate ends."""
+
+    floor: Share = 0.0
+
+    def factor(self, round_: int, rounds: int) -> float:
+        """See ``Schedule.factor``."""
+        return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * round_ / rounds)) / 2

@@ -1,0 +1,16 @@
+"""The rate times gamma every round."""
+
+from __future__ import annotations
+
+from edgefl.core.params import Positive
+from edgefl.core.schedules import Schedule
+
+
+class Params(Schedule):
+    """How fast the rate falls."""
+
+    gamma: Positive
+
+    def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
+        """See ``Schedule.factor``."""
+        return float(self.gamma**round_)

@@ -1,0 +1,207 @@
+"""A codec at work: how large payloads are on the wire, and what the receiver gets."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.core.params import Component
+from edgefl.protocol.coding import unchanged
+from edgefl.protocol.trees import Payload, Tree, leaves, nbytes, rebuild, tree_map
+
+# How many payloads are coded together at most, and up to which size.
+_TOGETHER = 64
+_SMALL_BYTES = 1 << 20
+
+
+@dataclass
+class Codec:
+    """One way's codec, with its parameters.
+
+    A codec whose module says ``NEEDS_REFERENCE = True`` is given what both ends have before; others get None.
+
+    Attributes:
+        component: its name and parameters as the scenario has them.
+        module: its file.
+        params: its parameters, validated.
+        where: the scenario's line that names it.
+    """
+
+    component: Component
+    module: ModuleType
+    params: Any
+    where: str
+    _last: tuple[Payload, Payload] | None = field(default=None, repr=False)
+    _apart: bool = field(default=False, repr=False)
+
+    def _reference(self, reference: Payload | None) -> Payload | None:
+        return reference if self.needs_reference else None
+
+    @property
+    def lossless(self) -> bool:
+        """Whether what it carries is what was sent, so that nobody need ask it."""
+        return getattr(self.module, "carried", None) is unchanged
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it codes the difference from what both ends have before."""
+        return bool(getattr(self.module, "NEEDS_REFERENCE", False))
+
+    def sizes(self, payload: Payload, reference: Payload | None = None) -> dict[str, int]:
+        """The bytes on the wire, by part of the payload; none where it has no tensors, whatever the codec.
+
+        Args:
+            payload: on the meta device: time is known before training, so sizes follow from shapes and types.
+            reference: what both ends have before; None on the way down.
+
+        Raises:
+            UserError: the codec needs values to tell.
+        """
+        if not leaves(payload):
+            return {}
+        try:
+            found = self.module.sizes(self.params, payload, self._reference(reference))
+        except EdgeflError:
+            raise
+        except Exception as error:
+            raise self._sizeless(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+        if not isinstance(found, Mapping):
+            raise self._sizeless(f"sizes() returned a {type(found).__name__}, no bytes by part")
+        for part, size in found.items():
+            if type(size) is not int or size < 0:
+                kind = "a tensor without a value" if isinstance(size, Tensor) else repr(size)
+                raise self._sizeless(f"sizes() returned {kind} for the part {part!r}, no number of bytes")
+        return dict(found)
+
+    def _sizeless(self, why: str) -> UserError:
+        return UserError(
+            f"the codec {self.component.name!r} does not tell a payload's size from shapes and types: {why}",
+            where=f"{self.where}; {self.module.__file__}",
+            hint="time is known before training, when tensors have no values: let the codec fill up its "
+            "message to a size that does not depend on them",
+        )
+
+    def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
+        """What the receiver has after decoding; a payload without tensors is not coded.
+
+        Raises:
+            RunError: the codec fails, or changes a key, a shape or a type.
+        """
+        if self.lossless or not leaves(payload):
+            return payload
+        with torch.no_grad():
+            try:
+                found = self._passed(payload, self._reference(reference))
+            except EdgeflError:
+                raise
+            except Exception as error:
+                raise self._failed(f"{type(error).__name__}: {error}") from error
+        if not _alike(found, payload):
+            raise self._failed("what it carries has other keys, shapes or types than what was sent")
+        return found
+
+    def carried_all(self, payloads: Sequence[Payload], references: Sequence[Payload | None]) -> list[Payload]:
+        """``carried`` of each payload.
+
+        Small ones beside one reference are coded together under ``vmap``, each still on its own: one by one,
+        64 uploads of a small model would take longer than their training. Which those are follows from what
+        is merged, never from the engine.
+
+        Raises:
+            RunError: see ``carried``.
+        """
+        if self.lossless:
+            return list(payloads)
+        pairs = list(zip(payloads, references, strict=True))
+        if self._apart or not hasattr(self.module, "carried") or not _stackable(payloads, references):
+            return [self.carried(*pair) for pair in pairs]
+        reference = self._reference(references[0])
+        try:
+            return [
+                found
+                for start in range(0, len(payloads), _TOGETHER)
+                for found in self._together(payloads[start : start + _TOGETHER], reference)
+            ]
+        except Exception:  # noqa: BLE001 - a user's codec may do what vmap cannot, and then does it one by one
+            self._apart = True
+            return [self.carried(*pair) for pair in pairs]
+
+    def _together(self, payloads: Sequence[Payload], reference: Payload | None) -> list[Payload]:
+        first, *others = payloads
+        stacked = tree_map(lambda *same: torch.stack(same), first, *others)
+        with torch.no_grad(), warnings.catch_warnings():
+            # vmap warns where it would call an operator client after client: no better than one by one.
+            warnings.simplefilter("error")
+            found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
+        if not _alike(found, stacked):
+            raise ValueError("what is carried has other keys, shapes or types")
+        rows = [leaf.unbind() for leaf in leaves(found)]
+        return [rebuild(found, (row[place] for row in rows)) for place in range(len(payloads))]
+
+    def received(self, payload: Payload) -> Payload:
+        """What clients have after decoding what the server sent.
+
+        The tensors that came last, such as a version's for the next client, are not coded again: clients who
+        are sent the same tensors begin with the same tensors, which an engine may then keep once for all.
+
+        Raises:
+            RunError: see ``carried``.
+        """
+        if self.lossless:
+            return payload
+        if self._last is None or not _identical(self._last[0], payload):
+            self._last = payload, self.carried(payload)
+        return self._last[1]
+
+    def _passed(self, payload: Payload, reference: Payload | None) -> Payload:
+        if hasattr(self.module, "carried"):
+            carried: Payload = self.module.carried(self.params, payload, reference)
+            return carried
+        data = self.module.encode(self.params, payload, reference)
+        decoded = self.module.decode(self.params, data, payload, reference)
+        moved = (leaf.to(like.device) for leaf, like in zip(leaves(decoded), leaves(payload), strict=True))
+        found: Payload = rebuild(decoded, moved)
+        return found
+
+    def _failed(self, why: str) -> RunError:
+        return RunError(
+            f"the codec {self.component.name!r} fails: {why}",
+            where=f"{self.where}; {self.module.__file__}",
+            hint="docs/extending.md says what a codec promises",
+        )
+
+
+def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]) -> bool:
+    """Whether payloads are small, of one shape, and beside one reference."""
+    first, *others = payloads or [{}]
+    return (
+        bool(others)
+        and 0 < nbytes(first) <= _SMALL_BYTES
+        and all(_alike(payload, first) for payload in others)
+        and all(_identical(reference, references[0]) for reference in references)
+    )
+
+
+def _identical(one: Tree, other: Tree) -> bool:
+    """Whether two trees are of the very same tensors at the same paths."""
+    if not (isinstance(one, dict) and isinstance(other, dict)):
+        return one is other
+    return one.keys() == other.keys() and all(_identical(inner, other[key]) for key, inner in one.items())
+
+
+def _alike(one: Any, other: Tree) -> bool:
+    """Whether two trees have the same keys, shapes and types."""
+    if isinstance(other, Tensor):
+        return isinstance(one, Tensor) and one.shape == other.shape and one.dtype == other.dtype
+    return (
+        isinstance(one, dict)
+        and one.keys() == other.keys()
+        and all(_alike(one[key], inner) for key, inner in other.items())
+    )

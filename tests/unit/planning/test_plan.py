@@ -1,0 +1,62 @@
+"""A plan's identity, and its learning part on its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.core import catalogue
+from edgefl.core.errors import ScenarioError
+from edgefl.core.scenario import LearningSpec, load
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs.task_builder import packed, rebuilt
+
+RUN_IDS = {
+    "fedavg": "eacafdada2264443",
+    "spherefed": "fd313169613d949a",
+    "fedclassavg": "d40f4b15f6b784f9",
+}
+
+
+@pytest.fixture(scope="module")
+def drafts():
+    """Quickstart's runs."""
+    return load(catalogue.find("scenarios", "quickstart").path)
+
+
+@pytest.fixture(scope="module")
+def planned(drafts):
+    """Quickstart's plans, by run."""
+    access = DataAccess(need="embedded")
+    return {draft.scenario.name: plan(draft, access) for draft in drafts}
+
+
+def test_run_ids_are_stable(planned):
+    """They change only with a shipped scenario, profile or device file, or with a default."""
+    assert {name: one.run_id for name, one in planned.items()} == RUN_IDS
+
+
+def test_learning_knows_nothing_of_the_system(planned):
+    """Neither the fleet nor the server reaches the processes that train."""
+    for one in planned.values():
+        learning = packed(one)[0]["learning"]
+        assert set(learning) == {"seed", "task", "model", "method", "local", "evaluate", "wire"}
+        assert learning.items() <= one.resolved["scenario"].items()
+
+
+def test_learning_survives_being_written_and_read(planned):
+    """Plain data gives the same record, and a worker's task builder the same models and rates."""
+    one = planned["fedclassavg"]
+    assert LearningSpec.of_resolved(one.resolved["scenario"], "plan.yaml")[0] == one.learning.spec
+    found = rebuilt(*packed(one))
+    assert found.learning.spec == one.learning.spec
+    assert found.learning.client_models == one.plan.clients.model.tolist()
+    assert found.rates == [0.05] * 30
+
+
+def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
+    """The message has the file and the key."""
+    data = {**planned["fedavg"].resolved["scenario"], "seed": "one"}
+    with pytest.raises(ScenarioError) as caught:
+        LearningSpec.of_resolved(data, "run/plan.yaml")
+    assert caught.value.where == "run/plan.yaml, key 'seed'"
