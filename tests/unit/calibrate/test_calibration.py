@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_file_is_read_back_and_predicts_the_machine(folder):
     """The file is found by its name, and its predictions match a machine that is a roofline."""
     processes, seen = Processes(), []
-    found = calibrate("mine", run=processes, effort=SHORT, watch=lambda *progress: seen.append(progress))
+    found = calibrate("mine", run=processes, effort=SHORT, progress=lambda *args: seen.append(args))
     assert found.file == str(folder / "devices" / "mine.yaml")
     assert found.found
     board = device("mine")
