@@ -11,7 +11,7 @@ from typing import Any
 
 from edgefl.calibrate.devices import measured_device, roofline_device
 from edgefl.calibrate.machine import this_machine
-from edgefl.calibrate.measure import FULL, Effort, Session, Watch
+from edgefl.calibrate.measure import FULL, Effort, Progress, Session
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
@@ -59,7 +59,7 @@ def calibrate(
     curves: bool = False,
     effort: Effort = FULL,
     run: Caller = call,
-    watch: Watch = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
 ) -> Calibration:
     """Measures this machine and writes a device file.
 
@@ -71,7 +71,7 @@ def calibrate(
         curves: write a file of kind "measured", with step times of networks, in place of a roofline.
         effort: how long to measure.
         run: calls a function in a fresh process.
-        watch: is called with what comes next, how many processes are done, and of how many.
+        progress: is called with what comes next, how many processes are done, and of how many.
 
     Raises:
         UserError: the name or the file cannot be used, or there are fewer cores than threads.
@@ -85,7 +85,7 @@ def calibrate(
         )
     path, start = _target(name, out, force=force), time.perf_counter()
     make = measured_device if curves else roofline_device
-    outcome = make(name, Session(effort, threads, run, watch), this_machine())
+    outcome = make(name, Session(effort, threads, run, progress), this_machine())
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(outcome.data).encode())
     return Calibration(

@@ -30,7 +30,7 @@ WARM_S = 0.3
 LEAST_WARM = 2
 
 Clock = Callable[[], float]
-Watch = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 """(what is next, how much is done, of how much) -> None."""
 
 
@@ -194,11 +194,11 @@ class Session:
         how: under what circumstances.
     """
 
-    def __init__(self, effort: Effort, threads: int, call: Caller, watch: Watch) -> None:
+    def __init__(self, effort: Effort, threads: int, call: Caller, progress: Progress) -> None:
         self.effort = effort
         self.how = Circumstances(threads, effort.repeats, dt.datetime.now(dt.UTC).date().isoformat())
         self._call = call
-        self._watch = watch
+        self._progress = progress
         self._done = self._total = 0
 
     def expect(self, processes: int) -> None:
@@ -237,5 +237,5 @@ class Session:
         self._call(export, [one.task for one in workloads if isinstance(one.task, Inference)], threads=1)
 
     def _next(self, label: str) -> None:
-        self._watch(label, self._done, self._total)
+        self._progress(label, self._done, self._total)
         self._done += 1

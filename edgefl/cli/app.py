@@ -238,7 +238,7 @@ def calibrate(
             threads=threads,
             curves=curves,
             effort=QUICK if quick else FULL,
-            watch=steps.show,
+            progress=steps.show,
         )
     for note in found.notes:
         stderr().print(f"note: {note}", style="dim", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``edgefl calibrate`` for real, too shortly for its figures to mean anything."""
+"""``edgefl calibrate`` for real, but too briefly for meaningful figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edgefl.core.errors import UserError
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A directory of the user's own, on EDGEFL_PATH."""
+    """An empty folder on EDGEFL_PATH."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     return tmp_path
 
@@ -27,7 +27,7 @@ def command(capsys, *arguments):
 
 
 def test_a_machine_becomes_a_device(folder, capsys):
-    """It measures, writes the file, prints one JSON document, and will not do it again over the same file."""
+    """It measures, writes the file and prints one JSON document; a second time it refuses to overwrite."""
     status, out, _ = command(capsys, "this-machine", "--quick", "--json")
     found = json.loads(out)
     assert status == 0
@@ -40,8 +40,8 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert "--force" in err
 
 
-def test_nothing_is_measured_in_vain(tmp_path):
-    """What keeps the file from being written, and what would measure nothing, is said before."""
+def test_bad_arguments_are_refused_before_measuring(tmp_path):
+    """A file that cannot be written, and more threads than cores."""
 
     def measured(*_):
         raise AssertionError("it measured")

@@ -1,4 +1,4 @@
-"""A calibration with made-up processes in the place of real ones: the file, its numbers, what it refuses."""
+"""A calibration with simulated processes: the file, its numbers, and what is refused."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1, batches=(2,
 
 
 class Processes:
-    """Answers as the measuring processes would."""
+    """Times as the measuring processes would report them, for a machine that is a roofline."""
 
     def __init__(self, watts: float | None = None) -> None:
         self.watts = watts
         self.calls: list[tuple[object, int, int]] = []
 
     def __call__(self, function, workloads, *_, threads):
-        """An answer to a call."""
+        """See ``edgefl.core.fresh.call``."""
         self.calls.append((function, len(workloads), threads))
         if function is export:
             return None
@@ -42,16 +42,16 @@ class Processes:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A directory of the user's own, on EDGEFL_PATH."""
+    """An empty folder on EDGEFL_PATH."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def test_the_file_is_read_back_and_predicts_the_machine(folder):
-    """A roofline's file is found by its name, and predicts every network of a machine that is a roofline."""
+    """The file is found by its name, and its predictions match a machine that is a roofline."""
     processes, seen = Processes(), []
-    found = calibrate("mine", run=processes, effort=SHORT, watch=lambda *told: seen.append(told))
+    found = calibrate("mine", run=processes, effort=SHORT, progress=lambda *args: seen.append(args))
     assert found.file == str(folder / "devices" / "mine.yaml")
     assert found.found
     board = device("mine")
@@ -70,8 +70,8 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
     assert len(seen) == len(processes.calls)
 
 
-def test_every_number_says_how_it_was_found():
-    """Date, library, threads and repeats stand in the source; what nobody measured is unknown."""
+def test_every_number_has_its_source():
+    """The source names date, library, threads and repeats."""
     calibrate("mine", run=Processes(), effort=SHORT, threads=2)
     numbers = dict(device("mine").numbers())
     for name, number in numbers.items():
@@ -83,7 +83,7 @@ def test_every_number_says_how_it_was_found():
 
 
 def test_curves_are_steps_at_the_batch_sizes_measured():
-    """A measured device knows the networks' steps, at its points exactly and between them."""
+    """A measured device predicts the networks' steps exactly at its points."""
     found = calibrate("mine", run=Processes(), effort=SHORT, curves=True)
     board = device("mine")
     assert isinstance(board, Measured)
@@ -107,16 +107,16 @@ def _networks() -> list[Workload]:
         ("mine", {"out": Path("mine.txt")}, "not a .yaml file"),
     ],
 )
-def test_what_cannot_be_written_is_refused_before_measuring(name, settings, says):
-    """Nothing is measured for a file that could not be taken."""
+def test_an_unusable_name_or_file_is_refused_before_measuring(name, settings, says):
+    """Nothing is measured for a file that could not be used."""
     processes = Processes()
     with pytest.raises(UserError, match=says):
         calibrate(name, run=processes, effort=SHORT, **settings)
     assert processes.calls == []
 
 
-def test_a_file_is_overwritten_only_by_force(folder):
-    """A second calibration of the same name asks for --force."""
+def test_a_file_is_overwritten_only_with_force(folder):
+    """Without it, the error suggests --force."""
     path = folder / "devices" / "mine.yaml"
     path.parent.mkdir()
     path.write_text("title: precious\n", encoding="utf-8")
@@ -128,23 +128,23 @@ def test_a_file_is_overwritten_only_by_force(folder):
     assert isinstance(device("mine"), Roofline)
 
 
-def test_elsewhere_it_is_written_but_not_found(tmp_path):
-    """``out`` may be anywhere; the result says that scenarios will not find it."""
+def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
+    """``out`` may be anywhere; the result says that scenarios will not find the file."""
     found = calibrate("mine", run=Processes(), effort=QUICK, out=tmp_path / "elsewhere" / "mine.yaml")
     assert Path(found.file).is_file()
     assert not found.found
 
 
 def counters(tree: Path, microjoules: int) -> Path:
-    """A powercap tree of two packages, one of which has a part with a counter of its own."""
+    """A powercap tree of two packages, one with a subdomain that has its own counter."""
     for name in ("intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"):
         (tree / name).mkdir(parents=True, exist_ok=True)
         (tree / name / "energy_uj").write_text(f"{microjoules}\n", encoding="ascii")
     return tree
 
 
-def test_power_is_what_the_packages_counted(tmp_path):
-    """Packages add up, parts of them are in them already, and the mean is over the time that passed."""
+def test_power_is_the_sum_of_the_packages(tmp_path):
+    """Subdomains, which are part of their package, do not count again."""
     tree = counters(tmp_path, 1_000_000)
     assert joules(tree) == 2.0
     with meter(tree) as reading:
@@ -154,8 +154,8 @@ def test_power_is_what_the_packages_counted(tmp_path):
     assert why_unknown(tree) == ""
 
 
-def test_a_counter_that_began_anew_tells_nothing(tmp_path):
-    """Less than before is no power."""
+def test_a_counter_that_wrapped_around_gives_no_power(tmp_path):
+    """A smaller count than before is not used."""
     tree = counters(tmp_path, 3_000_000)
     with meter(tree) as reading:
         counters(tmp_path, 1_000)
@@ -163,20 +163,20 @@ def test_a_counter_that_began_anew_tells_nothing(tmp_path):
 
 
 def test_without_a_counter_power_is_unknown(tmp_path):
-    """No tree, no number, and a reason."""
+    """There is a reason in place of a number."""
     with meter(tmp_path / "none") as reading:
         pass
     assert reading.watts is None
     assert "exposes no power counter" in why_unknown(tmp_path / "none")
 
 
-def test_kinds_of_what_it_writes_are_known():
-    """Both kinds of file are ones that devices have."""
+def test_both_kinds_of_file_are_device_kinds():
+    """The catalogue can read them."""
     assert {"roofline", "measured"} <= set(KINDS)
 
 
-def test_a_machine_busier_before_than_in_training_has_unknown_powers():
-    """What was read as idling was none, and no device file may have active below idle."""
+def test_power_is_unknown_if_the_machine_was_not_idle_before():
+    """Idle power above active power is not written."""
     desk = Machine("a desk", "laptop", 10**9, 0, 30.0, "")
     training = Workload("step", Linear(1, 1))
     one = Timing(training, Work.of([]), seconds=1.0, spread=0.0, share=1.0, watts=20.0)

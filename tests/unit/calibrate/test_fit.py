@@ -1,4 +1,4 @@
-"""The fit: it finds the device behind made-up timings, and means by its numbers what the roofline means."""
+"""The fit recovers the device behind simulated timings, in the roofline's own terms."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TRUE = {"dense": 0.7, "depthwise": 0.08, "elementwise": 0.4, "half_side": 9.0, "
 def roofline(
     dense: float, depthwise: float, elementwise: float, half_side: float, launch_s: float
 ) -> Roofline:
-    """A device of these numbers."""
+    """A device with these numbers."""
 
     def number(value: object) -> dict[str, object]:
         return {"value": value, "status": "assumed", "source": "made up"}
@@ -48,47 +48,47 @@ def roofline(
 
 @pytest.fixture(scope="module")
 def works():
-    """The kernels of all workloads that the fit may see."""
+    """The kernels of all workloads that the fit may use."""
     return [
         one.task.work(one.batch) for one in chain(workloads.kernels(), *workloads.steps()) if one.use == FIT
     ]
 
 
 def timings(works, noise=0.0):
-    """What the device takes for them, by the roofline's own clock."""
+    """Their times on the device, by the roofline's own clock."""
     clock, draw = roofline(**TRUE).clock("made up", "fp32"), random.Random(1)  # noqa: S311
     return [Observation(one, clock.time(one).seconds * (1 + draw.uniform(0, noise))) for one in works]
 
 
 def check(found, within):
-    """Every number is the device's."""
+    """Every fitted number is the device's."""
     assert found.dense == pytest.approx(PEAK * TRUE["dense"], rel=within)
     assert found.depthwise == pytest.approx(PEAK * TRUE["depthwise"], rel=within)
     for name in ("elementwise", "half_side", "launch_s"):
         assert getattr(found, name) == pytest.approx(TRUE[name], rel=within)
 
 
-def test_the_numbers_behind_exact_timings_are_found(works):
-    """From the roofline's own times the fit gets the roofline's numbers, and says that it hits them all."""
+def test_exact_timings_give_the_exact_numbers(works):
+    """From the roofline's own times the fit gets the roofline's numbers, with no spread."""
     found = fit(timings(works), BANDWIDTH)
     check(found, 1e-3)
     assert found.spread < 1e-3
     assert found.workloads == len(works)
 
 
-def test_noise_moves_them_little(works):
-    """Times up to a tenth too long move no number by more than a third."""
+def test_noise_changes_the_numbers_little(works):
+    """Times up to a tenth too long change no number by more than a third."""
     check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
 
 
-def test_one_wild_timing_moves_them_little(works):
-    """A kernel that took a hundred times as long as it should is not believed."""
+def test_one_outlier_changes_the_numbers_little(works):
+    """One kernel a hundred times too slow does not dominate the fit."""
     given = timings(works)
     place = next(nth for nth, one in enumerate(workloads.kernels()) if one.name.startswith("conv 3x3 64"))
     given[place] = Observation(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
 
 
-def test_products_keep_under_their_bound(works):
-    """With a bound below the truth the dense rate stays at it."""
+def test_the_dense_rate_keeps_its_bound(works):
+    """A bound below the true rate is reached, not exceeded."""
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
