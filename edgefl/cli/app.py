@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -243,7 +242,7 @@ def calibrate(
     for note in found.notes:
         stderr().print(f"note: {note}", style="dim", soft_wrap=True)
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
         return
     console = stdout()
     console.print(calibration(found.steps, found.inference))

@@ -59,9 +59,9 @@ class Ledger:
         if event.kind in _WASTED:
             self.wasted_bytes += cost.down_bytes + cost.up_bytes
         if event.client >= 0 and event.kind is not Kind.REFUSED:
-            joules = self.joules_by_client.get(event.client, 0.0)
+            before, joules = self.joules_by_client.get(event.client, 0.0), cost.joules
             self.joules_by_client[event.client] = (
-                None if joules is None or cost.joules is None else joules + cost.joules
+                None if before is None or joules is None else before + joules
             )
 
     @property

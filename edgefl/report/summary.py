@@ -179,11 +179,11 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     meta = reader.meta
     target = meta["target"] if target is None else target
     (totals,) = reader.query(
-        "SELECT MAX(t_s) AS t, SUM(down_bytes) AS down, SUM(up_bytes) AS up, SUM(flops) AS flops FROM events"
-    )
-    (counts,) = reader.query(
-        "SELECT (SELECT COUNT(*) FROM clients) AS clients, (SELECT COUNT(*) FROM refusals) AS refused, "
-        "(SELECT MAX(peak_bytes) FROM prices JOIN clients USING (client) WHERE admitted) AS peak_bytes"
+        "SELECT IFNULL(SUM(down_bytes), 0) AS down_bytes, IFNULL(SUM(up_bytes), 0) AS up_bytes, "
+        "IFNULL(SUM(flops), 0) AS flops, "
+        "MAX(IFNULL(MAX(ended_s), 0.0), (SELECT IFNULL(MAX(t_s), 0.0) FROM server_events)) AS virtual_s, "
+        "(SELECT MAX(peak_bytes) FROM prices JOIN clients USING (client) WHERE admitted) AS peak_bytes, "
+        "(SELECT COUNT(*) FROM clients) AS clients, (SELECT COUNT(*) FROM refusals) AS refused FROM jobs"
     )
     energy, phases = _energy(reader)
     return Summary(
@@ -200,14 +200,10 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),
         assumed=meta["assumed"],
-        virtual_s=totals["t"] or 0.0,
-        down_bytes=totals["down"] or 0,
-        up_bytes=totals["up"] or 0,
         bytes_by_part=_by_part(reader),
-        flops=totals["flops"] or 0,
         energy=energy,
         joules_by_phase=phases,
-        **counts,
+        **totals,
         waited_for=_waited_for(reader),
         host_s=meta.get("host_wall_s"),
         target=None if target is None else _to_target(reader, target),
@@ -238,12 +234,11 @@ def _after_rounds(reader: Reader) -> str | None:
 def _by_part(reader: Reader) -> dict[str, Moved]:
     """Bytes by part and direction: what each job's payload holds, times the jobs that moved it."""
     rows = reader.query(
-        "SELECT part, SUM(bytes * jobs * (direction = 'down')) AS down, "
-        "SUM(bytes * jobs * (direction = 'up')) AS up FROM payloads JOIN ("
-        "  SELECT exchange, model, kind, COUNT(*) AS jobs FROM events JOIN clients USING (client)"
-        "  WHERE kind IN ('received', 'arrived') GROUP BY exchange, model, kind) AS moved "
-        "USING (exchange, model) WHERE kind = CASE direction WHEN 'down' THEN 'received' ELSE 'arrived' END "
-        "GROUP BY part HAVING down + up > 0 ORDER BY part"
+        "SELECT part, SUM(bytes * received * (direction = 'down')) AS down, "
+        "SUM(bytes * arrived * (direction = 'up')) AS up FROM payloads JOIN ("
+        "  SELECT exchange, model, COUNT(received_s) AS received, COUNT(arrived_s) AS arrived"
+        "  FROM jobs JOIN clients USING (client) GROUP BY exchange, model) "
+        "USING (exchange, model) GROUP BY part HAVING down + up > 0 ORDER BY part"
     )
     return {row["part"]: Moved(row["down"], row["up"]) for row in rows}
 
@@ -254,16 +249,17 @@ _PHASES = ("receive", "compute", "transmit", "tail", "idle")
 def _energy(reader: Reader) -> tuple[EnergyTotal, dict[str, float]]:
     """The clients' energy in total and, of those whose energy is known in full, by phase."""
     rows = reader.query(
-        "SELECT CASE WHEN COUNT(joules) = COUNT(*) THEN SUM(joules) END AS joules, "
-        "SUM(CASE kind WHEN 'received' THEN joules - tail_j - idle_j END) AS receive, "
-        "SUM(CASE kind WHEN 'worked' THEN joules - tail_j - idle_j END) AS compute, "
-        "SUM(CASE kind WHEN 'arrived' THEN joules - tail_j - idle_j END) AS transmit, "
-        "SUM(tail_j) AS tail, SUM(idle_j) AS idle "
-        "FROM events WHERE client >= 0 AND kind != 'refused' GROUP BY client"
+        "SELECT SUM(receive) AS receive, SUM(compute) AS compute, SUM(transmit) AS transmit, "
+        "SUM(tail) AS tail, SUM(idle) AS idle, "
+        "CASE WHEN COUNT(joules) = COUNT(*) THEN SUM(joules) END AS joules FROM ("
+        "  SELECT *, receive + compute + transmit + tail + idle AS joules FROM ("
+        "    SELECT client, receive_j AS receive, work_j AS compute, transmit_j AS transmit,"
+        "    receive_tail_j + work_tail_j + transmit_tail_j AS tail,"
+        "    receive_idle_j + work_idle_j + transmit_idle_j AS idle FROM jobs)) GROUP BY client"
     )
     known = [row for row in rows if row["joules"] is not None]
-    phases = {phase: math.fsum(row[phase] or 0.0 for row in known) for phase in _PHASES}
-    return total_energy([row["joules"] for row in rows]), phases
+    phases = {phase: math.fsum(row[phase] for row in known) for phase in _PHASES}
+    return total_energy(row["joules"] for row in rows), phases
 
 
 def _waited_for(reader: Reader) -> list[Slowest]:
