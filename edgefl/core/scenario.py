@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
@@ -172,9 +172,9 @@ class SystemSpec(Strict):
 
     @field_validator("fleet", mode="before")
     @classmethod
-    def _name_or_fleet(cls, value: Any) -> Any:
+    def _name_or_fleet(cls, value: Any, info: ValidationInfo) -> Any:
         # Validated as what it is, so that an error inside is reported as a fleet's and not as a union's.
-        return Fleet.model_validate(value) if isinstance(value, dict) else value
+        return Fleet.model_validate(value, context=info.context) if isinstance(value, dict) else value
 
 
 class Scenario(SystemSpec, LearningSpec):

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
@@ -36,6 +36,9 @@ _EXAMPLES = {
     "operation rate": "57.6 GFLOP/s",
     "frequency": "1.8 GHz",
 }
+
+# The context in which plain numbers are read as amounts in base units: a record that was dumped is read back.
+RESOLVED = {"units": "base"}
 
 _MINUTE_S = 60
 _HOUR_S = 3600
@@ -77,7 +80,12 @@ def parse(text: object, dimension: str) -> float:
 
 def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
     schema = {"type": "string", "description": f"{dimension}, as in '{_EXAMPLES[dimension]}'"}
-    return BeforeValidator(lambda text: parse(text, dimension)), WithJsonSchema(schema)
+
+    def read(value: object, info: ValidationInfo) -> float:
+        resolved = info.context == RESOLVED and isinstance(value, (int, float))
+        return float(value) if resolved else parse(value, dimension)  # type: ignore[arg-type]
+
+    return BeforeValidator(read), WithJsonSchema(schema)
 
 
 Seconds = Annotated[float, *_field("time")]

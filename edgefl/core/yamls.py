@@ -106,7 +106,13 @@ def _line_of(node: Any, key: str | int) -> int:
     return int(position[0]) + 1 if position else 0
 
 
-def validate(model: type[T], value: Any, document: Document, prefix: Sequence[str | int] = ()) -> T:
+def validate(
+    model: type[T],
+    value: Any,
+    document: Document,
+    prefix: Sequence[str | int] = (),
+    context: Mapping[str, str] | None = None,
+) -> T:
     """Checks ``value`` against ``model``, with a message that says where and what instead.
 
     Args:
@@ -114,12 +120,13 @@ def validate(model: type[T], value: Any, document: Document, prefix: Sequence[st
         value: plain data, standing at ``prefix`` in ``document``.
         document: where the value comes from.
         prefix: its path there.
+        context: ``units.RESOLVED`` for what a record was dumped to.
 
     Raises:
         ScenarioError: the first thing that is wrong, and how many more there are.
     """
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, context=dict(context) if context else None)
     except ValidationError as error:
         raise _explain(error, model, value, document, prefix) from None
 

@@ -35,7 +35,7 @@ def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequen
     """
     with read(found.folder) as reader:
         run = summary(reader)
-        settings = reader.plan()["scenario"]
+        settings = reader.resolved()["scenario"]
     spec = found.federation.spec
     whose = "the global model" if export["client"] is None else f"the model of client {export['client']}"
     model = found.model(export["client"])

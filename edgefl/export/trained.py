@@ -143,7 +143,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         _check_done(reader)
         version, file = _version(reader, which)
         rows = reader.query("SELECT client, file FROM states")
-        settings, access = reader.plan()["scenario"], _as_it_ran(reader, access)
+        settings, access = reader.resolved()["scenario"], _as_it_ran(reader, access)
         meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         summary = _summary(reader, version)

@@ -10,12 +10,12 @@ from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from edgefl.core import catalogue
+from edgefl.core.components import Nothing
 from edgefl.core.devices import Board, Systolic
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.link import Link, Radio
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.core.units import show_bits, show_bytes, show_flops, show_joules, show_seconds
-from edgefl.planning.components import Nothing
 from edgefl.planning.fleets import device, link
 
 Rows = list[tuple[str, ...]]

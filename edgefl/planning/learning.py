@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
+from edgefl.core.components import resolve
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
@@ -16,7 +17,6 @@ from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
-from edgefl.planning.components import resolve
 from edgefl.planning.wire import codec
 from edgefl.protocol import Method, Net, Phase, Site
 from edgefl.protocol.codec import Codec

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from edgefl.core import seeds
+from edgefl.core.components import resolve
 from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
 from edgefl.planning.assumptions import assumptions
-from edgefl.planning.components import resolve
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from edgefl.core import catalogue
+from edgefl.core.components import Nothing
 from edgefl.core.scenario import Scenario
-from edgefl.planning.components import Nothing
 
 # Where a component may stand in a scenario -> the kind of its name.
 _PLACES = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from edgefl.core.components import resolve
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.scenario import Wire
 from edgefl.core.yamls import Document
-from edgefl.planning.components import resolve
 from edgefl.protocol.codec import Codec
 
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.job import Feed, Group, Task
+from edgefl.core.components import resolve
 from edgefl.core.event import Job
 from edgefl.core.scenario import LearningSpec, Scenario
 from edgefl.data import Federation, Together, batches
-from edgefl.planning.components import resolve
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Batch, Ctx, Exchange, Payload, Phase, Tree

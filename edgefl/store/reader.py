@@ -15,7 +15,7 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.yamls import Document, plain
 from edgefl.store.schema import FORMAT, TABLES
 
-DATABASE = "run.sqlite"
+DATABASE, PLAN = "run.sqlite", "plan.yaml"
 # What reads the formats before this one.
 _READ_BY = {1: "edgefl as of git commit 9e3b046", 2: "edgefl as of git commit 51b76e9"}
 
@@ -83,9 +83,17 @@ class Reader:
         except sqlite3.DatabaseError as error:
             raise _damaged(self.folder, error) from error
 
-    def plan(self) -> dict[str, Any]:
-        """``plan.yaml`` as plain data."""
-        return dict(plain(Document.read(self.folder / "plan.yaml").data))
+    def document(self) -> Document:
+        """``plan.yaml``.
+
+        Raises:
+            UserError: it is missing or damaged.
+        """
+        return Document.read(self.folder / PLAN)
+
+    def resolved(self) -> dict[str, Any]:
+        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
+        return dict(plain(self.document().data))
 
     def host(self) -> dict[str, Any]:
         """``host.json`` as plain data; empty where it is missing or damaged, for no result depends on it."""

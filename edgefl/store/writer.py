@@ -18,7 +18,7 @@ from edgefl.core.event import Event, JobRecord
 from edgefl.core.files import atomically
 from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
-from edgefl.store.reader import DATABASE, fresh_folder, read
+from edgefl.store.reader import DATABASE, PLAN, fresh_folder, read
 from edgefl.store.schema import EVENTS_SQL, FORMAT, TABLES_SQL
 
 
@@ -94,7 +94,7 @@ class Store:
 
     def write_plan(self, plan: Plan, resolved: Mapping[str, Any], test_samples: Iterable[int]) -> None:
         """What is known before the run starts: ``plan.yaml`` and the rows about clients and prices."""
-        atomically(self.folder / "plan.yaml", dump(resolved).encode())
+        atomically(self.folder / PLAN, dump(resolved).encode())
         clients = plan.clients
         rows = zip(
             range(len(clients)),

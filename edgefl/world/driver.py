@@ -56,8 +56,9 @@ def simulate(
                 answered.succeed(feedback)
     finally:
         world.cut()
-    if server.triggered and not server.ok:
-        raise server.value
+    error = server.value if server.triggered else None
+    if isinstance(error, BaseException):
+        raise error
     if server.is_alive:
         raise RunError(
             f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",

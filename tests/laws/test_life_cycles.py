@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import plan, played, prices
+from toys import TOYS, toy
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
@@ -25,35 +25,8 @@ STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
 def own_policies():
     """The toy policy is a user's own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("EDGEFL_PATH", str(Path(__file__).parent.parent / "own"))
+        patch.setenv("EDGEFL_PATH", str(TOYS))
         yield
-
-
-def toy(**settings):
-    """A plan of five unlike clients on the toy policy."""
-    clients, rounds = settings.pop("clients", 5), settings.pop("rounds", 12)
-    stateful = settings.pop("stateful", True)
-    table = prices(
-        "train",
-        clients,
-        stateful=stateful,
-        down_delay_s=0.125,
-        down_bps=8e6,
-        up_bps=4e6,
-        work_s=[1.0 + client for client in range(clients)],
-        down_bytes=1_000_000,
-        up_bytes=500_000,
-        flops=10**9,
-        idle_w=2.0,
-        compute_w=3.0,
-        radio_w=1.0,
-        receive_j_per_mbit=0.1,
-        transmit_j_per_mbit=0.2,
-        tail_w=0.5,
-        tail_s=0.25,
-    )
-    params = catalogue.load("policies", "toy").Params(**settings)
-    return plan([table], rounds=rounds, policy="toy", params=params)
 
 
 SETTINGS = st.fixed_dictionaries(
@@ -187,7 +160,7 @@ def test_a_closed_world_cuts_what_is_in_flight():
 def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
     """Where clients keep states, a policy that merges the newest arrival first is told so."""
     (tmp_path / "policies").mkdir()
-    text = (Path(__file__).parent.parent / "own" / "policies" / "toy.py").read_text(encoding="utf-8")
+    text = (TOYS / "policies" / "toy.py").read_text(encoding="utf-8")
     hasty = text.replace("inbox[: params.buffer], inbox[params.buffer :]", "inbox[-1:], inbox[:-1]")
     assert hasty != text
     (tmp_path / "policies" / "hasty.py").write_text(hasty, encoding="utf-8")

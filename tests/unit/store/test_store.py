@@ -288,7 +288,7 @@ def test_a_run_reads_back(store):
     store.set_meta({"reason": "é", "list": [1, 2]})
     store.close("done")
     with read(store.folder) as reader:
-        assert reader.plan() == {"scenario": {"seed": 1}, "devices": {}}
+        assert reader.resolved() == {"scenario": {"seed": 1}, "devices": {}}
         assert [row["test_samples"] for row in reader.rows("clients")] == [7, 8, 9]
         assert [row["admitted"] for row in reader.rows("clients")] == [1, 1, 0]
         assert [row["radio_w"] for row in reader.rows("prices")] == [1.0, None, 2.0]
@@ -429,10 +429,10 @@ def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
 
 def test_nothing_is_pickled():
     """No module imports a pickler or torch's own save and load, but for what our own workers are told."""
-    messages = {"processes.py", "worker.py", "measured.py"}
+    messages = {"processes.py", "worker.py", "fresh.py"}
     refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
     for path in Path(edgefl.__file__).parent.rglob("*.py"):
-        if path.parent.name == "compute" and path.name in messages:
+        if path.parent.name in {"compute", "core"} and path.name in messages:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []

@@ -1,0 +1,105 @@
+"""Jobs in the store: events as a view of them, scalars, runs that are opened again, plans read back."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed import MIXED
+from plans import plan, play, played, prices
+from toys import TOYS, toy
+
+import edgefl
+from edgefl.core.errors import UserError
+from edgefl.protocol import write_tree
+from edgefl.store import Store, read, read_plan
+
+MERGE = {"exchange": "train", "round": 0, "t_s": 4.0, "jobs": 2, "live_versions": "[1]", "host_s": 0.5}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.create(tmp_path / "run", write_tree)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_policies():
+    """The toy policy is a user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDGEFL_PATH", str(TOYS))
+        yield
+
+
+@given(
+    given_settings=st.fixed_dictionaries(
+        {
+            "lost": st.floats(0, 0.9),
+            "late": st.floats(0, 0.9),
+            "seed": st.integers(0, 99),
+            "clients": st.integers(1, 5),
+        }
+    )
+)
+@settings(max_examples=25)
+def test_events_are_a_view_of_jobs(tmp_path_factory, given_settings):
+    """Whatever became of the jobs, the events that the world told are read back, in order and to the bit."""
+    events, _, jobs = played(toy(**given_settings, radio_w=math.nan))
+    store = Store.create(tmp_path_factory.mktemp("view") / "run", write_tree)
+    store.add_events(events)
+    store.add_jobs(jobs)
+    store.close("done")
+    with read(store.folder) as reader:
+        rows = [tuple(row.values()) for row in reader.rows("events")]
+    assert rows == [
+        (*event[:2], str(event.kind), *event[3:8], *event.cost[:4], event.cost.joules, *event.cost[5:])
+        for event in events
+    ]
+
+
+def test_scalars_of_jobs_are_kept(store):
+    """What training told of a job stands in its row, also when it came after the row."""
+    _, _, jobs = played(plan([prices("train", 2, compute_s=[1, 2])]))
+    store.add_jobs(jobs)
+    store.add_scalars({0: {"loss": 0.5}})
+    store.close("done")
+    with read(store.folder) as reader:
+        assert [row["scalars"] for row in reader.rows("jobs")] == ['{"loss": 0.5}', None]
+
+
+def test_a_run_is_opened_again(store):
+    """To be added to: what was there stays, and its status is running until it ends again."""
+    store.add("merges", {**MERGE, "version": 1})
+    store.close("interrupted", reason="KeyboardInterrupt")
+    again = Store.open(store.folder, write_tree)
+    again.add("merges", {**MERGE, "version": 2})
+    again.commit()
+    with read(store.folder) as reader:
+        assert reader.meta["status"] == "running"
+    again.close("done")
+    with read(store.folder) as reader:
+        assert [row["version"] for row in reader.rows("merges")] == [1, 2]
+        assert reader.meta["status"] == "done"
+
+
+def test_what_is_no_run_is_not_opened(tmp_path):
+    """Nothing is made of a folder that holds none."""
+    with pytest.raises(UserError, match="no run directory"):
+        Store.open(tmp_path, write_tree)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_is_read_back(tmp_path):
+    """The world runs it to the very events of the run: jitter, slowdown, refusals, codecs and all."""
+    result = edgefl.run(MIXED, engine="null", download=False, out=tmp_path / "run")
+    with read(tmp_path / "run") as reader:
+        plan_, stored = read_plan(reader), reader.rows("events")
+        assert plan_.scenario.name == "mixed"
+        assert plan_.refusals
+    events, _ = play(plan_)
+    assert [event.t_s for event in events] == [row["t_s"] for row in stored]
+    assert [(event.kind, event.client, event.cost.joules) for event in events] == [
+        (row["kind"], row["client"], row["joules"]) for row in stored
+    ]
+    assert len(events) == len(result.runs[0].table("events")) > 100
