@@ -14,7 +14,7 @@ from torch import Tensor
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.params import Component
 from edgefl.protocol.coding import unchanged
-from edgefl.protocol.trees import Payload, Tree, leaves, nbytes, rebuild, tree_map
+from edgefl.protocol.trees import Payload, Tree, leaves, nbytes, rebuild, tree_map, unstacked
 
 # How many payloads are coded together at most, and up to which size.
 _TOGETHER = 64
@@ -142,8 +142,7 @@ class Codec:
             found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
         if not _alike(found, stacked):
             raise ValueError("what is carried has other keys, shapes or types")
-        rows = [leaf.unbind() for leaf in leaves(found)]
-        return [rebuild(found, (row[place] for row in rows)) for place in range(len(payloads))]
+        return unstacked(found, len(payloads))
 
     def received(self, payload: Payload) -> Payload:
         """What clients have after decoding what the server sent.
