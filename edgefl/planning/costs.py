@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
+from edgefl.core.measurement import Measurement
 from edgefl.core.price import Energy
 from edgefl.core.scenario import Published
 
@@ -77,11 +77,11 @@ class Measured:
     """The real work of an exchange on this host.
 
     Attributes:
-        figures: see ``edgefl.compute.measured.measure``.
+        figures: of one client's share.
         modelled_over_measured: the model's beside them.
     """
 
-    figures: Mapping[str, Any] = field(metadata={INLINE: dict})
+    figures: Measurement = field(metadata={INLINE: Measurement})
     modelled_over_measured: Ratios
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from edgefl.compute.measured import Piece, measure
+from edgefl.compute.measured import ClientWork, measure
+from edgefl.core.measurement import Measurement
 from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess, data_of, learn_from
 
@@ -18,33 +19,34 @@ def measured_exchange(
     samples: int,
     device: str = "cpu",
     limit: int | None = None,
-) -> dict[str, Any]:
-    """One client's share of an exchange, really done; see ``edgefl.compute.measured.measure``.
+) -> Measurement:
+    """One client's share of an exchange, done for real; see ``edgefl.compute.measured.measure``.
 
     Args:
         spec: what is trained, its batch size a number; the data's files are not needed.
         exchange: the exchange's name.
         model: the place of the client's model among the scenario's.
-        samples: how many the client has.
+        samples: of the client.
         device: torch's.
-        limit: the most steps to take in each phase; None is all.
+        limit: the maximum number of steps in each phase; None for all.
 
     Raises:
         RunError: the measuring process failed.
     """
-    settings = {"learning": spec.resolved(), "exchange": exchange, "model": model, "samples": samples}
-    return measure(piece, settings, device=device, limit=limit)
+    return measure(client_work, spec.resolved(), exchange, model, samples, device=device, limit=limit)
 
 
-def piece(settings: Mapping[str, Any]) -> Piece:
+def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
     """The work, in the process that does it.
 
     Args:
-        settings: "learning", resolved; "exchange"; "model"; "samples".
+        resolved: the resolved ``LearningSpec``.
+        exchange_name: see ``measured_exchange``, as for the others.
+        model: the place of the client's model.
+        samples: of the client.
     """
-    spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
+    spec, document = LearningSpec.of_resolved(resolved, "scenario")
     learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
-    method = learning.methods[settings["model"]]
-    (exchange,) = (one for one in method.exchanges if one.name == settings["exchange"])
-    net = learning.nets[settings["model"]]
-    return Piece(net, method, exchange, settings["samples"], spec.local.size, spec.local.optimizer.lr)
+    method, net = learning.methods[model], learning.nets[model]
+    (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
+    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr)

@@ -182,8 +182,8 @@ def _measured(desk: _Desk, row: ExchangeCost, model: int) -> Measured:
     found = measured_exchange(
         desk.learning.spec, row.exchange, model=model, samples=desk.samples, limit=_MOST_STEPS
     )
-    done = found["steps"] / row.steps if row.steps else 1.0
-    added, seconds = found["added_bytes"], found["cpu_s"]
+    done = found.steps / row.steps if row.steps else 1.0
+    added, seconds = found.added_bytes, found.cpu_s
     times = {
         one.device: one.price.compute_s * done / seconds
         for one in row.devices

@@ -69,9 +69,9 @@ _MOST = 6
 def _measured(found: Measured) -> str:
     """Time and memory on this host, and the modelled figures as multiples of them."""
     figures, ratios = found.figures, found.modelled_over_measured
-    added = show_bytes(figures["added_bytes"])
+    added = show_bytes(figures.added_bytes)
     memory = f" (modelled peak: {ratios.memory:.2g} times that)" if ratios.memory else ""
-    steps = f"{figures['steps']:,} steps took {show_seconds(figures['cpu_s'])} on one thread"
+    steps = f"{figures.steps:,} steps took {show_seconds(figures.cpu_s)} on one thread"
     times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios.time.items())
     return (
         f"measured here: {steps}"

@@ -1,4 +1,4 @@
-"""One client's exchange really done: what the numbers mean, without asking how large or how fast they are."""
+"""One client's exchange done for real: what the figures mean, not how large they are."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
 from edgefl.core.scenario import load
-from edgefl.planning.probe import measured_exchange, piece
+from edgefl.planning.probe import client_work, measured_exchange
 
-# A hidden layer of 4 million weights: memory that no allocator's habits can hide.
+# A hidden layer of 4 million weights: more memory than an allocator's behaviour could hide.
 LARGE = ["sweep=null", "method=fedavg", "model={name: mlp, hidden: [4096, 1024]}", "local.batch_size=8"]
 WEIGHTS = 4 * (64 * 4096 + 4096 * 1024)
 
@@ -24,48 +24,48 @@ def draft():
 
 @pytest.fixture(scope="module")
 def found(draft):
-    """A client of 24 samples, whose five epochs are cut to two steps."""
+    """A client of 24 samples, limited to two steps of its five epochs."""
     return measured_exchange(draft.scenario.learning, "train", samples=24, limit=2)
 
 
 def test_the_work_is_done(found):
-    """So many steps as the limit allows, on the CPU."""
-    assert (found["steps"], found["device"]) == (2, "cpu")
-    assert min(found["wall_s"], found["first_wall_s"], found["cpu_s"]) > 0
+    """As many steps as the limit allows, on the CPU."""
+    assert (found.steps, found.device) == (2, "cpu")
+    assert min(found.wall_s, found.first_wall_s, found.cpu_s) > 0
 
 
 def test_memory_holds_what_was_received_and_its_gradients(found):
-    """The payload, the trained copy and the gradients are three times the weights; sampling may miss some."""
+    """Payload, trained copy and gradients take three times the weights; sampling may miss some of it."""
     for kind in ("rss", "uss"):
-        before, after, peak = (found[f"{kind}_{when}_bytes"] for when in ("before", "after", "peak"))
+        before, after, peak = (getattr(found, f"{kind}_{when}_bytes") for when in ("before", "after", "peak"))
         assert before + WEIGHTS < after <= peak
-    assert found["added_bytes"] > 2.5 * WEIGHTS
-    assert found["maxrss_added_bytes"] >= 0
+    assert found.added_bytes > 2.5 * WEIGHTS
+    assert found.maxrss_added_bytes >= 0
 
 
-def test_without_an_accelerator_there_is_nothing_of_one(found):
+def test_without_an_accelerator_its_figures_are_none(found):
     """The CUDA allocator's bytes are absent, not zero."""
-    assert (found["cuda_before_bytes"], found["cuda_peak_bytes"]) == (None, None)
+    assert (found.cuda_before_bytes, found.cuda_peak_bytes) == (None, None)
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-def test_on_an_accelerator_its_allocator_is_asked(draft):
-    """Weights, copy and gradients lie there."""
+def test_an_accelerator_reports_its_own_memory(draft):
+    """Weights, copy and gradients are there."""
     found = measured_exchange(draft.scenario.learning, "train", samples=24, limit=2, device="cuda:0")
-    assert found["cuda_peak_bytes"] - found["cuda_before_bytes"] > 2.5 * WEIGHTS
+    assert found.cuda_peak_bytes - found.cuda_before_bytes > 2.5 * WEIGHTS
 
 
-def test_a_failure_is_told(draft):
-    """What the process died of is in the message."""
+def test_a_failure_is_reported(draft):
+    """The message has the process's last error."""
     with pytest.raises(RunError, match="measuring process failed"):
         measured_exchange(draft.scenario.learning, "no such exchange", samples=24)
 
 
 def test_every_exchange_of_a_method_can_be_measured():
-    """The work of SphereFed's calibration, too, is made of settings alone."""
+    """SphereFed's calibration, too, is built from the scenario alone."""
     drafts = load(catalogue.find("scenarios", "quickstart").path)
     (draft,) = (one for one in drafts if one.scenario.method.name == "spherefed")
     plain = draft.scenario.learning.resolved()
-    made = piece({"learning": plain, "exchange": "calibrate", "model": 0, "samples": 24})
+    made = client_work(plain, "calibrate", 0, 24)
     assert (made.exchange.name, made.samples) == ("calibrate", 24)
