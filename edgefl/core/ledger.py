@@ -1,15 +1,11 @@
-"""Totals of a run: a fold over its events."""
+"""Totals of a run so far, summed over its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from edgefl.core.energy import EnergyTotal, total_energy
 from edgefl.core.event import Event, Kind
-
-# What was charged but reached no merge.
-_WASTED = frozenset({Kind.LATE, Kind.LOST})
 
 
 @dataclass(slots=True)
@@ -18,46 +14,27 @@ class Ledger:
 
     Attributes:
         t_s: the last event's time.
-        events: how many there were.
-        merges: server versions made.
-        jobs: jobs dispatched.
-        busy_s: seconds that clients worked or transferred, all together.
-        down_bytes, up_bytes: traffic.
-        flops: operations on clients.
-        wasted_bytes: traffic of work that reached no merge.
+        down_bytes, up_bytes: traffic of all clients.
         joules_by_client: of clients with at least one charge; None where one of its charges is unknown.
     """
 
     t_s: float = 0.0
-    events: int = 0
-    merges: int = 0
-    jobs: int = 0
-    busy_s: float = 0.0
     down_bytes: int = 0
     up_bytes: int = 0
-    flops: int = 0
-    wasted_bytes: int = 0
     joules_by_client: dict[int, float | None] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Adds one event.
 
         Raises:
-            ValueError: time fell.
+            ValueError: its time is before the last event's.
         """
         if event.t_s < self.t_s:
             raise ValueError(f"time fell from {self.t_s} s to {event.t_s} s at event {event.seq}")
         self.t_s = event.t_s
-        self.events += 1
-        self.merges += event.kind is Kind.MERGED
-        self.jobs += event.kind is Kind.DISPATCHED
         cost = event.cost
-        self.busy_s += cost.seconds
         self.down_bytes += cost.down_bytes
         self.up_bytes += cost.up_bytes
-        self.flops += cost.flops
-        if event.kind in _WASTED:
-            self.wasted_bytes += cost.down_bytes + cost.up_bytes
         if event.client >= 0 and event.kind is not Kind.REFUSED:
             before, joules = self.joules_by_client.get(event.client, 0.0), cost.joules
             self.joules_by_client[event.client] = (
@@ -68,11 +45,3 @@ class Ledger:
     def energy(self) -> EnergyTotal:
         """The energy of all clients."""
         return total_energy(self.joules_by_client.values())
-
-
-def total(events: Iterable[Event]) -> Ledger:
-    """The ledger of all events."""
-    ledger = Ledger()
-    for event in events:
-        ledger.add(event)
-    return ledger
