@@ -177,17 +177,17 @@ def profile(
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import Ask
+    from edgefl.planning.profile import ProfileOptions
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
     from edgefl.report.published import published
     from edgefl.runs import drafts
 
-    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
+    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
     runs = drafts(scenario, settings or [])
-    profiles = [profile_run(draft, ask, access) for draft in runs]
+    profiles = [profile_run(draft, options, access) for draft in runs]
     claims = comparisons(runs, profiles)
     if as_json:
         print_json({"profiles": profiles, "published": claims})
