@@ -9,7 +9,6 @@ import numpy as np
 from edgefl.core.cost import Cost, Kernel
 from edgefl.core.devices import Roofline
 from edgefl.core.event import Event, JobRecord
-from edgefl.core.ledger import Ledger
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -104,14 +103,6 @@ def played(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], lis
 
     converse(simulate(plan_, events.append, jobs.append), answer)
     return events, needs, jobs
-
-
-def total(events) -> Ledger:
-    """The ledger of all events."""
-    ledger = Ledger()
-    for event in events:
-        ledger.add(event)
-    return ledger
 
 
 def sourced(value):

@@ -86,15 +86,15 @@ def run(
         except KeyboardInterrupt:
             display.interrupted()
             raise typer.Exit(130) from None
-    found = summaries([one.folder for one in result.runs])
+    runs = summaries([run.folder for run in result.runs])
     if as_json:
-        print_json({"group_dir": str(result.folder), "runs": found})
+        print_json({"group_dir": str(result.folder), "runs": runs})
     else:
         console = stdout()
-        console.print(comparison(found))
+        console.print(comparison(runs))
         console.print()
         console.print(f"saved in {result.folder}", soft_wrap=True)
-        target = _next_target(found)
+        target = _next_target(runs)
         asked = "" if target is None else f" --target {target}"
         console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
     if result.failed:
@@ -121,7 +121,7 @@ def check(
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
 
-    found: list[DryRun] = []
+    checked: list[DryRun] = []
     broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
@@ -130,14 +130,14 @@ def check(
             broken += 1
             _print_error(error)
             continue
-        found += runs
-        for note in dict.fromkeys(note for one in runs for note in one.notes):
+        checked += runs
+        for note in dict.fromkeys(note for run in runs for note in run.notes):
             stderr().print(f"note: {note}", style="dim", soft_wrap=True)
-    if found:
-        stdout().print(dry_runs(found))
+    if checked:
+        stdout().print(dry_runs(checked))
     if broken:
         raise typer.Exit(2)
-    if any(one.refused == one.clients for one in found):
+    if any(run.refused == run.clients for run in checked):
         raise typer.Exit(1)
 
 
@@ -146,11 +146,11 @@ def _check_method(name: str) -> None:
     from edgefl.report.tables import named
     from edgefl.runs.contract import check_method
 
-    found = check_method({"name": name})
+    findings = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "not made"}
-    rows = [(one.promise, words[one.kept], one.detail) for one in found]
+    rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
     stdout().print(named("", rows, (f"promises of {name}", "", "detail")))
-    if any(one.kept is False for one in found):
+    if any(finding.kept is False for finding in findings):
         raise typer.Exit(1)
 
 
@@ -177,29 +177,29 @@ def profile(
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import Ask
+    from edgefl.planning.profile import ProfileOptions
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
     from edgefl.report.published import published
     from edgefl.runs import drafts
 
-    ask = Ask(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
+    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
     runs = drafts(scenario, settings or [])
-    found = [profile_run(draft, ask, access) for draft in runs]
-    claims = comparisons(runs, found)
+    profiles = [profile_run(draft, options, access) for draft in runs]
+    claims = comparisons(runs, profiles)
     if as_json:
-        print_json({"profiles": found, "published": claims})
+        print_json({"profiles": profiles, "published": claims})
         return
     console = stdout()
-    for one in found:
-        console.rule(f"{one.scenario}: {one.method}", align="left")
-        for note in one.assumed:
+    for each in profiles:
+        console.rule(f"{each.scenario}: {each.method}", align="left")
+        for note in each.assumed:
             console.print(f"assumed: {note}", style="dim")
-        console.print(costs.profile(one))
-        if one.layers:
-            console.print(costs.layers(one.layers))
+        console.print(costs.profile(each))
+        if each.layers:
+            console.print(costs.layers(each.layers))
     if claims:
         console.print(published(claims))
 
@@ -272,11 +272,11 @@ def compare(
     from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
 
-    found = summaries(runs, target)
+    compared = summaries(runs, target)
     if as_json:
-        print_json({"runs": found})
+        print_json({"runs": compared})
     else:
-        stdout().print(comparison(found))
+        stdout().print(comparison(compared))
 
 
 @app.command(name="list")
@@ -289,9 +289,9 @@ def list_(
     from edgefl.core.catalogue import KINDS, entries, summary
     from edgefl.report.tables import named
 
-    for one in [kind] if kind else KINDS:
-        rows = [(name, summary(entry)) for name, entry in entries(one).items()]
-        stdout().print(named(one, rows, ("name", "description")))
+    for title in [kind] if kind else KINDS:
+        rows = [(name, summary(entry)) for name, entry in entries(title).items()]
+        stdout().print(named(title, rows, ("name", "description")))
 
 
 @app.command()
@@ -301,16 +301,15 @@ def show(
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.planning.describe import describe
-
-    title, text, rows, heads = describe(kind, name)
     from edgefl.report.tables import named
 
+    description = describe(kind, name)
     console = stdout()
-    console.print(title, style="bold", soft_wrap=True)
-    if text:
-        console.print(text, markup=False)
-    if rows:
-        console.print(named("", rows, heads))
+    console.print(description.title, style="bold", soft_wrap=True)
+    if description.text:
+        console.print(description.text, markup=False)
+    if description.rows:
+        console.print(named("", description.rows, description.heads))
 
 
 @app.command()
@@ -324,7 +323,7 @@ def schema() -> None:
 def _next_target(runs: Sequence[Summary]) -> float | None:
     """The highest of the suggested accuracies that some run reached and none has as its target, if any."""
     own = {run.target.accuracy for run in runs if run.target}
-    best = max((one.value for run in runs for one in run.accuracy.values()), default=0.0)
+    best = max((score.value for run in runs for score in run.accuracy.values()), default=0.0)
     return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 

@@ -1,4 +1,4 @@
-"""Totals of a run: a fold over its events."""
+"""Totals of a run so far, summed over its events."""
 
 from __future__ import annotations
 
@@ -14,22 +14,20 @@ class Ledger:
 
     Attributes:
         t_s: the last event's time.
-        down_bytes, up_bytes: traffic.
-        flops: operations on clients.
+        down_bytes, up_bytes: traffic of all clients.
         joules_by_client: of clients with at least one charge; None where one of its charges is unknown.
     """
 
     t_s: float = 0.0
     down_bytes: int = 0
     up_bytes: int = 0
-    flops: int = 0
     joules_by_client: dict[int, float | None] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
         """Adds one event.
 
         Raises:
-            ValueError: time fell.
+            ValueError: its time is before the last event's.
         """
         if event.t_s < self.t_s:
             raise ValueError(f"time fell from {self.t_s} s to {event.t_s} s at event {event.seq}")
@@ -37,7 +35,6 @@ class Ledger:
         cost = event.cost
         self.down_bytes += cost.down_bytes
         self.up_bytes += cost.up_bytes
-        self.flops += cost.flops
         if event.client >= 0 and event.kind is not Kind.REFUSED:
             before, joules = self.joules_by_client.get(event.client, 0.0), cost.joules
             self.joules_by_client[event.client] = (

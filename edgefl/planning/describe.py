@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -21,8 +21,17 @@ from edgefl.planning.fleets import device, link
 Rows = list[tuple[str, ...]]
 
 
-def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
-    """A title, a text, a table's rows and its heads.
+class Description(NamedTuple):
+    """A title, a text, and a table by its rows and headings; text and rows may be empty."""
+
+    title: str
+    text: str
+    rows: Rows
+    heads: tuple[str, ...]
+
+
+def describe(kind: str, name: str) -> Description:
+    """What there is to say about one named thing.
 
     Raises:
         UserError: the kind or the name is unknown, or the file is wrong.
@@ -35,12 +44,12 @@ def describe(kind: str, name: str) -> tuple[str, str, Rows, tuple[str, ...]]:
     if plural in {"devices", "links"}:
         found: Board | Link = device(name) if plural == "devices" else link(name)
         text = "\n".join(filter(None, [_headline(found), found.notes.strip()]))
-        return title, text, _numbers(found), ("number", "value", "status", "source or reason")
+        return Description(title, text, _numbers(found), ("number", "value", "status", "source or reason"))
     if entry.path.suffix == ".yaml":
-        return title, entry.path.read_text(encoding="utf-8"), [], ()
+        return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
     module = catalogue.load(plural, name)
     rows = _parameters(getattr(module, "Params", Nothing))
-    return title, inspect.getdoc(module) or "", rows, ("parameter", "default", "type", "meaning")
+    return Description(title, inspect.getdoc(module) or "", rows, ("parameter", "default", "type", "meaning"))
 
 
 def _singulars(kind: str) -> set[str]:

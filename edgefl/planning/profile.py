@@ -1,9 +1,9 @@
-"""What one round costs, before anything is trained: every exchange, on every model and device."""
+"""What one round costs before anything is trained, by exchange, model and device."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -31,15 +31,15 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What to show.
+class ProfileOptions:
+    """What to profile.
 
     Attributes:
-        devices: names, or "all"; the fleet's own where there are none.
-        link: a network class; each device's own in the fleet, or the fleet's first, where there is none.
-        dtype: the number type that devices compute in; the fleet's own where there is none.
-        layers: whether to add the counts of each layer.
-        measure: whether to do each exchange once on this host, in a fresh process, beside the model.
+        devices: names, or "all"; empty for the fleet's own devices.
+        link: a network class; None for each device's own in the fleet, or else the fleet's first.
+        dtype: the number type that devices compute in; None for the fleet's own.
+        layers: whether to add counts layer by layer.
+        measure: whether to run each exchange once on this host, in a fresh process.
     """
 
     devices: Sequence[str] = ()
@@ -49,74 +49,42 @@ class Ask:
     measure: bool = False
 
 
-class _Place(NamedTuple):
-    """A row: a device in a number type behind a link."""
+class _Setup(NamedTuple):
+    """A device, the number type it computes in and the link it is behind."""
 
     device: str
     dtype: str
     link: str
 
 
-@dataclass
-class _Desk:
-    """What the rows of one scenario share.
+def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[_Setup]:
+    """The devices given in the options, or every kind of member.
 
-    Attributes:
-        learning: what is trained.
-        samples: a client's.
-        devices: those to price on.
-        links: those that they are behind.
-        places: the rows.
-        ask: what to show.
-        pricers: those made so far.
+    Each has the given type, its members', fp32, or the first that it supports; and the given link, its
+    members', or that of the fleet's first member.
     """
-
-    learning: Learning
-    samples: int
-    devices: Mapping[str, Board]
-    links: Mapping[str, Link]
-    places: Sequence[_Place]
-    ask: Ask
-    pricers: dict[tuple[str, str], Pricer] = field(default_factory=dict)
-
-    def pricer(self, place: _Place) -> Pricer:
-        """A device's pricer.
-
-        Raises:
-            UserError: a number that timing needs is unknown.
-        """
-        key = place.device, place.dtype
-        if key not in self.pricers:
-            self.pricers[key] = Pricer(place.device, self.devices[place.device], place.dtype)
-        return self.pricers[key]
-
-
-def _places(fleet: Fleet, devices: Mapping[str, Board], ask: Ask) -> list[_Place]:
-    """The rows: the devices asked for, or every kind of member.
-
-    A device's type is the one asked for, its members', fp32, or the first that it has; its link the one asked
-    for, its members', or that of the fleet's first member.
-    """
-    rows = []
+    setups = []
     for name, device in devices.items():
-        members = [one for one in fleet.members if one.device == name]
-        members = members[:1] if ask.devices else members
-        has = device.dtypes()
-        own: list[tuple[str, str]] = [(one.dtype, one.link) for one in members] or [
-            ("fp32" if "fp32" in has else has[0], fleet.members[0].link)
+        members = [member for member in fleet.members if member.device == name]
+        members = members[:1] if options.devices else members
+        supported = device.dtypes()
+        own: list[tuple[str, str]] = [(member.dtype, member.link) for member in members] or [
+            ("fp32" if "fp32" in supported else supported[0], fleet.members[0].link)
         ]
-        rows += [_Place(name, ask.dtype or dtype, ask.link or link_) for dtype, link_ in own]
-    return list(dict.fromkeys(rows))
+        setups += [_Setup(name, options.dtype or dtype, options.link or link_) for dtype, link_ in own]
+    return list(dict.fromkeys(setups))
 
 
-def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) -> Profile:
+def profile(
+    draft: Draft, options: ProfileOptions = ProfileOptions(), access: DataAccess | None = None
+) -> Profile:
     """The cost of one client's share of each exchange; needs no data files and trains nothing.
 
-    The client has the dataset's training images divided evenly. Times are without slowdown and jitter.
+    The client has an even share of the dataset's training images. Times are without slowdown and jitter.
 
     Args:
         draft: the scenario.
-        ask: what to show.
+        options: what to profile.
         access: holds the traces that the runs of a sweep share.
 
     Raises:
@@ -126,12 +94,17 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
     scenario, document = draft.scenario, draft.document
     learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
     fleet = fleet_of(draft)
-    devices = _devices(fleet, ask.devices, str(document.place(["fleet"])))
+    devices = _devices(fleet, options.devices, str(document.place(["fleet"])))
     samples = int(np.ceil(learning.federation.spec.train_size / scenario.task.clients))
     learning = fitted(learning, document, fleet, [samples])
-    places = _places(fleet, devices, ask)
-    links = {one.link: fleet.links.get(one.link) or link(one.link, where="--link") for one in places}
-    desk = _Desk(learning, samples, devices, links, places, ask)
+    setups = _setups(fleet, devices, options)
+    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
+    profiler = _Profiler(learning, samples, devices, links, setups)
+    exchanges = [
+        replace(cost, measured=_measured(learning, cost, model)) if options.measure else cost
+        for index in range(len(learning.methods[0].exchanges))
+        for model, cost in enumerate(profiler.costs(index, access))
+    ]
     return Profile(
         scenario=scenario.name,
         method=scenario.method.name,
@@ -141,12 +114,8 @@ def profile(draft: Draft, ask: Ask = Ask(), access: DataAccess | None = None) ->
             *fit_note(scenario.local, learning.spec.local),
         ],
         assumptions=assumptions(devices, links),
-        exchanges=[
-            row
-            for place in range(len(learning.methods[0].exchanges))
-            for row in _exchange(desk, place, access)
-        ],
-        layers=[layers(net) for net in learning.nets] if ask.layers else None,
+        exchanges=exchanges,
+        layers=[layers(net) for net in learning.nets] if options.layers else None,
     )
 
 
@@ -156,22 +125,8 @@ def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]
     return named(names, "--device") or devices_of(fleet, where)
 
 
-def _exchange(desk: _Desk, place: int, access: DataAccess) -> list[ExchangeCost]:
-    """One exchange on each model."""
-    learning, batch_size = desk.learning, desk.learning.spec.local.size
-    steps = phase_steps(learning.methods[0].exchanges[place], desk.samples, batch_size)
-    traces = traced(learning, place, [[steps]] * len(learning.nets), access.traces)
-    rows = []
-    for model, (method, net, trace) in enumerate(zip(learning.methods, learning.nets, traces, strict=True)):
-        row = _row(desk, method.exchanges[place], net.name, steps, trace.cost(steps))
-        if desk.ask.measure:
-            row = replace(row, measured=_measured(desk, row, model))
-        rows.append(row)
-    return rows
-
-
-def _measured(desk: _Desk, row: ExchangeCost, model: int) -> Measured:
-    """What one client's share really takes on this host, and the model's figures over it.
+def _measured(learning: Learning, cost: ExchangeCost, model: int) -> Measured:
+    """One client's share run on this host, and the model's figures over the measured ones.
 
     Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
     over this host's on one thread: near 1 for a device that was calibrated here.
@@ -179,41 +134,109 @@ def _measured(desk: _Desk, row: ExchangeCost, model: int) -> Measured:
     Raises:
         RunError: the measuring process failed.
     """
-    found = measured_exchange(
-        desk.learning.spec, row.exchange, model=model, samples=desk.samples, limit=_MOST_STEPS
+    host = measured_exchange(
+        learning.spec, cost.exchange, model=model, samples=cost.samples, limit=_MOST_STEPS
     )
-    done = found.steps / row.steps if row.steps else 1.0
-    added, seconds = found.added_bytes, found.cpu_s
+    done = host.steps / cost.steps if cost.steps else 1.0
+    added, seconds = host.added_bytes, host.cpu_s
     times = {
-        one.device: one.price.compute_s * done / seconds
-        for one in row.devices
-        if one.price and one.price.compute_s and seconds
+        row.device: row.price.compute_s * done / seconds
+        for row in cost.devices
+        if row.price and row.price.compute_s and seconds
     }
-    return Measured(found, Ratios(sum(row.peak.values()) / added if added else None, times))
+    return Measured(host, Ratios(sum(cost.peak.values()) / added if added else None, times))
 
 
 # Steps of one size take the same time and memory.
 _MOST_STEPS = 10
 
 
-def _row(
-    desk: _Desk, exchange: Exchange, model: str, steps: Sequence[Counter[int]], cost: Cost
-) -> ExchangeCost:
-    return ExchangeCost(
-        exchange=exchange.name,
-        when=_when(exchange),
-        model=model,
-        samples=desk.samples,
-        steps=sum(count for counts in steps for count in counts.values()),
-        down=dict(cost.down),
-        up=dict(cost.up),
-        flops=_by_role(cost.work),
-        flops_by_part=_by_part(cost.work),
-        kernels=cost.work.launches,
-        moved_bytes=cost.work.bytes,
-        peak=dict(cost.peak),
-        devices=[_on(desk, place, cost) for place in desk.places],
-    )
+@dataclass
+class _Profiler:
+    """Prices the exchanges of one scenario.
+
+    Attributes:
+        learning: what is trained.
+        samples: of one client.
+        devices, links: by name.
+        setups: what to price on.
+    """
+
+    learning: Learning
+    samples: int
+    devices: Mapping[str, Board]
+    links: Mapping[str, Link]
+    setups: Sequence[_Setup]
+    _pricers: dict[tuple[str, str], Pricer] = field(default_factory=dict)
+
+    def costs(self, index: int, access: DataAccess) -> Iterator[ExchangeCost]:
+        """The exchange at an index on each model."""
+        learning = self.learning
+        steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
+        traces = traced(learning, index, [[steps]] * len(learning.nets), access.traces)
+        for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
+            yield self._cost(method.exchanges[index], net.name, steps, trace.cost(steps))
+
+    def _cost(
+        self, exchange: Exchange, model: str, steps: Sequence[Counter[int]], cost: Cost
+    ) -> ExchangeCost:
+        return ExchangeCost(
+            exchange=exchange.name,
+            when=_when(exchange),
+            model=model,
+            samples=self.samples,
+            steps=sum(count for counts in steps for count in counts.values()),
+            down=dict(cost.down),
+            up=dict(cost.up),
+            flops=_by_role(cost.work),
+            flops_by_part=_by_part(cost.work),
+            kernels=cost.work.launches,
+            moved_bytes=cost.work.bytes,
+            peak=dict(cost.peak),
+            devices=[self._device_cost(setup, cost) for setup in self.setups],
+        )
+
+    def _device_cost(self, setup: _Setup, cost: Cost) -> DeviceCost:
+        device = self.devices[setup.device]
+        room, needs = device.usable_memory_bytes, peak_bytes(cost, setup.dtype)
+        unknown, price = device.refusal(cost.work, setup.dtype), None
+        if not unknown:
+            try:
+                price = self._priced(setup, cost)
+            except UserError as error:
+                unknown = error.what
+        return DeviceCost(
+            device=setup.device,
+            dtype=setup.dtype,
+            link=setup.link,
+            unknown=unknown,
+            launch=device.launch_known(),
+            price=price,
+            memory_bytes=needs,
+            memory_share=needs / room if room else None,
+            fits=None if room is None else needs <= room,
+        )
+
+    def _priced(self, setup: _Setup, cost: Cost) -> Priced:
+        """Time and energy.
+
+        Raises:
+            UserError: the device cannot be priced.
+        """
+        device, key = self.devices[setup.device], (setup.device, setup.dtype)
+        pricer = self._pricers.get(key) or Pricer(setup.device, device, setup.dtype)
+        self._pricers[key] = pricer
+        price = pricer.price(cost, self.links[setup.link])
+        joules, capacity_j = price.energy.joules, device.battery.value if device.battery else None
+        return Priced(
+            down_s=price.down_s,
+            compute_s=price.compute_s,
+            up_s=price.up_s,
+            bounds=price.bounds,
+            energy=price.energy,
+            joules=joules,
+            battery_share=None if joules is None or capacity_j is None else joules / capacity_j,
+        )
 
 
 def _by_role(work: Work) -> dict[str, int]:
@@ -224,7 +247,7 @@ def _by_role(work: Work) -> dict[str, int]:
 
 
 def _by_part(work: Work) -> dict[str, int]:
-    """Operations by the part of the model whose weights a product has; "other" has none."""
+    """Operations by the part of the model whose weights they use; "other" uses none."""
     flops: Counter[str] = Counter()
     for kernel, count in work:
         flops[kernel.part or "other"] += kernel.flops * count
@@ -238,44 +261,3 @@ def _when(exchange: Exchange) -> str:
         "every round" if when.every == 1 else f"every {when.every} rounds"
     )
     return words + (", all clients" if exchange.who == "all" else "")
-
-
-def _on(desk: _Desk, place: _Place, cost: Cost) -> DeviceCost:
-    device = desk.devices[place.device]
-    room, needs = device.usable_memory_bytes, peak_bytes(cost, place.dtype)
-    unknown, price = device.refusal(cost.work, place.dtype), None
-    if not unknown:
-        try:
-            price = _price(desk, place, cost)
-        except UserError as error:
-            unknown = error.what
-    return DeviceCost(
-        device=place.device,
-        dtype=place.dtype,
-        link=place.link,
-        unknown=unknown,
-        launch=device.launch_known(),
-        price=price,
-        memory_bytes=needs,
-        memory_share=needs / room if room else None,
-        fits=None if room is None else needs <= room,
-    )
-
-
-def _price(desk: _Desk, place: _Place, cost: Cost) -> Priced:
-    """Time and energy.
-
-    Raises:
-        UserError: the device cannot be priced.
-    """
-    price = desk.pricer(place).price(cost, desk.links[place.link])
-    joules, battery = price.energy.joules, desk.devices[place.device].battery
-    return Priced(
-        price.down_s,
-        price.compute_s,
-        price.up_s,
-        price.bounds,
-        price.energy,
-        joules,
-        None if joules is None or not battery or battery.value is None else joules / battery.value,
-    )

@@ -61,7 +61,7 @@ def _rows(runs: Sequence[Summary]) -> Iterator[Row]:
     if any(map(_evaluated, runs)):
         yield "  of clients", _evaluated
     after = next((run.after_rounds for run in runs if run.after_rounds), None)
-    if after and any(one.before is not None for run in runs for one in run.accuracy.values()):
+    if after and any(score.before is not None for run in runs for score in run.accuracy.values()):
         yield f"  before {after}, both", _before
     yield "virtual time", lambda run: show_seconds(run.virtual_s)
     yield "bytes down", lambda run: show_bytes(run.down_bytes)
@@ -93,23 +93,24 @@ def _differences(runs: Sequence[Summary]) -> Iterator[Row]:
 
 
 def _accuracy(run: Summary, model: str) -> str:
-    found = run.accuracy.get(model)
-    if found is None:
+    score = run.accuracy.get(model)
+    if score is None:
         return MISSING
-    return f"{found.value:.1%}" + ("" if found.spread is None else f" ±{found.spread:.1%}")
+    return f"{score.value:.1%}" + ("" if score.spread is None else f" ±{score.spread:.1%}")
 
 
 def _evaluated(run: Summary) -> str:
     """How many clients the mean of personal accuracies covers, unless it is all, and all of them trained."""
-    found = run.accuracy.get("personal")
-    if found is None or (found.clients == run.clients and not found.untrained):
+    score = run.accuracy.get("personal")
+    if score is None or (score.clients == run.clients and not score.untrained):
         return ""
-    return f"{found.clients} of {run.clients}, {found.untrained} untrained"
+    return f"{score.clients} of {run.clients}, {score.untrained} untrained"
 
 
 def _before(run: Summary) -> str:
-    found = [run.accuracy.get(model) for model in ("global", "personal")]
-    return " / ".join(f"{one.before:.1%}" for one in found if one and one.before is not None) or MISSING
+    scores = [run.accuracy.get(model) for model in ("global", "personal")]
+    before = [score.before for score in scores if score and score.before is not None]
+    return " / ".join(f"{accuracy:.1%}" for accuracy in before) or MISSING
 
 
 def _part(run: Summary, part: str) -> str:
@@ -126,7 +127,7 @@ def _phases(run: Summary) -> str:
 
 
 def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
-    """What it took to reach the target accuracies; nothing where no run has one."""
+    """What it took to reach the target accuracies, if any run has one."""
     targets = {run.target.accuracy for run in runs if run.target}
     if not targets:
         return
@@ -136,15 +137,15 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
 
     def row(label: str, personal: bool, show: Callable[[Reached], str]) -> Row:  # noqa: FBT001 - which model
         def cell(run: Summary) -> str:
-            found = run.target and (run.target.personal if personal else run.target.global_)
-            return show(found) if found else MISSING
+            reached = run.target and (run.target.personal if personal else run.target.global_)
+            return show(reached) if reached else MISSING
 
         return f"{label} to {name}, {'personal' if personal else 'global'}", cell
 
-    yield row("time", False, lambda found: show_seconds(found.t_s))
-    yield row("time", True, lambda found: show_seconds(found.t_s))
-    yield row("bytes", True, lambda found: show_bytes(found.bytes))
-    yield row("energy", True, lambda found: energy(found.energy))
+    yield row("time", False, lambda reached: show_seconds(reached.t_s))
+    yield row("time", True, lambda reached: show_seconds(reached.t_s))
+    yield row("bytes", True, lambda reached: show_bytes(reached.bytes))
+    yield row("energy", True, lambda reached: energy(reached.energy))
 
 
 def _waited(run: Summary) -> str:
@@ -155,7 +156,7 @@ def _waited(run: Summary) -> str:
 
 
 def dry_runs(runs: Sequence[DryRun]) -> Table:
-    """Dry runs, one a row."""
+    """A row for each dry run."""
     heads = ("scenario", "run", "clients", "refused", "rounds", "virtual time", "bytes", "energy")
     rows = [
         (

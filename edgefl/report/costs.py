@@ -17,10 +17,10 @@ from edgefl.report.fitted import Cell, Fitted
 from edgefl.report.tables import MISSING, UNKNOWN, joules
 
 
-def profile(found: Profile) -> RenderableType:
+def profile(costs: Profile) -> RenderableType:
     """One round's cost by exchange, model and device."""
-    blocks = [block for work in found.exchanges for block in _exchange(work)]
-    return Group(*blocks, *_assumed(found.assumptions))
+    blocks = [block for work in costs.exchanges for block in _exchange(work)]
+    return Group(*blocks, *_assumed(costs.assumptions))
 
 
 def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
@@ -66,9 +66,9 @@ def _assumed(notes: Sequence[str]) -> list[RenderableType]:
 _MOST = 6
 
 
-def _measured(found: Measured) -> str:
+def _measured(host: Measured) -> str:
     """Time and memory on this host, and the modelled figures as multiples of them."""
-    figures, ratios = found.figures, found.modelled_over_measured
+    figures, ratios = host.figures, host.modelled_over_measured
     added = show_bytes(figures.added_bytes)
     memory = f" (modelled peak: {ratios.memory:.2g} times that)" if ratios.memory else ""
     steps = f"{figures.steps:,} steps took {show_seconds(figures.cpu_s)} on one thread"
@@ -126,7 +126,7 @@ def _times(rows: Sequence[Row]) -> Fitted:
 
 def _name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
     """The device, with the type and link that distinguish it from the other rows."""
-    links = {one.link for one in rows if one.device == row.device}
+    links = {other.link for other in rows if other.device == row.device}
     parts = [row.device, *([] if row.dtype == "fp32" else [row.dtype])]
     return ", ".join([*parts, *([row.link] if len(links) > 1 else [])])
 

@@ -51,19 +51,19 @@ class Inference:
     images: Sequence[ImageClasses]
 
 
-def inference(found: Inference) -> RenderableType:
+def inference(results: Inference) -> RenderableType:
     """A table with a row for each image; images of one name are shown with their folders."""
-    names = Counter(Path(one.file).name for one in found.images)
+    names = Counter(Path(image.file).name for image in results.images)
     rows = []
-    for one in found.images:
-        (first, *others), name = one.classes, Path(one.file).name
+    for image in results.images:
+        (first, *others), name = image.classes, Path(image.file).name
         rows.append(
             (
-                name if names[name] == 1 else one.file,
+                name if names[name] == 1 else image.file,
                 first.name,
                 f"{first.probability:.1%}",
                 ", ".join(f"{other.name} {other.probability:.1%}" for other in others) or MISSING,
-                one.changes or MISSING,
+                image.changes or MISSING,
             )
         )
     heads = ("image", "class", "probability", "next", "changed")

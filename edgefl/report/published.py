@@ -13,13 +13,13 @@ from edgefl.planning.costs import Comparison, Saved
 from edgefl.report.tables import MISSING
 
 
-def published(found: Sequence[Comparison]) -> RenderableType:
+def published(comparisons: Sequence[Comparison]) -> RenderableType:
     """Every claim, with the savings computed here above the published ones."""
-    return Group(*(block for one in found for block in _comparison(one)))
+    return Group(*(block for each in comparisons for block in _comparison(each)))
 
 
-def _comparison(found: Comparison) -> list[RenderableType]:
-    claim = found.claim
+def _comparison(comparison: Comparison) -> list[RenderableType]:
+    claim = comparison.claim
     columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
     table = Table(show_edge=False, header_style="bold")
     for head in ("model", "device"):
@@ -27,7 +27,7 @@ def _comparison(found: Comparison) -> list[RenderableType]:
     for head in columns:
         table.add_column(head, justify="right")
         table.add_column("saved", justify="right")
-    for row in found.ours:
+    for row in comparison.ours:
         table.add_row(row.model, row.device, *(cell for column in columns.values() for cell in column(row)))
     table.add_section()
     theirs = (cell for head in columns for cell in ("", f"up to {getattr(claim, head):.1%}"))

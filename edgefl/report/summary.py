@@ -166,12 +166,12 @@ def summaries(folders: list[Path], target: float | None = None) -> list[Summary]
     """
     if target is not None and not 0 < target <= 1:
         raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where="--target")
-    found = []
+    runs = []
     # A run that is named twice, or by its group too, is listed once.
-    for run in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
-        with read(run) as reader:
-            found.append(summary(reader, target))
-    return found
+    for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
+        with read(path) as reader:
+            runs.append(summary(reader, target))
+    return runs
 
 
 def summary(reader: Reader, target: float | None = None) -> Summary:
@@ -212,16 +212,16 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
 
 def _accuracy(reader: Reader) -> dict[str, Accuracy]:
     """The last evaluation by model, and the accuracy before the exchanges at the end."""
-    found: dict[str, Accuracy] = {}
+    scores: dict[str, Accuracy] = {}
     rounds = reader.meta["rounds"]
     for row in reader.rows("evaluations", "version"):
-        before = found.get(row["model"])
-        found[row["model"]] = Accuracy(
+        before = scores.get(row["model"])
+        scores[row["model"]] = Accuracy(
             row["accuracy"],
             before.value if before and row["round"] >= rounds else None,
             *(row[key] for key in ("round", "spread", "clients", "untrained")),
         )
-    return found
+    return scores
 
 
 def _after_rounds(reader: Reader) -> str | None:

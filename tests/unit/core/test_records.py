@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plans import device, link, sourced, total
+from plans import device, link, sourced
 
 from edgefl.core.devices import Roofline
 from edgefl.core.errors import (
@@ -175,18 +175,18 @@ def _event(seq, t_s, kind, client=-1, cost=NOTHING):
 
 
 def test_a_ledger_by_hand():
-    """Totals of five events, one of unknown energy, one refused client that took no part."""
-    ledger = total(
-        [
-            _event(0, 0, Kind.REFUSED, 9),
-            _event(1, 0, Kind.DISPATCHED, 1),
-            _event(2, 1, Kind.RECEIVED, 1, Charge(1, 100, 0, 0, 5.0)),
-            _event(3, 3, Kind.WORKED, 1, Charge(2, 0, 0, 70, None)),
-            _event(4, 3, Kind.LOST, 2, Charge(1.5, 30, 4, 0, 1.0)),
-            _event(5, 4, Kind.MERGED),
-        ]
-    )
-    assert (ledger.t_s, ledger.down_bytes, ledger.up_bytes, ledger.flops) == (4, 130, 4, 70)
+    """Totals of six events: one of unknown energy, one lost, and one of a refused client, not counted."""
+    ledger = Ledger()
+    for event in (
+        _event(0, 0, Kind.REFUSED, 9),
+        _event(1, 0, Kind.DISPATCHED, 1),
+        _event(2, 1, Kind.RECEIVED, 1, Charge(1, 100, 0, 0, 5.0)),
+        _event(3, 3, Kind.WORKED, 1, Charge(2, 0, 0, 70, None)),
+        _event(4, 3, Kind.LOST, 2, Charge(1.5, 30, 4, 0, 1.0)),
+        _event(5, 4, Kind.MERGED),
+    ):
+        ledger.add(event)
+    assert (ledger.t_s, ledger.down_bytes, ledger.up_bytes) == (4, 130, 4)
     assert ledger.joules_by_client == {1: None, 2: 1.0}
     assert ledger.energy == (1.0, 1, 2)
 

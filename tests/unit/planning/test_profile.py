@@ -12,7 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.measurement import Measurement
 from edgefl.planning.fleets import dtype_of
-from edgefl.planning.profile import Ask, profile
+from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.report import costs
 from edgefl.runs import drafts
 
@@ -25,10 +25,10 @@ SCENARIO = {
 }
 
 
-def train(ask=Ask(), **changes):  # noqa: B008 - frozen
+def train(options=ProfileOptions(), **changes):  # noqa: B008 - frozen
     """The profile of the exchange that trains."""
     (draft,) = drafts({**SCENARIO, **changes})
-    found = profile(draft, ask)
+    found = profile(draft, options)
     return next(one for one in found.exchanges if one.exchange == "train")
 
 
@@ -50,7 +50,7 @@ def test_the_head_is_its_closed_form():
 
 def test_every_device_is_priced_or_says_why_not():
     """``all`` lists every device; each has a time or the reason that it has none."""
-    rows = train(Ask(devices=("all",))).devices
+    rows = train(ProfileOptions(devices=("all",))).devices
     assert [row.device for row in rows] == list(catalogue.entries("devices"))
     assert all((row.price is None) == bool(row.unknown) for row in rows)
     assert sum(row.price is not None for row in rows) >= 5
@@ -74,20 +74,20 @@ def test_every_kind_of_member_has_a_row():
 
 def test_a_link_is_a_choice():
     """The same bytes take the time of the class asked for, on each device."""
-    rows = train(Ask(devices=("all",), link="3g")).devices
+    rows = train(ProfileOptions(devices=("all",), link="3g")).devices
     assert len({row.price.up_s for row in rows if row.price}) == 1
     assert {row.link for row in rows} != {row.link for row in train().devices}
 
 
 def test_a_number_type_that_a_device_lacks_is_said():
     """A Raspberry Pi's file has no fp16 figure."""
-    (row,) = train(Ask(devices=("raspberry-pi-4b",), dtype="fp16")).devices
+    (row,) = train(ProfileOptions(devices=("raspberry-pi-4b",), dtype="fp16")).devices
     assert "has no figure for fp16" in row.unknown
 
 
 def test_a_time_without_launch_overhead_is_marked(capsys):
     """A phone's launch overhead is unknown: its time is a lower bound, not to be ranked among the others."""
-    found = profile(drafts(SCENARIO)[0], Ask(devices=("phone-high", "raspberry-pi-4b")))
+    found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=("phone-high", "raspberry-pi-4b")))
     rows = {row.device: row.launch for row in found.exchanges[0].devices}
     assert rows == {"phone-high": "none", "raspberry-pi-4b": "assumed"}
     Console(width=100).print(costs.profile(found))
@@ -109,7 +109,7 @@ def test_a_share_does_not_round_to_nothing(share, shown):
 def test_layers_agree_with_fvcore():
     """Each layer's products are counted alike, and together they are the model's."""
     (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})
-    (found,) = profile(draft, Ask(layers=True)).layers
+    (found,) = profile(draft, ProfileOptions(layers=True)).layers
     assert all(row.flops == row.fvcore_flops for row in found.modules)
     assert sum(row.flops for row in found.modules) == found.traced_flops == found.fvcore_flops
 
@@ -124,7 +124,7 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
         return Measurement(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
     monkeypatch.setattr("edgefl.planning.profile.measured_exchange", stand_in)
-    found = train(Ask(devices=("raspberry-pi-4b",), measure=True))
+    found = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=True))
     assert asked == [("train", 0, 500, 10)]
     ratios = found.measured.modelled_over_measured
     assert ratios.memory == sum(found.peak.values()) / 10**6
@@ -134,7 +134,7 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
 
 def test_a_large_network_needs_what_the_trace_says():
     """ResNet-18's activations outweigh what a process needs beside them: the real work takes as much."""
-    found = train(Ask(measure=True), model="resnet18", local={"batch_size": 32, "steps": 1})
+    found = train(ProfileOptions(measure=True), model="resnet18", local={"batch_size": 32, "steps": 1})
     assert 0.6 < found.measured.modelled_over_measured.memory < 1.2
 
 
