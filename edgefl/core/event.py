@@ -51,7 +51,9 @@ class Charge(NamedTuple):
     @property
     def joules(self) -> float | None:
         """All energy; None where a part is unknown."""
-        return total(self.active_j, self.tail_j, self.idle_j)
+        # Written out: it is asked for with every event.
+        active_j, tail_j, idle_j = self.active_j, self.tail_j, self.idle_j
+        return None if active_j is None or tail_j is None or idle_j is None else active_j + tail_j + idle_j
 
 
 def total(*joules: float | None) -> float | None:
@@ -114,36 +116,24 @@ class Job:
     steps: int
 
 
-class Moment(NamedTuple):
-    """When a job reached a stage.
-
-    Attributes:
-        seq: the event's place in the run.
-        t_s: virtual seconds since the start.
-    """
-
-    seq: int
-    t_s: float
-
-
 class JobRecord(NamedTuple):
     """One job from its dispatch to its end.
 
     Attributes:
         job: what was dispatched.
-        dispatched, received, worked, arrived: when; None for what it did not reach.
-        ended: when it was merged or given up; a merged job's has the merge's seq.
+        dispatched, received, worked, arrived: its events; None for what it did not reach.
+        ended: its last event, or the merge's where it was merged.
         ending: MERGED, LATE, LOST or CUT.
         into: the version that it was merged into; None where it was not merged.
         receive, work, transmit: what each stage cost, as far as it went.
     """
 
     job: Job
-    dispatched: Moment
-    received: Moment | None
-    worked: Moment | None
-    arrived: Moment | None
-    ended: Moment
+    dispatched: Event
+    received: Event | None
+    worked: Event | None
+    arrived: Event | None
+    ended: Event
     ending: Kind
     into: int | None
     receive: Charge

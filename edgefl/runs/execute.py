@@ -54,7 +54,7 @@ class Run:
     learner: Learner | None
     callbacks: Callbacks
     ledger: Ledger = field(default_factory=Ledger)
-    _events: list[Event] = field(default_factory=list)
+    _server_events: list[Event] = field(default_factory=list)
     _jobs: list[JobRecord] = field(default_factory=list)
     _best: float = -1.0
 
@@ -85,13 +85,14 @@ class Run:
 
     def _emit(self, event: Event) -> None:
         self.ledger.add(event)
-        self._events.append(event)
+        if event.job < 0:
+            self._server_events.append(event)
 
     def flush(self) -> None:
-        """Hands the events, and the jobs that ended, to the store."""
-        self.store.add_events(self._events)
+        """Hands the server's events, and the jobs that ended, to the store."""
+        self.store.add_events(self._server_events)
         self.store.add_jobs(self._jobs)
-        self._events.clear()
+        self._server_events.clear()
         self._jobs.clear()
 
     def _merge(self, need: Merge) -> Feedback:

@@ -140,8 +140,7 @@ class Store:
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Adds the server's own events, which belong to no job; they are durable with the next commit."""
-        own = (event for event in events if event.job < 0)
-        rows = [(*event[:2], str(event.kind), *event[3:6], event.version) for event in own]
+        rows = [(*event[:2], str(event.kind), *event[3:6], event.version) for event in events]
         self._insert("server_events", rows)
 
     def add_jobs(self, records: Iterable[JobRecord]) -> None:
@@ -228,17 +227,13 @@ class Store:
 
 def _job_row(record: JobRecord) -> tuple[Any, ...]:
     job, charges = record.job, (record.receive, record.work, record.transmit)
-    nowhere = (None, None)
-    moments = [
-        moment or nowhere
-        for moment in (record.dispatched, record.received, record.worked, record.arrived, record.ended)
-    ]
+    stations = (record.dispatched, record.received, record.worked, record.arrived, record.ended)
     return (
         job.id, job.client, job.exchange, job.round, job.version,
-        *(t_s for _, t_s in moments), *(seq for seq, _ in moments),
+        *[event and event.t_s for event in stations], *[event and event.seq for event in stations],
         str(record.ending), record.into,
-        *(charge.seconds for charge in charges),
+        *[charge.seconds for charge in charges],
         record.receive.down_bytes, record.transmit.up_bytes, record.work.flops,
-        *(joules for charge in charges for joules in charge[4:]),
+        *record.receive[4:], *record.work[4:], *record.transmit[4:],
         None,
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import simpy
 
-from edgefl.core.event import NOTHING, Charge, Job, JobRecord, Kind, Moment
+from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind
 from edgefl.core.price import Demand, Stage
 
 
@@ -16,14 +16,14 @@ class Flight:
         demand: what it asks for.
         work_s: how long its work takes, at its client's speed.
         ended: SimPy's event: it arrived, or was given up.
-        reached: the stations that it reached, and when.
+        reached: the stations that it reached, with their events.
         charges: what each stage cost.
         ending: how it ended; None while it is in flight, or has arrived and waits.
     """
 
     ended: simpy.Process
 
-    def __init__(self, job: Job, demand: Demand, work_s: float, dispatched: Moment) -> None:
+    def __init__(self, job: Job, demand: Demand, work_s: float, dispatched: Event) -> None:
         self.job = job
         self.demand = demand
         self.work_s = work_s
@@ -57,7 +57,7 @@ class Flight:
                 return charge
         return NOTHING
 
-    def record(self, ended: Moment, ending: Kind, into: int | None) -> JobRecord:
+    def record(self, ended: Event, ending: Kind, into: int | None) -> JobRecord:
         """The job, which ends so."""
         reached, charges = self.reached, self.charges
         return JobRecord(

@@ -12,7 +12,7 @@ from numpy import flatnonzero
 from edgefl.core import seeds
 from edgefl.core.catalogue import load
 from edgefl.core.errors import RunError
-from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind, Moment
+from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind
 from edgefl.core.plan import Plan, Prices
 from edgefl.core.price import Demand, Stage
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -109,10 +109,10 @@ class World:
             kind: LATE, LOST or CUT.
         """
         charge = flight.broken_off(self.env.now)
-        moment = self._record_job(kind, flight.job, charge)
+        event = self._record_job(kind, flight.job, charge)
         if kind is Kind.LATE and flight.worked and self.plan.price(flight.job.exchange).stateful:
             self._completed.append(flight.job)
-        self._end(flight, moment, kind, None)
+        self._end(flight, event, kind, None)
         if flight.ended.is_alive and flight.ended is not self.env.active_process:
             flight.ended.interrupt()
 
@@ -141,9 +141,9 @@ class World:
         self._check_order(exchange, arrived)
         base = self.version
         self.version += 1
-        moment = self._record(Kind.MERGED, exchange=exchange)
+        event = self._record(Kind.MERGED, exchange=exchange)
         for flight in arrived:
-            self._end(flight, moment, Kind.MERGED, self.version)
+            self._end(flight, event, Kind.MERGED, self.version)
         jobs = tuple(flight.job for flight in arrived)
         samples = self.plan.clients.samples
         last = max(arrived, key=lambda flight: flight.reached[Kind.ARRIVED].seq, default=None)
@@ -200,13 +200,14 @@ class World:
     def _fly(self, flight: Flight) -> Generator[simpy.Event, Any, None]:
         """A SimPy process: one job from dispatch to arrival."""
         demand, timeout = flight.demand, self.env.timeout
+        down_s, up_s = demand.down_s, demand.up_s
         try:
-            yield timeout(demand.down_s)
-            self._reach(flight, Kind.RECEIVED, Stage.RECEIVE, demand.received(demand.down_s))
+            yield timeout(down_s)
+            self._reach(flight, Kind.RECEIVED, Stage.RECEIVE, demand.received(down_s))
             yield timeout(flight.work_s)
             self._reach(flight, Kind.WORKED, Stage.WORK, demand.worked(flight.work_s))
-            yield timeout(demand.up_s)
-            self._reach(flight, Kind.ARRIVED, Stage.TRANSMIT, demand.transmitted(demand.up_s))
+            yield timeout(up_s)
+            self._reach(flight, Kind.ARRIVED, Stage.TRANSMIT, demand.transmitted(up_s))
         except simpy.Interrupt:
             # It was given up, and its end is recorded already.
             return
@@ -215,7 +216,7 @@ class World:
         flight.charges[stage] = charge
         flight.reached[station] = self._record_job(station, flight.job, charge)
 
-    def _end(self, flight: Flight, moment: Moment, ending: Kind, into: int | None) -> None:
+    def _end(self, flight: Flight, event: Event, ending: Kind, into: int | None) -> None:
         """A job's one end.
 
         Raises:
@@ -227,7 +228,7 @@ class World:
             raise RuntimeError(f"job {flight.job.id} is merged, and has not arrived")
         flight.ending = ending
         del self._flights[flight.job.id]
-        self._ended(flight.record(moment, ending, into))
+        self._ended(flight.record(event, ending, into))
 
     def _check_order(self, exchange: str, arrived: Sequence[Flight]) -> None:
         """Client states are committed in each client's order: an older job is merged or discarded first."""
@@ -264,20 +265,21 @@ class World:
         rng = seeds.generator(root, "jitter", client=job.client, exchange=job.exchange, nth=job.nth)
         return float(self.plan.jitter.draw(rng, 1)[0])
 
-    def _record(self, kind: Kind, *, exchange: str = "", client: int = -1) -> Moment:
+    def _record(self, kind: Kind, *, exchange: str = "", client: int = -1) -> Event:
         """Emits an event that belongs to no job."""
         round_ = -1 if kind is Kind.REFUSED else self.round
-        moment = Moment(self._events, self.env.now)
+        event = Event(self._events, self.env.now, kind, exchange, round_, client, -1, self.version, NOTHING)
         self._events += 1
-        self._emit(Event(*moment, kind, exchange, round_, client, -1, self.version, NOTHING))
-        return moment
+        self._emit(event)
+        return event
 
-    def _record_job(self, kind: Kind, job: Job, cost: Charge = NOTHING) -> Moment:
+    def _record_job(self, kind: Kind, job: Job, cost: Charge = NOTHING) -> Event:
         """Emits an event about a job."""
-        moment = Moment(self._events, self.env.now)
+        seq, now = self._events, self.env.now
+        event = Event(seq, now, kind, job.exchange, job.round, job.client, job.id, job.version, cost)
         self._events += 1
-        self._emit(Event(*moment, kind, job.exchange, job.round, job.client, job.id, job.version, cost))
-        return moment
+        self._emit(event)
+        return event
 
     def _ask(self, need: Need) -> Generator[simpy.Event, Any, Feedback]:
         answered = self.env.event()

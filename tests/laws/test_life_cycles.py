@@ -66,9 +66,8 @@ def test_a_record_is_the_sum_of_its_events(settings):
         mine = [event for event in told[record.job.id] if event.kind in STATIONS]
         assert [event.kind for event in mine] == STATIONS[: len(mine)]
         reached = [record.dispatched, record.received, record.worked, record.arrived]
-        moments = [moment for moment in reached if moment is not None]
-        assert [(event.seq, event.t_s) for event in mine] == moments
-        assert moments[-1].t_s <= record.ended.t_s
+        assert mine == [event for event in reached if event is not None]
+        assert mine[-1].t_s <= record.ended.t_s
         charges = [event.cost for event in told[record.job.id]]
         for place in (1, 2, 3):
             total = sum(charge[place] for charge in (record.receive, record.work, record.transmit))
