@@ -12,7 +12,7 @@ from edgefl.calibrate import record, workloads
 from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
 from edgefl.calibrate.machine import Machine
 from edgefl.calibrate.measure import Group, Session, Timing, runtime
-from edgefl.calibrate.workloads import FIT, HELD_OUT, Copy, Step
+from edgefl.calibrate.workloads import COPY, FIT, HELD_OUT, Step
 from edgefl.core.devices import KINDS, Board
 from edgefl.core.devices.measured import fingerprint
 from edgefl.core.yamls import Document, dump, plain, validate
@@ -154,7 +154,7 @@ def _interpolated(steps: Sequence[Timing]) -> list[Comparison]:
 
 def _split(timings: Sequence[Timing]) -> tuple[Timing, list[Timing]]:
     """The copy, whose rate is the bandwidth, and what is left for the fit to explain."""
-    (copy,) = (one for one in timings if isinstance(one.workload.task, Copy))
+    (copy,) = (one for one in timings if one.workload == COPY)
     return copy, [one for one in timings if one is not copy]
 
 

@@ -19,7 +19,7 @@ import psutil
 import torch
 
 from edgefl.calibrate.machine import meter
-from edgefl.calibrate.workloads import Call, Inference, Workload, export
+from edgefl.calibrate.workloads import Call, Inference, Kernel, Workload, export
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
 from edgefl.core.fresh import Caller
@@ -150,8 +150,9 @@ class Group(NamedTuple):
     @property
     def label(self) -> str:
         """For people."""
-        kinds = {type(one.task) for one in self.workloads}
-        return "kernels" if len(kinds) > 1 else ", ".join(one.name for one in self.workloads[:2])
+        if isinstance(self.workloads[0].task, Kernel):
+            return "kernels"
+        return ", ".join(one.name for one in self.workloads[:2])
 
 
 @dataclass(frozen=True)
