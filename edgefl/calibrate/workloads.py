@@ -40,12 +40,12 @@ _PREFIX = "inference: "
 Call = Callable[[], Any]
 
 
-class Task(ABC):
+class Computation(ABC):
     """What a workload does."""
 
     @abstractmethod
     def ready(self, batch: int) -> Call:
-        """The task as a call, on torch's default device, with its inputs allocated."""
+        """The computation as a call, on torch's default device, with its inputs allocated."""
 
     def work(self, batch: int) -> Work:
         """The kernels of one call, as pricing would trace them."""
@@ -54,28 +54,28 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Workload:
-    """A task at a batch size.
+    """A computation at a batch size.
 
     Attributes:
         name: for people; unique in a calibration.
-        task: what is done.
+        computation: what is done.
         batch: samples.
         use: whether the fit uses it, or it is held out to check the fit.
     """
 
     name: str
-    task: Task
+    computation: Computation
     batch: int = 1
     use: str = FIT
 
     @property
-    def network(self) -> str:
-        """The name without what sets inference apart from training."""
+    def title(self) -> str:
+        """The name without the prefix that tells inference from training."""
         return self.name.removeprefix(_PREFIX)
 
 
 @dataclass(frozen=True)
-class Kernel(Task):
+class Operation(Computation):
     """A kernel, or a layer forward and backward.
 
     Attributes:
@@ -87,7 +87,7 @@ class Kernel(Task):
     sizes: tuple[int, ...]
 
     def ready(self, batch: int) -> Call:
-        """See ``Task``."""
+        """See ``Computation``."""
         return self.make(batch, *self.sizes)
 
 
@@ -173,7 +173,7 @@ class DepthwiseStack:
 
 
 @dataclass(frozen=True)
-class Step(Task):
+class TrainingStep(Computation):
     """A training step of FedAvg with plain SGD."""
 
     network: Network
@@ -197,7 +197,7 @@ class Step(Task):
         return call
 
     def work(self, batch: int) -> Work:
-        """See ``Task``."""
+        """See ``Computation``."""
         net = self.network.net()
         method = _fedavg(net)
         (exchange,) = method.exchanges
@@ -205,7 +205,7 @@ class Step(Task):
 
 
 @dataclass(frozen=True)
-class Inference(Task):
+class OnnxInference(Computation):
     """A network in ONNX Runtime.
 
     Attributes:
@@ -229,14 +229,14 @@ class Inference(Task):
         return partial(session.run, None, inputs)
 
     def work(self, batch: int) -> Work:
-        """See ``Task``."""
+        """See ``Computation``."""
         with torch.no_grad():
             return _traced(lambda: partial(self.network.module(), torch.randn(batch, *self.network.shape)))
 
 
-def export(tasks: Sequence[Inference]) -> None:
-    """Writes the tasks' ONNX files: networks in evaluation mode, for any batch size."""
-    for file, network in {one.file: one.network for one in tasks}.items():
+def export(inferences: Sequence[OnnxInference]) -> None:
+    """Writes the ONNX files: networks in evaluation mode, for any batch size."""
+    for file, network in {one.file: one.network for one in inferences}.items():
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             # The exporter's own dependencies warn of each other.
             warnings.simplefilter("ignore")
@@ -270,22 +270,22 @@ def _traced(ready: Callable[[], Call]) -> Work:
 
 
 # No cache holds it.
-COPY = Workload("copy 256 MB", Kernel(copy, (256_000_000,)))
+COPY = Workload("copy 256 MB", Operation(copy, (256_000_000,)))
 
 
 def kernels() -> list[Workload]:
     """Small kernels of every class, and the copy."""
     return [
-        *(Workload(f"product {side}", Kernel(product, (side,))) for side in (512, 1024)),
+        *(Workload(f"product {side}", Operation(product, (side,))) for side in (512, 1024)),
         COPY,
         *(
-            Workload(f"linear {inputs}-{outputs}, batch {batch}", Kernel(linear, (inputs, outputs)), batch)
+            Workload(f"linear {inputs}-{outputs}, batch {batch}", Operation(linear, (inputs, outputs)), batch)
             for batch, inputs, outputs in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))
         ),
         *(
             Workload(
                 f"conv {kernel}x{kernel} {inputs}-{outputs} at {size}",
-                Kernel(convolution, (inputs, outputs, kernel, size)),
+                Operation(convolution, (inputs, outputs, kernel, size)),
                 16,
             )
             for inputs, outputs, kernel, size in _CONVOLUTIONS
@@ -293,13 +293,13 @@ def kernels() -> list[Workload]:
         *(
             Workload(
                 f"depthwise 3x3 {channels} at {size}",
-                Kernel(convolution, (channels, channels, 3, size, channels)),
+                Operation(convolution, (channels, channels, 3, size, channels)),
                 16,
             )
             for channels, size in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
         ),
         *(
-            Workload(f"norm and relu {channels} at {size}", Kernel(normalisation, (channels, size)), 16)
+            Workload(f"norm and relu {channels} at {size}", Operation(normalisation, (channels, size)), 16)
             for channels, size in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
         ),
     ]
@@ -339,7 +339,9 @@ def steps(batches: Sequence[int] = ()) -> list[list[Workload]]:
     """
     return [
         [
-            Workload(f"{network.model} at {network.shape[-1]}, batch {batch}", Step(network), batch, use)
+            Workload(
+                f"{network.model} at {network.shape[-1]}, batch {batch}", TrainingStep(network), batch, use
+            )
             for batch in batches or own
         ]
         for network, use, own in _NETWORKS
@@ -357,7 +359,9 @@ def inferences(folder: Path) -> list[Workload]:
     ]
     chosen.append(("depthwise stack", DepthwiseStack((64, 32, 32)), FIT))
     return [
-        Workload(f"{_PREFIX}{name}, batch {batch}", Inference(network, folder / f"{name}.onnx"), batch, use)
+        Workload(
+            f"{_PREFIX}{name}, batch {batch}", OnnxInference(network, folder / f"{name}.onnx"), batch, use
+        )
         for name, network, use in chosen
         for batch in (1, 8)
     ]
