@@ -18,7 +18,7 @@ from statistics import median
 from edgefl.calibrate import Calibration, calibrate
 from edgefl.calibrate.machine import this_machine
 from edgefl.calibrate.workloads import HELD_OUT
-from edgefl.report.calibration import Comparison
+from edgefl.report.calibration import Prediction
 
 HELD_TO = 0.25
 
@@ -60,7 +60,7 @@ def _head(options: argparse.Namespace, found: list[Calibration]) -> list[str]:
     ]
 
 
-def _table(title: str, found: list[list[Comparison]]) -> list[str]:
+def _table(title: str, found: list[list[Prediction]]) -> list[str]:
     lines = [
         "",
         f"{title:30} {'':8} {'measured':>10} {'predicted':>10} {'error':>6}  errors of each calibration",

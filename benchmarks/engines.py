@@ -14,7 +14,6 @@ import datetime as dt
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,8 @@ import environments
 import psutil
 from peers import workloads
 from peers.workloads import WORKLOADS, Workload
+
+from edgefl.core.host import processor
 
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
@@ -311,15 +312,12 @@ def verdict(reached: bool) -> str:  # noqa: FBT001 - its only argument
 
 def head(contenders: list[Contender]) -> list[str]:
     """The machine, the date and the versions."""
-    info = Path("/proc/cpuinfo")
-    model = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
     cores, load = psutil.cpu_count(), psutil.getloadavg()[0]
     size = psutil.virtual_memory().total / 2**30
-    named = model[1] if model else platform.processor() or platform.machine()
     python = platform.python_version()
-    machine = f"{named}, {cores} cores, {size:.0f} GiB, {platform.system()}, Python {python}"
+    machine = f"{processor() or platform.machine()}, {cores} cores, {size:.0f} GiB"
     lines = [
-        f"{machine}, load before the run {load:.2f}",
+        f"{machine}, {platform.system()}, Python {python}, load before the run {load:.2f}",
         f"{dt.datetime.now(dt.UTC):%Y-%m-%d}",
         f"edgefl, bare: {environments.versions(Path(sys.executable), environments.OWN)}",
     ]

@@ -18,7 +18,7 @@ from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import cores
 from edgefl.core.yamls import dump
-from edgefl.report.calibration import Comparison
+from edgefl.report.calibration import Prediction
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
@@ -44,8 +44,8 @@ class Calibration:
     kind: str
     found: bool
     numbers: dict[str, Any]
-    steps: list[Comparison]
-    inference: list[Comparison]
+    steps: list[Prediction]
+    inference: list[Prediction]
     notes: list[str]
     took_s: float
 
@@ -85,18 +85,18 @@ def calibrate(
         )
     path, start = _target(name, out, force=force), time.perf_counter()
     make = measured_device if curves else roofline_device
-    outcome = make(name, Session(effort, threads, run, progress), this_machine())
+    made = make(name, Session(effort, threads, run, progress), this_machine())
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomically(path, dump(outcome.data).encode())
+    atomically(path, dump(made.data).encode())
     return Calibration(
         device=name,
         file=str(path),
-        kind=outcome.data["kind"],
+        kind=made.data["kind"],
         found=_found(path),
-        numbers=outcome.data,
-        steps=outcome.steps,
-        inference=outcome.inference,
-        notes=outcome.notes,
+        numbers=made.data,
+        steps=made.steps,
+        inference=made.inference,
+        notes=made.notes,
         took_s=time.perf_counter() - start,
     )
 

@@ -11,18 +11,18 @@ from typing import Any
 from edgefl.calibrate import record, workloads
 from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
 from edgefl.calibrate.machine import Machine
-from edgefl.calibrate.measure import Group, Session, Timing, runtime
-from edgefl.calibrate.workloads import FIT, HELD_OUT, Copy, Step
+from edgefl.calibrate.measure import Session, Timing, TimingPlan, runtime
+from edgefl.calibrate.workloads import COPY, FIT, HELD_OUT, TrainingStep
 from edgefl.core.devices import KINDS, Board
 from edgefl.core.devices.measured import fingerprint
 from edgefl.core.yamls import Document, dump, plain, validate
-from edgefl.report.calibration import Comparison
+from edgefl.report.calibration import Prediction
 
 _BUSY = 0.9
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DeviceFile:
     """A device file's content, beside what was measured.
 
     Attributes:
@@ -33,22 +33,25 @@ class Outcome:
     """
 
     data: dict[str, Any]
-    steps: list[Comparison]
-    inference: list[Comparison] = field(default_factory=list)
+    steps: list[Prediction]
+    inference: list[Prediction] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def roofline_device(name: str, session: Session, machine: Machine) -> Outcome:
+def roofline_device(name: str, session: Session, machine: Machine) -> DeviceFile:
     """Fits a roofline to kernels, training steps and inference.
 
     Raises:
         RunError: a measuring process failed.
     """
     kernels, steps, effort, how = workloads.kernels(), workloads.steps(), session.effort, session.how
-    groups = [Group(kernels, effort.kernel_s), *(Group(one, effort.step_s / len(one)) for one in steps)]
+    plans = [
+        TimingPlan(kernels, effort.kernel_s),
+        *(TimingPlan(one, effort.step_s / len(one)) for one in steps),
+    ]
     infers = effort.inference_s > 0
-    session.expect(effort.repeats * (len(groups) + infers) + infers)
-    timings, loaded_bytes = session.timed(groups)
+    session.expect(effort.repeats * (len(plans) + infers) + infers)
+    timings, loaded_bytes = session.timed(plans)
     inferred = _inferred(session) if infers else []
     copy, others = _split(timings)
     bandwidth, bandwidth_entry = record.bandwidth(copy, how)
@@ -69,10 +72,10 @@ def roofline_device(name: str, session: Session, machine: Machine) -> Outcome:
             "runtime": runtime(package),
             **record.efficiencies(fitted, peak, how.of(package)),
         }
-    trained = [one for one in timings if isinstance(one.workload.task, Step)]
+    trained = [one for one in timings if isinstance(one.workload.computation, TrainingStep)]
     data |= record.board(machine, loaded_bytes, trained, how)
     device = _validated(name, data)
-    return Outcome(
+    return DeviceFile(
         data,
         _predicted(trained, device, inference=False),
         _predicted(inferred, device, inference=True),
@@ -85,16 +88,16 @@ def _inferred(session: Session) -> list[Timing]:
     with tempfile.TemporaryDirectory() as folder:
         inferences = workloads.inferences(Path(folder))
         session.export(inferences)
-        return session.timed([Group(inferences, session.effort.inference_s)])[0]
+        return session.timed([TimingPlan(inferences, session.effort.inference_s)])[0]
 
 
-def _predicted(timings: Sequence[Timing], device: Board, *, inference: bool) -> list[Comparison]:
+def _predicted(timings: Sequence[Timing], device: Board, *, inference: bool) -> list[Prediction]:
     """Each network as the device predicts it."""
     clock = device.clock(device.title, "fp32", inference=inference)
     return [_compared(one, clock.time(one.work).seconds, one.workload.use) for one in timings]
 
 
-def measured_device(name: str, session: Session, machine: Machine) -> Outcome:
+def measured_device(name: str, session: Session, machine: Machine) -> DeviceFile:
     """Takes the step times of every network at every batch size.
 
     Bandwidth and launch overhead, for work without products, come from the fit of a roofline.
@@ -106,8 +109,8 @@ def measured_device(name: str, session: Session, machine: Machine) -> Outcome:
     kernels, curves = workloads.kernels(), workloads.steps(effort.batches)
     session.expect(effort.repeats * (1 + len(curves)))
     step_s = effort.step_s / len(effort.batches)
-    groups = [Group(kernels, effort.kernel_s), *(Group(one, step_s) for one in curves)]
-    timings, loaded_bytes = session.timed(groups)
+    plans = [TimingPlan(kernels, effort.kernel_s), *(TimingPlan(one, step_s) for one in curves)]
+    timings, loaded_bytes = session.timed(plans)
     steps = timings[len(kernels) :]
     copy, others = _split(timings)
     bandwidth, bandwidth_entry = record.bandwidth(copy, how)
@@ -122,15 +125,15 @@ def measured_device(name: str, session: Session, machine: Machine) -> Outcome:
         **record.board(machine, loaded_bytes, steps, how),
     }
     _validated(name, data)
-    return Outcome(data, _interpolated(steps), notes=_notes(timings, machine))
+    return DeviceFile(data, _interpolated(steps), notes=_notes(timings, machine))
 
 
 def _networks(steps: Sequence[Timing], session: Session) -> dict[str, Any]:
     """The curves, by the fingerprint of their networks' steps."""
     found: dict[str, Any] = {}
     for one in steps:
-        if isinstance(one.workload.task, Step):
-            network = one.workload.task.network
+        if isinstance(one.workload.computation, TrainingStep):
+            network = one.workload.computation.network
             shape = "x".join(map(str, network.shape))
             title = f"{network.model} on {shape}, fedavg with SGD"
             curve = found.setdefault(fingerprint(one.work), {"network": title, "points": []})
@@ -139,11 +142,11 @@ def _networks(steps: Sequence[Timing], session: Session) -> dict[str, Any]:
     return found
 
 
-def _interpolated(steps: Sequence[Timing]) -> list[Comparison]:
+def _interpolated(steps: Sequence[Timing]) -> list[Prediction]:
     """Each point as its two neighbours alone would predict it; the ends of curves without a prediction."""
     found = []
     for before, one, after in zip((None, *steps), steps, (*steps[1:], None), strict=False):
-        if before is None or after is None or before.workload.task != after.workload.task:
+        if before is None or after is None or before.workload.computation != after.workload.computation:
             found.append(_compared(one, None, FIT))
             continue
         low, high = before.workload.batch, after.workload.batch
@@ -154,21 +157,23 @@ def _interpolated(steps: Sequence[Timing]) -> list[Comparison]:
 
 def _split(timings: Sequence[Timing]) -> tuple[Timing, list[Timing]]:
     """The copy, whose rate is the bandwidth, and what is left for the fit to explain."""
-    (copy,) = (one for one in timings if isinstance(one.workload.task, Copy))
+    (copy,) = (one for one in timings if one.workload == COPY)
     return copy, [one for one in timings if one is not copy]
 
 
 def _observations(timings: Sequence[Timing]) -> list[Observation]:
     """What the fit may use."""
     return [
-        Observation(one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.task, Step) else 1.0)
+        Observation(
+            one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.computation, TrainingStep) else 1.0
+        )
         for one in timings
         if one.workload.use == FIT
     ]
 
 
-def _compared(timing: Timing, predicted_s: float | None, use: str) -> Comparison:
-    return Comparison(timing.workload.network, use, timing.seconds, timing.spread, predicted_s)
+def _compared(timing: Timing, predicted_s: float | None, use: str) -> Prediction:
+    return Prediction(timing.workload.title, use, timing.seconds, timing.spread, predicted_s)
 
 
 def _validated(name: str, data: Mapping[str, Any]) -> Board:

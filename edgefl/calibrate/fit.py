@@ -46,7 +46,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class RooflineFit:
     """The fit's result.
 
     Attributes:
@@ -100,7 +100,7 @@ def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, 
             yield kernel.flops, kernel.bytes, max(side, 1), count, kernel.kind, place
 
 
-def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> Fitted:
+def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> RooflineFit:
     """The numbers that predict the observations best.
 
     Args:
@@ -126,4 +126,4 @@ def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float
     ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
     dense, depthwise, elementwise, launch_s, half_side = map(float, numbers)
     spread = float(np.median(ratios)) - 1
-    return Fitted(dense, depthwise, elementwise, launch_s, half_side, spread, len(observations))
+    return RooflineFit(dense, depthwise, elementwise, launch_s, half_side, spread, len(observations))

@@ -19,7 +19,7 @@ import psutil
 import torch
 
 from edgefl.calibrate.machine import meter
-from edgefl.calibrate.workloads import Call, Inference, Workload, export
+from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
 from edgefl.core.fresh import Caller
@@ -86,7 +86,7 @@ def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tu
     keep_freed_memory()
     loaded_bytes = psutil.Process().memory_info().rss
     clock = time.process_time if threads == 1 else time.perf_counter
-    return loaded_bytes, [timed(one.task.ready(one.batch), budget_s, clock) for one in workloads]
+    return loaded_bytes, [timed(one.computation.ready(one.batch), budget_s, clock) for one in workloads]
 
 
 def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> Calls:
@@ -141,7 +141,7 @@ class Timing:
         )
 
 
-class Group(NamedTuple):
+class TimingPlan(NamedTuple):
     """Workloads that share a process, and the seconds to time each of them."""
 
     workloads: Sequence[Workload]
@@ -150,8 +150,9 @@ class Group(NamedTuple):
     @property
     def label(self) -> str:
         """For people."""
-        kinds = {type(one.task) for one in self.workloads}
-        return "kernels" if len(kinds) > 1 else ", ".join(one.name for one in self.workloads[:2])
+        if isinstance(self.workloads[0].computation, Operation):
+            return "kernels"
+        return ", ".join(one.name for one in self.workloads[:2])
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class Session:
         """Sets how many processes there will be."""
         self._total = processes
 
-    def timed(self, groups: Sequence[Group]) -> tuple[list[Timing], int]:
+    def timed(self, plans: Sequence[TimingPlan]) -> tuple[list[Timing], int]:
         """Times every workload.
 
         Returns:
@@ -214,16 +215,16 @@ class Session:
         Raises:
             RunError: a process failed.
         """
-        works = [(one, one.task.work(one.batch)) for group in groups for one in group.workloads]
+        works = [(one, one.computation.work(one.batch)) for plan in plans for one in plan.workloads]
         calls: defaultdict[str, list[Calls]] = defaultdict(list)
         loaded: list[int] = []
         threads = self.how.threads
         for _ in range(self.effort.repeats):
-            for group in groups:
-                self._next(group.label)
-                loaded_bytes, each = self._call(time_all, *group, threads, threads=threads)
+            for plan in plans:
+                self._next(plan.label)
+                loaded_bytes, each = self._call(time_all, *plan, threads, threads=threads)
                 loaded.append(loaded_bytes)
-                for one, its_calls in zip(group.workloads, each, strict=True):
+                for one, its_calls in zip(plan.workloads, each, strict=True):
                     calls[one.name].append(its_calls)
         return [Timing.of(one, work, calls[one.name]) for one, work in works], int(median(loaded))
 
@@ -234,7 +235,11 @@ class Session:
             RunError: the process failed.
         """
         self._next("export to ONNX")
-        self._call(export, [one.task for one in workloads if isinstance(one.task, Inference)], threads=1)
+        self._call(
+            export,
+            [one.computation for one in workloads if isinstance(one.computation, OnnxInference)],
+            threads=1,
+        )
 
     def _next(self, label: str) -> None:
         self._progress(label, self._done, self._total)

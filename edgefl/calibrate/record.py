@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from edgefl.calibrate.fit import Fitted
+from edgefl.calibrate.fit import RooflineFit
 from edgefl.calibrate.machine import Machine
 from edgefl.calibrate.measure import Circumstances, Timing
 from edgefl.core.cost import DENSE
 
-Entry = dict[str, str | float]
+NumberEntry = dict[str, str | float]
 
 _TORCH = "torch"
 
 
-def number(value: str | float, status: str, source: str) -> Entry:
+def number(value: str | float, status: str, source: str) -> NumberEntry:
     """A number as device files have it."""
     return {"value": value, "status": status, "source": source}
 
 
-def bandwidth(copy: Timing, how: Circumstances) -> tuple[float, Entry]:
+def bandwidth(copy: Timing, how: Circumstances) -> tuple[float, NumberEntry]:
     """The rate of a copy that no cache can hold, in bytes a second, and its entry."""
     rate = copy.work.bytes / copy.seconds
     source = f"{how.of(_TORCH)}; {copy.workload.name}, read and written, spread {copy.spread:.0%}"
     return rate, number(f"{rate / 1e9:.4g} GB/s", "measured", source)
 
 
-def peak(timings: Sequence[Timing], fitted: Fitted, how: Circumstances) -> tuple[float, Entry]:
+def peak(timings: Sequence[Timing], fitted: RooflineFit, how: Circumstances) -> tuple[float, NumberEntry]:
     """The rate that efficiencies are shares of, in FLOP/s, and its entry.
 
     Args:
@@ -46,7 +46,7 @@ def peak(timings: Sequence[Timing], fitted: Fitted, how: Circumstances) -> tuple
     return fitted.dense, number(f"{fitted.dense / 1e9:.4g} GFLOP/s", "derived", source)
 
 
-def efficiencies(fitted: Fitted, peak: float, circumstances: str) -> dict[str, Any]:
+def efficiencies(fitted: RooflineFit, peak: float, circumstances: str) -> dict[str, Any]:
     """Efficiency, half side and launch overhead of one runtime."""
     source = _fitted(fitted, circumstances)
     shares = {
@@ -61,16 +61,16 @@ def efficiencies(fitted: Fitted, peak: float, circumstances: str) -> dict[str, A
     }
 
 
-def launch(fitted: Fitted, how: Circumstances) -> Entry:
+def launch(fitted: RooflineFit, how: Circumstances) -> NumberEntry:
     """The launch overhead in training."""
     return _launch(fitted, _fitted(fitted, how.of(_TORCH)))
 
 
-def _launch(fitted: Fitted, source: str) -> Entry:
+def _launch(fitted: RooflineFit, source: str) -> NumberEntry:
     return number(f"{fitted.launch_s * 1e6:.4g} us", "derived", source)
 
 
-def _fitted(fitted: Fitted, circumstances: str) -> str:
+def _fitted(fitted: RooflineFit, circumstances: str) -> str:
     return (
         f"{circumstances}; robust least squares over {fitted.workloads} workloads, half of which "
         f"the model predicts within {fitted.spread:.0%}"
@@ -81,7 +81,7 @@ def _round(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def step(timing: Timing, how: Circumstances) -> Entry:
+def step(timing: Timing, how: Circumstances) -> NumberEntry:
     """The time of a training step."""
     return number(
         f"{timing.seconds * 1e3:.5g} ms", "measured", f"{how.of(_TORCH)}; spread {timing.spread:.0%}"
@@ -112,7 +112,7 @@ def board(
     }
 
 
-def _power(machine: Machine, training: Sequence[Timing], how: Circumstances) -> dict[str, Entry]:
+def _power(machine: Machine, training: Sequence[Timing], how: Circumstances) -> dict[str, NumberEntry]:
     watts = [one.watts for one in training if one.watts is not None]
     why = ""
     if machine.idle_w is None or not watts:

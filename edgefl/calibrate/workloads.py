@@ -40,12 +40,12 @@ _PREFIX = "inference: "
 Call = Callable[[], Any]
 
 
-class Task(ABC):
+class Computation(ABC):
     """What a workload does."""
 
     @abstractmethod
     def ready(self, batch: int) -> Call:
-        """The task as a call, on torch's default device, with its inputs allocated."""
+        """The computation as a call, on torch's default device, with its inputs allocated."""
 
     def work(self, batch: int) -> Work:
         """The kernels of one call, as pricing would trace them."""
@@ -54,92 +54,84 @@ class Task(ABC):
 
 @dataclass(frozen=True)
 class Workload:
-    """A task at a batch size.
+    """A computation at a batch size.
 
     Attributes:
         name: for people; unique in a calibration.
-        task: what is done.
+        computation: what is done.
         batch: samples.
         use: whether the fit uses it, or it is held out to check the fit.
     """
 
     name: str
-    task: Task
+    computation: Computation
     batch: int = 1
     use: str = FIT
 
     @property
-    def network(self) -> str:
-        """The name without what sets inference apart from training."""
+    def title(self) -> str:
+        """The name without the prefix that tells inference from training."""
         return self.name.removeprefix(_PREFIX)
 
 
 @dataclass(frozen=True)
-class Product(Task):
-    """A matrix product of two squares."""
+class Operation(Computation):
+    """A kernel, or a layer forward and backward.
 
-    side: int
+    Attributes:
+        make: (batch, *sizes) -> a call; such as ``linear``.
+        sizes: of the kernel.
+    """
 
-    def ready(self, batch: int) -> Call:
-        """See ``Task``."""
-        del batch
-        return partial(torch.mm, torch.randn(self.side, self.side), torch.randn(self.side, self.side))
-
-
-@dataclass(frozen=True)
-class Copy(Task):
-    """A copy that no cache can hold."""
-
-    nbytes: int
+    make: Callable[..., Call]
+    sizes: tuple[int, ...]
 
     def ready(self, batch: int) -> Call:
-        """See ``Task``."""
-        del batch
-        source = torch.ones(self.nbytes // 4)
-        return partial(torch.empty_like(source).copy_, source)
+        """See ``Computation``."""
+        return self.make(batch, *self.sizes)
 
 
-@dataclass(frozen=True)
-class Linear(Task):
-    """A linear layer, forward and backward."""
-
-    inputs: int
-    outputs: int
-
-    def ready(self, batch: int) -> Call:
-        """See ``Task``."""
-        return _trained(nn.Linear(self.inputs, self.outputs), torch.randn(batch, self.inputs))
+def product(batch: int, side: int) -> Call:
+    """A product of two square matrices."""
+    del batch
+    return partial(torch.mm, torch.randn(side, side), torch.randn(side, side))
 
 
-@dataclass(frozen=True)
-class Convolution(Task):
-    """A convolution of square images, forward and backward."""
-
-    inputs: int
-    outputs: int
-    kernel: int
-    size: int
-    groups: int = 1
-
-    def ready(self, batch: int) -> Call:
-        """See ``Task``."""
-        layer = nn.Conv2d(
-            self.inputs, self.outputs, self.kernel, padding=self.kernel // 2, groups=self.groups, bias=False
-        )
-        return _trained(layer, image(batch, (self.inputs, self.size, self.size)))
+def copy(batch: int, nbytes: int) -> Call:
+    """A copy from one place in memory to another."""
+    del batch
+    source = torch.ones(nbytes // 4)
+    return partial(torch.empty_like(source).copy_, source)
 
 
-@dataclass(frozen=True)
-class Normalisation(Task):
-    """Batch normalisation and a ReLU, as between two convolutions, forward and backward."""
+def linear(batch: int, inputs: int, outputs: int) -> Call:
+    """A linear layer."""
+    return _trained(nn.Linear(inputs, outputs), torch.randn(batch, inputs))
 
-    channels: int
-    size: int
 
-    def ready(self, batch: int) -> Call:
-        """See ``Task``."""
-        layer = nn.Sequential(nn.BatchNorm2d(self.channels, track_running_stats=False), nn.ReLU())
-        return _trained(layer, image(batch, (self.channels, self.size, self.size)))
+def convolution(batch: int, inputs: int, outputs: int, kernel: int, size: int, groups: int = 1) -> Call:
+    """A convolution of square images."""
+    layer = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, groups=groups, bias=False)
+    return _trained(layer, image(batch, (inputs, size, size)))
+
+
+def normalisation(batch: int, channels: int, size: int) -> Call:
+    """Batch normalisation and a ReLU, as between two convolutions."""
+    layer = nn.Sequential(nn.BatchNorm2d(channels, track_running_stats=False), nn.ReLU())
+    return _trained(layer, image(batch, (channels, size, size)))
+
+
+def _trained(module: nn.Module, x: Tensor) -> Call:
+    """A module forward, and backward to its input and its weights."""
+    x.requires_grad_()
+    inputs = [x, *module.parameters()]
+    grad = torch.ones_like(module(x))
+    return lambda: torch.autograd.grad(module(x), inputs, grad)
+
+
+def image(batch: int, shape: tuple[int, ...]) -> Tensor:
+    """A batch of random images (B, C, H, W), channels-last in memory."""
+    return torch.randn(batch, *shape).to(memory_format=torch.channels_last)
 
 
 @dataclass(frozen=True)
@@ -181,7 +173,7 @@ class DepthwiseStack:
 
 
 @dataclass(frozen=True)
-class Step(Task):
+class TrainingStep(Computation):
     """A training step of FedAvg with plain SGD."""
 
     network: Network
@@ -205,7 +197,7 @@ class Step(Task):
         return call
 
     def work(self, batch: int) -> Work:
-        """See ``Task``."""
+        """See ``Computation``."""
         net = self.network.net()
         method = _fedavg(net)
         (exchange,) = method.exchanges
@@ -213,7 +205,7 @@ class Step(Task):
 
 
 @dataclass(frozen=True)
-class Inference(Task):
+class OnnxInference(Computation):
     """A network in ONNX Runtime.
 
     Attributes:
@@ -237,14 +229,14 @@ class Inference(Task):
         return partial(session.run, None, inputs)
 
     def work(self, batch: int) -> Work:
-        """See ``Task``."""
+        """See ``Computation``."""
         with torch.no_grad():
             return _traced(lambda: partial(self.network.module(), torch.randn(batch, *self.network.shape)))
 
 
-def export(tasks: Sequence[Inference]) -> None:
-    """Writes the tasks' ONNX files: networks in evaluation mode, for any batch size."""
-    for file, network in {one.file: one.network for one in tasks}.items():
+def export(inferences: Sequence[OnnxInference]) -> None:
+    """Writes the ONNX files: networks in evaluation mode, for any batch size."""
+    for file, network in {one.file: one.network for one in inferences}.items():
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             # The exporter's own dependencies warn of each other.
             warnings.simplefilter("ignore")
@@ -259,19 +251,6 @@ def export(tasks: Sequence[Inference]) -> None:
                 external_data=False,
                 verbose=False,
             )
-
-
-def image(batch: int, shape: tuple[int, ...]) -> Tensor:
-    """A batch of random images (B, C, H, W), channels-last in memory."""
-    return torch.randn(batch, *shape).to(memory_format=torch.channels_last)
-
-
-def _trained(module: nn.Module, x: Tensor) -> Call:
-    """A module forward, and backward to its input and its weights."""
-    x.requires_grad_()
-    inputs = [x, *module.parameters()]
-    grad = torch.ones_like(module(x))
-    return lambda: torch.autograd.grad(module(x), inputs, grad)
 
 
 def _fedavg(net: Net) -> Method:
@@ -290,42 +269,53 @@ def _traced(ready: Callable[[], Call]) -> Work:
     return Work.of(tracer.kernels)
 
 
+# No cache holds it.
+COPY = Workload("copy 256 MB", Operation(copy, (256_000_000,)))
+
+
 def kernels() -> list[Workload]:
-    """Small kernels of every class."""
-    found = [Workload(f"product {side}", Product(side)) for side in (512, 1024)]
-    found.append(Workload("copy 256 MB", Copy(256_000_000)))
-    found += [
-        Workload(f"linear {inputs}-{outputs}, batch {batch}", Linear(inputs, outputs), batch)
-        for batch, inputs, outputs in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))
+    """Small kernels of every class, and the copy."""
+    return [
+        *(Workload(f"product {side}", Operation(product, (side,))) for side in (512, 1024)),
+        COPY,
+        *(
+            Workload(f"linear {inputs}-{outputs}, batch {batch}", Operation(linear, (inputs, outputs)), batch)
+            for batch, inputs, outputs in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))
+        ),
+        *(
+            Workload(
+                f"conv {kernel}x{kernel} {inputs}-{outputs} at {size}",
+                Operation(convolution, (inputs, outputs, kernel, size)),
+                16,
+            )
+            for inputs, outputs, kernel, size in _CONVOLUTIONS
+        ),
+        *(
+            Workload(
+                f"depthwise 3x3 {channels} at {size}",
+                Operation(convolution, (channels, channels, 3, size, channels)),
+                16,
+            )
+            for channels, size in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
+        ),
+        *(
+            Workload(f"norm and relu {channels} at {size}", Operation(normalisation, (channels, size)), 16)
+            for channels, size in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
+        ),
     ]
-    found += [
-        Workload(f"conv {one.kernel}x{one.kernel} {one.inputs}-{one.outputs} at {one.size}", one, 16)
-        for one in _CONVOLUTIONS
-    ]
-    found += [
-        Workload(
-            f"depthwise 3x3 {channels} at {size}", Convolution(channels, channels, 3, size, channels), 16
-        )
-        for channels, size in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
-    ]
-    found += [
-        Workload(f"norm and relu {channels} at {size}", Normalisation(channels, size), 16)
-        for channels, size in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
-    ]
-    return found
 
 
 # Inputs, outputs, kernel, image size.
 _CONVOLUTIONS = (
-    Convolution(3, 8, 5, 32),
-    Convolution(8, 16, 5, 16),
-    Convolution(16, 16, 3, 32),
-    Convolution(32, 32, 3, 16),
-    Convolution(64, 64, 3, 16),
-    Convolution(128, 128, 3, 8),
-    Convolution(16, 96, 1, 32),
-    Convolution(128, 32, 1, 16),
-    Convolution(64, 256, 1, 8),
+    (3, 8, 5, 32),
+    (8, 16, 5, 16),
+    (16, 16, 3, 32),
+    (32, 32, 3, 16),
+    (64, 64, 3, 16),
+    (128, 128, 3, 8),
+    (16, 96, 1, 32),
+    (128, 32, 1, 16),
+    (64, 256, 1, 8),
 )
 
 _CIFAR = (3, 32, 32)
@@ -349,7 +339,9 @@ def steps(batches: Sequence[int] = ()) -> list[list[Workload]]:
     """
     return [
         [
-            Workload(f"{network.model} at {network.shape[-1]}, batch {batch}", Step(network), batch, use)
+            Workload(
+                f"{network.model} at {network.shape[-1]}, batch {batch}", TrainingStep(network), batch, use
+            )
             for batch in batches or own
         ]
         for network, use, own in _NETWORKS
@@ -367,7 +359,9 @@ def inferences(folder: Path) -> list[Workload]:
     ]
     chosen.append(("depthwise stack", DepthwiseStack((64, 32, 32)), FIT))
     return [
-        Workload(f"{_PREFIX}{name}, batch {batch}", Inference(network, folder / f"{name}.onnx"), batch, use)
+        Workload(
+            f"{_PREFIX}{name}, batch {batch}", OnnxInference(network, folder / f"{name}.onnx"), batch, use
+        )
         for name, network, use in chosen
         for batch in (1, 8)
     ]

@@ -13,8 +13,8 @@ from edgefl.report.tables import MISSING
 
 
 @dataclass
-class Comparison:
-    """A network at one batch size.
+class Prediction:
+    """A network at one batch size: measured and predicted time.
 
     Attributes:
         network: its name and batch size.
@@ -36,7 +36,7 @@ class Comparison:
         self.error = None if self.predicted_s is None else self.predicted_s / self.measured_s - 1
 
 
-def calibration(steps: Sequence[Comparison], inference: Sequence[Comparison]) -> RenderableType:
+def calibration(steps: Sequence[Prediction], inference: Sequence[Prediction]) -> RenderableType:
     """A table of training steps and, where it was measured, one of inference."""
     tables = [_table("training step", steps)]
     if inference:
@@ -44,7 +44,7 @@ def calibration(steps: Sequence[Comparison], inference: Sequence[Comparison]) ->
     return Group(*tables)
 
 
-def _table(title: str, rows: Sequence[Comparison]) -> Table:
+def _table(title: str, rows: Sequence[Prediction]) -> Table:
     table = Table(show_edge=False, pad_edge=False, header_style="bold")
     table.add_column(title, no_wrap=True)
     table.add_column("")

@@ -9,7 +9,7 @@ import pytest
 from edgefl.calibrate import QUICK, Effort, calibrate, record
 from edgefl.calibrate.machine import Machine, joules, meter, why_unknown
 from edgefl.calibrate.measure import Calls, Circumstances, Timing
-from edgefl.calibrate.workloads import HELD_OUT, Linear, Workload, export, steps
+from edgefl.calibrate.workloads import HELD_OUT, Operation, Workload, export, linear, steps
 from edgefl.core.cost import Work
 from edgefl.core.devices import KINDS, Measured, Roofline
 from edgefl.core.errors import UserError
@@ -35,7 +35,7 @@ class Processes:
         return 200_000_000, [self._calls(one) for one in workloads]
 
     def _calls(self, workload):
-        work = workload.task.work(workload.batch)
+        work = workload.computation.work(workload.batch)
         each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
         return Calls([sum(each) + work.launches * LAUNCH_S] * 4, share=1.0, watts=self.watts)
 
@@ -91,7 +91,7 @@ def test_curves_are_steps_at_the_batch_sizes_measured():
     assert [row.use for row in found.steps][:3] == ["fit", HELD_OUT, "fit"]
     clock = board.clock("mine", "fp32")
     for row, one in zip(found.steps, _networks(), strict=True):
-        assert clock.time(one.task.work(one.batch)).seconds == pytest.approx(row.measured_s, rel=1e-3)
+        assert clock.time(one.computation.work(one.batch)).seconds == pytest.approx(row.measured_s, rel=1e-3)
 
 
 def _networks() -> list[Workload]:
@@ -178,7 +178,7 @@ def test_both_kinds_of_file_are_device_kinds():
 def test_power_is_unknown_if_the_machine_was_not_idle_before():
     """Idle power above active power is not written."""
     desk = Machine("a desk", "laptop", 10**9, 0, 30.0, "")
-    training = Workload("step", Linear(1, 1))
+    training = Workload("step", Operation(linear, (1, 1)))
     one = Timing(training, Work.of([]), seconds=1.0, spread=0.0, share=1.0, watts=20.0)
     found = record.board(desk, 10**8, [one], Circumstances(1, 1, "today"))["power"]
     assert {number["status"] for number in found.values()} == {"unknown"}

@@ -50,7 +50,9 @@ def roofline(
 def works():
     """The kernels of all workloads that the fit may use."""
     return [
-        one.task.work(one.batch) for one in chain(workloads.kernels(), *workloads.steps()) if one.use == FIT
+        one.computation.work(one.batch)
+        for one in chain(workloads.kernels(), *workloads.steps())
+        if one.use == FIT
     ]
 
 
