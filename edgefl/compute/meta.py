@@ -1,8 +1,8 @@
-"""The engine without data: runs a method's own functions on meta tensors and reads off what they cost.
+"""Traces: a method's own functions run on meta tensors, and what they cost.
 
-Bytes are the payload's, kernels are the operators autograd really calls, memory is what is alive. A step is
-traced at the sizes of the batches that clients have; where kernels turn out affine in the batch size (a
-third size is checked), the sizes between are interpolated.
+Bytes are the payload's, kernels are the operators that autograd really calls, memory is what is alive. A step
+is traced at the clients' batch sizes; where kernels are affine in the batch size (a third size is checked),
+the sizes between are interpolated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # no
 
 
 class Sizes(NamedTuple):
-    """How payloads travel: (payload, what both ends have before) -> bytes by part, each way."""
+    """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way."""
 
     down: Callable[[Payload, Payload | None], dict[str, int]] = _values
     up: Callable[[Payload, Payload | None], dict[str, int]] = _values
@@ -56,14 +56,14 @@ def trace(
     steps: Sequence[Sequence[Mapping[int, int]]],
     wire: Sizes = _PLAIN,
 ) -> Trace:
-    """What one exchange costs the clients of one model.
+    """The cost of one exchange for the clients of one model.
 
     Args:
         method: the method, built on ``net``.
         exchange: one of its exchanges.
         net: the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
-        wire: the bytes that payloads take on the wire.
+        wire: the bytes of payloads on the wire.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -93,7 +93,7 @@ def trace(
 
 
 class _Given(NamedTuple):
-    """What a job starts from, and the shape of one sample."""
+    """The inputs of a job, and the shape of one sample."""
 
     payload: Payload
     state: Tree | None
@@ -112,7 +112,7 @@ def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
 
 
 def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
-    """The memory at the worst moment of one exchange with batches of one size, in bytes."""
+    """The peak memory of one exchange with batches of one size, in bytes."""
     with torch.device("meta"):
         sizes = (batch_size,) * len(exchange.work.phases)
         return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
@@ -130,7 +130,7 @@ class _Whole:
 def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     tracer = Tracer()
-    # Copies, which nobody else holds: what the fold lets go of is gone.
+    # Copies that nothing else holds, so that memory is freed when the fold drops it.
     received = tree_map(_fresh, given.payload)
     own = None if given.state is None else tree_map(_fresh, given.state)
     with tracer:
@@ -155,13 +155,13 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
 
 
 def _fresh(leaf: Tensor) -> Tensor:
-    # On the meta device empty_like imports a computer algebra system, which takes half a second.
+    # On the meta device, empty_like imports SymPy, which takes half a second.
     return torch.empty(leaf.shape, dtype=leaf.dtype)
 
 
 def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
     views = (phase.views,) if phase.views > 1 else ()
-    # The batch is there before the step: its allocation is no work of the client's.
+    # The batch exists before the step: allocating it is not the client's work.
     return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
 
 
@@ -171,7 +171,7 @@ def _phases(
     steps: Sequence[Sequence[Mapping[int, int]]],
     seen: Sequence[Mapping[int, list[Kernel]]],
 ) -> tuple[PhaseTrace, ...]:
-    """Every phase's steps, each from the carry that the phases before it leave; ``seen`` has some already."""
+    """Every phase's steps, from the carry that the phases before it leave; ``seen`` has some already."""
     carry = fold.start(given.payload, given.state, given.ctx)
     found = []
     for place, phase in enumerate(fold.phases):
@@ -197,7 +197,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
     """One step.
 
     Raises:
-        UserError: the model cannot train on a batch of this size, as batch norm on one value a channel.
+        UserError: the model cannot train on a batch of this size, such as batch norm on one sample.
     """
     try:
         return phase.step(carry, batch)
@@ -205,7 +205,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
         raise UserError(
             f"a step of {phase.name!r} on a batch of {len(batch.y)} fails: {error}",
             where="local.batch_size",
-            hint="take another batch size",
+            hint="use another batch size",
         ) from error
 
 
@@ -227,8 +227,8 @@ def _by_size(
 
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
-    """The kernels at ``size`` if all their numbers move in straight lines; None if that is impossible."""
-    # A kernel's first four fields are texts, the others numbers.
+    """The kernels at ``size`` by linear interpolation of all numbers; None if that is impossible."""
+    # A kernel's first four fields are text, the others are numbers.
     if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
         return None
     found = []

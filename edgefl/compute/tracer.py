@@ -24,13 +24,13 @@ ACTIVATIONS = "activations"
 TRANSIENT = "transient"
 MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
 
-# What a carry holds under other names is copied from elsewhere, such as an anchor.
+# Other entries of a carry are copies of something, such as an anchor.
 _CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER, "scalars": TRANSIENT}
 
 
 @dataclass
 class _Life:
-    """One storage: its size, the first and last operator during which it was alive, and what it is."""
+    """One storage: its size, the first and last operator during which it was alive, and its part."""
 
     size: int
     born: int
@@ -40,7 +40,7 @@ class _Life:
 
 
 class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the kernels of every operator and watches every storage come and go."""
+    """Records the kernels of every operator and the lifetime of every storage."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _turn(self) -> None:
-        """Forward until autograd runs, grad-input while it does, update from then to the next step."""
+        """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
         if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - nothing public tells
             if self._stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
@@ -90,7 +90,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._stage = UPDATE
 
     def watch(self, tensor: Tensor, part: str) -> None:
-        """Follows a storage from now on; ``part`` names what it is where that is known."""
+        """Follows a storage from now on; ``part`` is its part where that is known."""
         key = storage_key(tensor)
         life = self._alive.get(key)
         if life is None:
@@ -98,7 +98,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             life = _Life(storage.nbytes(), self._now, self._stage)
             self._alive[key] = life
             self.lives.append(life)
-            # A storage outliving the interpreter's last line needs no entry.
+            # At the interpreter's exit, no entry is needed.
             weakref.finalize(storage, self._gone, key).atexit = False
         life.part = part or life.part
 
@@ -106,9 +106,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._alive.pop(key).died = self._now
 
     def begin_step(self, carry: Carry) -> list[Kernel]:
-        """A new step: the stage is forward again; returns the list its kernels will be in.
+        """A new step: the stage is forward again; returns the list that its kernels will be in.
 
-        Time moves on, so that what came before and is gone does not meet what comes now.
+        Time advances, so that storages that are gone do not overlap with those of this step.
         """
         self._now += 1
         owned = [
@@ -128,18 +128,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return self.kernels
 
     def label(self, carry: Carry) -> None:
-        """Names the storages that a carry holds."""
+        """Names the parts of the storages that a carry holds."""
         for key, inner in carry.items():
             for tensor in _all_tensors(inner):
                 self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
 
     def peak(self) -> dict[str, int]:
-        """The memory at the worst moment, by part; the parts that hold nothing are left out."""
+        """The memory at its peak, by part; parts that hold nothing are left out."""
         changes: dict[int, int] = {}
         for life in self.lives:
             changes[life.born] = changes.get(life.born, 0) + life.size
             if life.died is not None:
-                # Alive until its last operator has ended: an operator's operands and results coexist.
+                # Alive until its last operator has ended: operands and results of an operator coexist.
                 changes[life.died + 1] = changes.get(life.died + 1, 0) - life.size
         worst, most, now = 0, -1, 0
         for moment in sorted(changes):
