@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.compute import meta
+from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
@@ -263,7 +264,7 @@ def _traced(ready: Callable[[], Call]) -> Work:
     """The kernels of a call made on the meta device."""
     with torch.device("meta"):
         call = ready()
-        tracer = meta.Tracer()
+        tracer = Tracer()
         with tracer:
             call()
     return Work.of(tracer.kernels)

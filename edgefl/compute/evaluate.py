@@ -1,4 +1,4 @@
-"""Scores of predictors: what a method says it predicts with is what is scored."""
+"""Scores of the predictors that methods return."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from edgefl.protocol import Predictor, Tree, leaves
 
 Ints = NDArray[np.int64]
 
-# Images at a time; bounds the memory that activations take.
+# Images at a time, which bounds the memory of activations.
 CHUNK = 512
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a predictor does on some samples, a value a sample.
+    """A predictor's results on some samples, one value per sample.
 
     Attributes:
         correct: whether the largest logit is the label's.
@@ -61,7 +61,7 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
 
 @dataclass(frozen=True)
 class Personal:
-    """Personal accuracies over clients, and who is missing from them.
+    """Personal accuracies of clients.
 
     Attributes:
         clients: the scored ones.
@@ -87,10 +87,10 @@ def personal(
     *,
     shared: Iterable[Tree | None] = (),
 ) -> Personal:
-    """Every client's own model on its own test set; clients without one are left out.
+    """Every client's own model on its own test set; clients without test samples are left out.
 
-    A model with a tensor of its client's own is scored at once and dropped, so that no more than one of those
-    is in memory; clients with the very same shared weights are scored together.
+    A model with a tensor of its client's own is scored at once and dropped, so that only one of them is in
+    memory; clients with the very same shared weights are scored together.
 
     Args:
         predictors: client -> its model.
@@ -98,7 +98,7 @@ def personal(
         clients: whom to score.
         tests: each client's test indices.
         scorer: (predictor, indices) -> scores.
-        shared: trees that many clients' weights are made of, and that are in memory anyway.
+        shared: trees that many clients' weights consist of, and that are in memory anyway.
     """
     scored = [client for client in clients if len(tests[client])]
     results: dict[int, Scores] = {}
@@ -132,5 +132,5 @@ def personal(
 
 
 def _identity(predictor: Predictor) -> tuple[Callable[..., Tensor], tuple[int, ...]]:
-    """Equal for predictors over the very same tensors, however often their trees were put together."""
+    """Equal for predictors over the very same tensors, even in different trees."""
     return predictor.logits, tuple(id(leaf) for leaf in leaves(predictor.weights))

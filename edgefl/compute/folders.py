@@ -1,4 +1,4 @@
-"""Temporary folders with their owner's number, by which those of killed processes are told and removed."""
+"""Temporary folders named after their process, so that those of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import psutil
 
 
 def owned_folder(prefix: str, parent: Path | None = None) -> Path:
-    """A fresh folder of this process's; those that processes of this computer left when they were killed go.
+    """A fresh folder of this process; folders of killed processes of this computer are removed.
 
     Args:
-        prefix: what its name begins with.
-        parent: where; None is the system's temporary folder.
+        prefix: of its name.
+        parent: the folder that it lies in; None for the system's temporary folder.
     """
     parent = parent or Path(tempfile.gettempdir())
-    # Processes of another computer, or of a container with a name of its own, are not to be seen from here.
+    # Processes of other computers, or of containers with host names of their own, are not visible here.
     family = f"{prefix}{zlib.crc32(platform.node().encode()) & 0xFFFF:04x}-"
     for path in parent.glob(f"{family}*-*"):
         owner = path.name.removeprefix(family).partition("-")[0]
@@ -31,6 +31,6 @@ def owned_folder(prefix: str, parent: Path | None = None) -> Path:
 
 
 def removed(folders: Iterable[Path]) -> None:
-    """Removes folders with what is in them, as far as that goes."""
+    """Removes folders and their content, as far as possible."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)

@@ -18,10 +18,10 @@ _MOST_TAPES = 64
 
 
 class Gradients:
-    """Takes gradient steps, and keeps the tapes of those that come often."""
+    """Takes gradient steps, and keeps the tapes of frequent ones."""
 
     def __init__(self) -> None:
-        # The step is held, so that no other takes its number.
+        # Holding the step keeps its id from being reused.
         self._tapes: OrderedDict[Hashable, tuple[GradientStep, Tape | None]] = OrderedDict()
 
     @torch.no_grad()
@@ -62,7 +62,7 @@ class Gradients:
     def _tape(
         self, step: GradientStep, trees: Any, function: Callable[..., list[Tensor]], inputs: list[Tensor]
     ) -> Tape | None:
-        """The tape for inputs of these shapes; None where none can be made."""
+        """The tape for inputs of these shapes; None where recording is impossible."""
         shapes = tuple((value.shape, value.stride(), value.dtype, value.device) for value in inputs)
         key = (id(step), shapes, repr(fixed(trees)))
         if key not in self._tapes:
@@ -78,7 +78,7 @@ class Gradients:
 
 
 class _Inputs:
-    """The tensors of (weights, batch, rest of the carry); batch and buffers are new at every step."""
+    """The tensors of (weights, batch, rest of the carry); batch and buffers change with every step."""
 
     def __init__(self, trees: tuple[Any, Batch, Any]) -> None:
         weights, batch, _ = trees
@@ -89,18 +89,18 @@ class _Inputs:
         self._buffers = [places[id(leaf)] for leaf in leaves(weights[BUFFERS])]
 
     def of(self, batch: Batch, buffers: Sequence[Tensor]) -> list[Tensor]:
-        """All of them, for one step."""
-        found = list(self._tensors)
+        """All tensors, for one step."""
+        tensors = list(self._tensors)
         for place, tensor in zip((*self._batch, *self._buffers), (*batch, *buffers), strict=True):
-            found[place] = tensor
-        return found
+            tensors[place] = tensor
+        return tensors
 
 
 def _function(step: GradientStep, trees: tuple[Any, Batch, Any]) -> Callable[..., list[Tensor]]:
     """(the tensors of ``trees``) -> losses, new buffers, gradients.
 
-    The objective runs under vmap, and autograd outside of it: the losses' sum has each client's own gradient
-    at its own weights, since no client's loss reads another's, and vmapped gradients take twice the time.
+    The objective runs under vmap, and autograd outside it: no client's loss reads another's weights, so the
+    sum of the losses has each client's gradient at its weights. Vmapped gradients take twice the time.
     """
 
     @torch.enable_grad()

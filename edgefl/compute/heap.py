@@ -12,10 +12,10 @@ _KEPT_BYTES = 256 * 2**20
 
 
 def keep_freed_memory() -> None:
-    """Has glibc keep what training frees, for the next step to take.
+    """Makes glibc keep the memory that training frees, for the next step.
 
-    By default it gives activations of a megabyte back to the system at once, and every step of a small
-    convolutional network pays for some hundred fresh pages. Other allocators are left as they are.
+    By default it returns activations of a megabyte to the system at once, and every step of a small
+    convolutional network pays for hundreds of fresh pages. Other allocators are left alone.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -1,24 +1,22 @@
-"""The engine without data: runs a method's own functions on meta tensors and reads off what they cost.
+"""Traces: a method's own functions run on meta tensors, and what they cost.
 
-Bytes are the payload's, kernels are the operators autograd really calls, memory is what is alive. A step is
-traced at the sizes of the batches that clients have; where kernels turn out affine in the batch size (a
-third size is checked), the sizes between are interpolated.
+Bytes are the payload's, kernels are the operators that autograd really calls, memory is what is alive. A step
+is traced at the clients' batch sizes; where kernels are affine in the batch size (a third size is checked),
+the sizes between are interpolated.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
-from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.compute.tracer import INPUT, Tracer
+from edgefl.core.cost import Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.core.errors import UserError
 from edgefl.protocol import (
     Batch,
@@ -32,161 +30,9 @@ from edgefl.protocol import (
     Phase,
     Tree,
     bytes_by_part,
-    leaves,
     nbytes,
     tree_map,
 )
-
-PARAMETERS = "parameters"
-GRADIENTS = "gradients"
-OPTIMIZER = "optimizer"
-COPIES = "kept copies"
-INPUT = "input"
-ACTIVATIONS = "activations"
-TRANSIENT = "transient"
-MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
-
-# What a carry holds under other names is copied from elsewhere, such as an anchor.
-_CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER, "scalars": TRANSIENT}
-
-
-@dataclass
-class _Life:
-    """One storage: its size, the first and last operator during which it was alive, and what it is."""
-
-    size: int
-    born: int
-    stage: str
-    died: int | None = None
-    part: str = ""
-
-
-class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the kernels of every operator and watches every storage come and go."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.kernels: list[Kernel] = []
-        self.lives: list[_Life] = []
-        self._alive: dict[int, _Life] = {}
-        self._now = 0
-        self._stage = FORWARD
-        self._weights: dict[int, str] = {}
-        self._shapes: dict[tuple[int, ...], str] = {}
-        self._inputs: set[int] = set()
-        # (when a backward pass began, when it ended)
-        self._backwards: list[list[int]] = []
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Importing torch's compiler, which will never see this, takes a second.
-        return False
-
-    def __torch_dispatch__(
-        self,
-        func: Any,
-        types: Any,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Runs the operator and records it."""
-        result = func(*args, **(kwargs or {}))
-        self._now += 1
-        self._turn()
-        arguments = [*args, *(kwargs or {}).values()]
-        name = func.overloadpacket.__name__
-        roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
-        self.kernels += kernels_of(name, arguments, result, roles)
-        for tensor in tensors(result):
-            self.watch(tensor, "")
-        return result
-
-    def _turn(self) -> None:
-        """Forward until autograd runs, grad-input while it does, update from then to the next step."""
-        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - nothing public tells
-            if self._stage != GRAD_INPUT:
-                self._backwards.append([self._now, self._now])
-            self._stage = GRAD_INPUT
-            self._backwards[-1][1] = self._now
-        elif self._stage == GRAD_INPUT:
-            self._stage = UPDATE
-
-    def watch(self, tensor: Tensor, part: str) -> None:
-        """Follows a storage from now on; ``part`` names what it is where that is known."""
-        key = storage_key(tensor)
-        life = self._alive.get(key)
-        if life is None:
-            storage = tensor.untyped_storage()
-            life = _Life(storage.nbytes(), self._now, self._stage)
-            self._alive[key] = life
-            self.lives.append(life)
-            # A storage outliving the interpreter's last line needs no entry.
-            weakref.finalize(storage, self._gone, key).atexit = False
-        life.part = part or life.part
-
-    def _gone(self, key: int) -> None:
-        self._alive.pop(key).died = self._now
-
-    def begin_step(self, carry: Carry) -> list[Kernel]:
-        """A new step: the stage is forward again; returns the list its kernels will be in.
-
-        Time moves on, so that what came before and is gone does not meet what comes now.
-        """
-        self._now += 1
-        owned = [
-            (part, weight) for part, inner in carry.get("weights", {}).items() for weight in leaves(inner)
-        ]
-        self._weights = {
-            storage_key(tensor): FROZEN
-            for key, inner in carry.items()
-            if key not in _CARRY_PARTS
-            for tensor in _all_tensors(inner)
-        }
-        self._weights |= {storage_key(weight): part for part, weight in owned}
-        self._shapes = {tuple(weight.shape): part for part, weight in owned}
-        self._inputs = set()
-        self._stage = FORWARD
-        self.kernels = []
-        return self.kernels
-
-    def label(self, carry: Carry) -> None:
-        """Names the storages that a carry holds."""
-        for key, inner in carry.items():
-            for tensor in _all_tensors(inner):
-                self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
-
-    def peak(self) -> dict[str, int]:
-        """The memory at the worst moment, by part; the parts that hold nothing are left out."""
-        changes: dict[int, int] = {}
-        for life in self.lives:
-            changes[life.born] = changes.get(life.born, 0) + life.size
-            if life.died is not None:
-                # Alive until its last operator has ended: an operator's operands and results coexist.
-                changes[life.died + 1] = changes.get(life.died + 1, 0) - life.size
-        worst, most, now = 0, -1, 0
-        for moment in sorted(changes):
-            now += changes[moment]
-            if now > most:
-                worst, most = moment, now
-        held = dict.fromkeys(MEMORY_PARTS, 0)
-        for life in self.lives:
-            if life.born <= worst and (life.died is None or life.died >= worst):
-                held[self._part(life)] += life.size
-        return {part: size for part, size in held.items() if size}
-
-    def _part(self, life: _Life) -> str:
-        if life.part:
-            return life.part
-        for began, ended in self._backwards:
-            if life.born < began and (life.died is None or life.died >= began) and life.stage == FORWARD:
-                return ACTIVATIONS
-            if began <= life.born <= ended and (life.died is None or life.died > ended):
-                return GRADIENTS
-        return TRANSIENT
-
-
-def _all_tensors(tree: Tree) -> list[Tensor]:
-    return [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]
 
 
 def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the values alone
@@ -194,7 +40,7 @@ def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # no
 
 
 class Sizes(NamedTuple):
-    """How payloads travel: (payload, what both ends have before) -> bytes by part, each way."""
+    """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way."""
 
     down: Callable[[Payload, Payload | None], dict[str, int]] = _values
     up: Callable[[Payload, Payload | None], dict[str, int]] = _values
@@ -210,14 +56,14 @@ def trace(
     steps: Sequence[Sequence[Mapping[int, int]]],
     wire: Sizes = _PLAIN,
 ) -> Trace:
-    """What one exchange costs the clients of one model.
+    """The cost of one exchange for the clients of one model.
 
     Args:
         method: the method, built on ``net``.
         exchange: one of its exchanges.
         net: the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
-        wire: the bytes that payloads take on the wire.
+        wire: the bytes of payloads on the wire.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -247,7 +93,7 @@ def trace(
 
 
 class _Given(NamedTuple):
-    """What a job starts from, and the shape of one sample."""
+    """The inputs of a job, and the shape of one sample."""
 
     payload: Payload
     state: Tree | None
@@ -266,7 +112,7 @@ def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
 
 
 def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) -> int:
-    """The memory at the worst moment of one exchange with batches of one size, in bytes."""
+    """The peak memory of one exchange with batches of one size, in bytes."""
     with torch.device("meta"):
         sizes = (batch_size,) * len(exchange.work.phases)
         return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
@@ -284,7 +130,7 @@ class _Whole:
 def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     tracer = Tracer()
-    # Copies, which nobody else holds: what the fold lets go of is gone.
+    # Copies that nothing else holds, so that memory is freed when the fold drops it.
     received = tree_map(_fresh, given.payload)
     own = None if given.state is None else tree_map(_fresh, given.state)
     with tracer:
@@ -309,13 +155,13 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
 
 
 def _fresh(leaf: Tensor) -> Tensor:
-    # On the meta device empty_like imports a computer algebra system, which takes half a second.
+    # On the meta device, empty_like imports SymPy, which takes half a second.
     return torch.empty(leaf.shape, dtype=leaf.dtype)
 
 
 def _batch(phase: Phase, size: int, shape: tuple[int, ...]) -> Batch:
     views = (phase.views,) if phase.views > 1 else ()
-    # The batch is there before the step: its allocation is no work of the client's.
+    # The batch exists before the step: allocating it is not the client's work.
     return Batch(torch.empty(*views, size, *shape), torch.empty(size, dtype=torch.int64))
 
 
@@ -325,7 +171,7 @@ def _phases(
     steps: Sequence[Sequence[Mapping[int, int]]],
     seen: Sequence[Mapping[int, list[Kernel]]],
 ) -> tuple[PhaseTrace, ...]:
-    """Every phase's steps, each from the carry that the phases before it leave; ``seen`` has some already."""
+    """Every phase's steps, from the carry that the phases before it leave; ``seen`` has some already."""
     carry = fold.start(given.payload, given.state, given.ctx)
     found = []
     for place, phase in enumerate(fold.phases):
@@ -351,7 +197,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
     """One step.
 
     Raises:
-        UserError: the model cannot train on a batch of this size, as batch norm on one value a channel.
+        UserError: the model cannot train on a batch of this size, such as batch norm on one sample.
     """
     try:
         return phase.step(carry, batch)
@@ -359,7 +205,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
         raise UserError(
             f"a step of {phase.name!r} on a batch of {len(batch.y)} fails: {error}",
             where="local.batch_size",
-            hint="take another batch size",
+            hint="use another batch size",
         ) from error
 
 
@@ -381,8 +227,8 @@ def _by_size(
 
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
-    """The kernels at ``size`` if all their numbers move in straight lines; None if that is impossible."""
-    # A kernel's first four fields are texts, the others numbers.
+    """The kernels at ``size`` by linear interpolation of all numbers; None if that is impossible."""
+    # A kernel's first four fields are text, the others are numbers.
     if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
         return None
     found = []

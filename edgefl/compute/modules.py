@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from edgefl.compute.meta import Tracer, forward_kernels
+from edgefl.compute.meta import forward_kernels
+from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import ELEMENTWISE, Kernel
 from edgefl.core.layers import Layer, ModelLayers
 from edgefl.protocol import Net

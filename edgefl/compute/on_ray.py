@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: actors of one thread each, with trees in Ray's object store.
 
-Imports Ray, so only the engine ``ray`` imports this. A cluster's computers need edgefl, in the driver's
-version, and nothing of the user's: settings, data and the files on ``EDGEFL_PATH`` are sent.
+Imports Ray, so only the engine ``ray`` imports this. A cluster's computers need edgefl in the driver's
+version, and nothing else of the user's: settings, data and the files on ``EDGEFL_PATH`` are sent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from edgefl.compute.tensor_store import join_tensors, split_tensors
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 
-# How long a worker may take to come: to find room in the cluster, and to load torch.
+# How long a worker may take to start: to find room in the cluster, and to load torch.
 COMING_S = 90.0
 _LEAVING_S = 2.0
 
@@ -74,7 +74,7 @@ def borrowed(sent: Packed) -> Any:
 
 
 class _Lent:
-    """An array that is only to be read, for torch, which has no such tensors and would warn."""
+    """A read-only array for torch, which has no such tensors and would warn."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -83,7 +83,7 @@ class _Lent:
 
 
 class Setup(NamedTuple):
-    """What a worker is told first.
+    """The first message to a worker.
 
     Attributes:
         build: see ``BuilderSpec``.
@@ -101,13 +101,13 @@ class Setup(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Where a worker is.
+    """Where a worker runs.
 
     Attributes:
         host: the computer's name.
         node: the cluster's name for it.
         pid: the process.
-        versions: of what has to be the same everywhere.
+        versions: see ``versions()``.
     """
 
     host: str
@@ -117,7 +117,7 @@ class Seat(NamedTuple):
 
 
 def versions() -> dict[str, str]:
-    """The versions of what has to be the same on all computers; builds of torch may differ."""
+    """The versions that must be the same on all computers; builds of torch may differ."""
     return {
         "edgefl": installed("edgefl-emulator"),
         "torch": installed("torch").partition("+")[0],
@@ -126,7 +126,7 @@ def versions() -> dict[str, str]:
 
 
 class Worker:
-    """The actor: it does one order at a time."""
+    """The actor, which does one order at a time."""
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
@@ -136,11 +136,11 @@ class Worker:
         self._servers: dict[int, Any] = {}
 
     def seat(self) -> tuple[str, str, int, dict[str, str]]:
-        """Where it is: plain data, which any version of edgefl can tell."""
+        """Where it runs, as plain data that every version of edgefl can send."""
         return platform.node(), ray.get_runtime_context().get_node_id(), os.getpid(), versions()
 
     def prepare(self, setup: Setup) -> None:
-        """Takes what all orders share, and puts the user's components where the catalogue finds them."""
+        """Takes what all orders share, and puts the user's components where the catalogue looks for them."""
         self._setup = setup
         os.environ["EDGEFL_PATH"] = ""
         if not setup.folders:
@@ -182,26 +182,26 @@ class Worker:
 
 
 class RayWorkerPool:
-    """A crew of actors, wherever the cluster has room for them.
+    """A pool of actors, wherever the cluster has room for them.
 
     Attributes:
         workers: how many there were at the start.
-        shares_files: they do not see the driver's files.
-        seats: where those who have come are, by number.
+        shares_files: they cannot read the driver's files.
+        seats: where those that have started run, by number.
     """
 
     shares_files = False
 
     def __init__(self, spec: BuilderSpec, trainer: Trainer, workers: int | None, address: str | None) -> None:
-        """Joins or starts a cluster, and waits until all workers have come.
+        """Joins or starts a cluster, and waits until all workers have started.
 
         Raises:
-            UserError: there is no such cluster, it is too small, or has other versions.
+            UserError: there is no such cluster, or it is too small or has other versions.
             RunError: it has no room.
         """
         folders = catalogue.user_files()
         self._cluster = Cluster(address, workers)
-        # As Ray has no types: by number, and by the reference of what is waited for.
+        # Ray has no types: actors by number; the others by the reference that is waited for.
         self._actors: dict[int, Any] = {}
         self._coming: dict[Any, tuple[int, float]] = {}
         self._busy: dict[Any, int] = {}
@@ -225,7 +225,7 @@ class RayWorkerPool:
             raise RunError(
                 f"the cluster had room for {len(came)} of {self.workers} workers within {COMING_S:.0f} s",
                 where="engine.workers",
-                hint="take fewer workers, or wait for what else runs there; `ray status` shows it",
+                hint="use fewer workers, or wait until other work there ends; see `ray status`",
             )
         for ref in came:
             wrong = self._seated(ref)
@@ -239,7 +239,7 @@ class RayWorkerPool:
         actor.prepare.remote(self._setup)
 
     def _seated(self, ref: Any) -> str:
-        """Takes note of a worker that came; what is wrong with it, or nothing."""
+        """Registers a worker that has started; returns what is wrong with it, if anything."""
         number, _ = self._coming.pop(ref)
         try:
             seat = Seat(*ray.get(ref))
@@ -265,10 +265,10 @@ class RayWorkerPool:
         try:
             return ray.put(packed(tree))
         except RayError as error:
-            raise RunError(f"Ray's object store takes no more: {_last_line(error)}") from error
+            raise RunError(f"Ray's object store is full: {_last_line(error)}") from error
 
     def drop(self, ref: Any) -> None:
-        """The store frees what nobody refers to, and the caller's reference was the last."""
+        """Nothing to do: the store frees objects without references, and the caller's was the last."""
 
     def send(self, worker: int, order: Order[Any]) -> None:
         """Gives an idle worker an order; that it died shows in ``receive``."""
@@ -289,12 +289,12 @@ class RayWorkerPool:
                 raise RunError(wrong, hint="install the same versions on every computer of the cluster")
 
     def _given_up(self) -> tuple[int, Gone]:
-        """Does without the worker that has been coming for the longest time."""
+        """Gives up the worker that has been starting for the longest time."""
         ref = min(self._coming, key=lambda one: self._coming[one][1])
         number, _ = self._coming.pop(ref)
         ray.kill(self._actors.pop(number))
         self._busy = {order: worker for order, worker in self._busy.items() if worker != number}
-        return number, Gone(f"the cluster had no room for another within {COMING_S:.0f} s")
+        return number, Gone(f"the cluster had no room for a replacement within {COMING_S:.0f} s")
 
     def _answer(self, ref: Any) -> Done | Failed | Refused | Died:
         number = self._busy.pop(ref)
@@ -303,7 +303,7 @@ class RayWorkerPool:
         except RayTaskError as error:
             return Failed(_last_line(error), str(error))
         except RayError as error:
-            # It may be out of reach only, and must not go on beside the next one.
+            # The worker may only be unreachable, and must not continue beside its replacement.
             ray.kill(self._actors[number])
             self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
             self._hire(number)
@@ -313,7 +313,7 @@ class RayWorkerPool:
         return Done(unpacked(found))
 
     def close(self) -> None:
-        """Ends all workers, at work or not, and leaves the cluster, or ends it if it was started here."""
+        """Ends all workers, busy or not, and leaves the cluster, or ends it if it was started here."""
         with suppress(RayError, GetTimeoutError):
             out = {*self._busy.values(), *(number for number, _ in self._coming.values())}
             leaving = [actor.leave.remote() for number, actor in self._actors.items() if number not in out]
@@ -330,6 +330,6 @@ def _names(found: Mapping[str, str]) -> str:
 
 
 def _last_line(error: Exception) -> str:
-    """What an error of Ray's says in the end, without its advice."""
+    """The last line of an error of Ray's, without its advice."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1].partition(" Some common causes")[0]

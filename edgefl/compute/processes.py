@@ -96,7 +96,7 @@ class Processes:
             return number, Done(self._store.get(answer, last=True))
 
     def close(self) -> None:
-        """Ends all workers, at work or not, and removes what lay in shared memory."""
+        """Ends all workers, busy or not, and removes the files in shared memory."""
         for process in self._processes:
             process.kill()
             process.wait()

@@ -1,7 +1,7 @@
 """Joining a Ray cluster, or starting one on this computer.
 
-Ray's own ways are unsuited to a command: it looks for an address that nobody answers at for minutes, prints
-on standard output, and reports usage.
+Ray's defaults do not suit a command: it tries a dead address for minutes, prints on standard output, and
+reports usage.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from edgefl.core.host import cores
 ANSWER_S = 5.0
 # Ray's socket paths have to be short, which the temporary folder of some systems is not.
 _SHORT = Path("/tmp")  # noqa: S108 - a fresh folder in it
-# What opens a conversation in HTTP/2, which Ray speaks: the preface and an empty frame of settings.
+# The start of an HTTP/2 connection, which Ray uses: the preface and an empty frame of settings.
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 _FRAME_BYTES, _TYPE, _SETTINGS = 9, 3, b"\x04"
 _PRINT = ray_worker.print_to_stdstream
-_HOW = "start one with `ray start --head`, or leave engine.address out to have one for this run"
+_HOW = "start one with `ray start --head`, or omit engine.address to start one for this run"
 
 
 class Cluster:
-    """A connection to a cluster; one in this process that is connected already keeps its own."""
+    """A connection to a cluster; a process that is connected already stays connected."""
 
     def __init__(self, address: str | None, workers: int | None) -> None:
         """Joins a cluster, or starts one.
 
         Args:
             address: "auto" or host:port; None starts one.
-            workers: how many a fresh one is for; None is one a core.
+            workers: the size of a fresh one; None is one worker per core.
 
         Raises:
             UserError: there is no cluster at the address, or it cannot be joined.
-            RunError: a fresh one does not start.
+            RunError: a fresh one cannot be started.
         """
         if ray.is_initialized():
             self.leave: Callable[[], Any] = _stays
@@ -62,17 +62,17 @@ class Cluster:
             raise
 
     def room(self, workers: int | None) -> int:
-        """How many workers to have: as many as the cluster has CPUs, unless it is said.
+        """How many workers to start: one per CPU of the cluster, unless given.
 
         Raises:
-            UserError: it can never hold so many.
+            UserError: the cluster has fewer CPUs.
         """
         cpus = int(ray.cluster_resources().get("CPU", 0))
         if (workers or 1) > cpus:
             raise UserError(
-                f"the cluster has {cpus} CPUs, and {workers or 1} workers need one each",
+                f"{workers or 1} workers need one CPU each, but the cluster has {cpus}",
                 where="engine.workers",
-                hint="take fewer workers, or add computers with `ray start --address=...`",
+                hint="use fewer workers, or add computers with `ray start --address=...`",
             )
         return workers or cpus
 
@@ -81,21 +81,21 @@ def _start(folder: str, workers: int) -> None:
     try:
         _init(address="local", num_cpus=workers, include_dashboard=False, _temp_dir=folder)
     except Exception as error:
-        raise RunError(f"Ray does not start here: {_said(error)}", where="engine ray") from error
+        raise RunError(f"cannot start Ray: {_said(error)}", where="engine ray") from error
 
 
 def check_address(address: str | None) -> None:
-    """Sees whether somebody answers at an address, where there is one and this process has not joined yet.
+    """Checks that a cluster answers at an address, if one is given and this process is not connected yet.
 
     Raises:
-        UserError: nobody does, or something else than Ray.
+        UserError: nothing answers, or something other than Ray.
     """
     if address is not None and not ray.is_initialized():
         _called(address)
 
 
 def _called(address: str) -> str:
-    """The address that is meant, after a call."""
+    """The address with "auto" resolved, checked by a call."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS", address)
     if address != "auto":
@@ -114,20 +114,20 @@ def _join(address: str) -> None:
 
 
 def _call(address: str) -> None:
-    """Sees whether Ray may be there, since it would look for itself for minutes.
+    """Checks that Ray may be there, because Ray itself would try for minutes.
 
     Raises:
-        UserError: nobody answers, or something else does.
+        UserError: nothing answers, or something else does.
     """
     host, _, port = address.rpartition(":")
     why = ""
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S) as line:
-            # With TLS, what comes back is nothing to be read here.
+            # With TLS, the answer cannot be read here.
             if os.environ.get("RAY_USE_TLS", "0") == "0":
                 line.sendall(_PREFACE)
                 answer = line.recv(_FRAME_BYTES)
-                why = "" if answer[_TYPE:][:1] == _SETTINGS else "what answers there is something else"
+                why = "" if answer[_TYPE:][:1] == _SETTINGS else "the answer is not Ray's"
     except (OSError, ValueError) as error:
         why = str(error)
     if why:
@@ -135,7 +135,7 @@ def _call(address: str) -> None:
 
 
 def _init(**settings: Any) -> None:
-    # A worker's death is the engine's to tell; Ray prints it on standard output, and has no switch for that.
+    # The engine reports a worker's death; Ray would print it on standard output too, without a switch.
     ray_worker.print_to_stdstream = _unsaid
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
 
@@ -149,7 +149,7 @@ def _stays() -> None:
 
 
 def _left(folder: str | None) -> None:
-    """Disconnects, which ends a cluster that was started here."""
+    """Disconnects, which also ends a cluster that was started here."""
     ray.shutdown()
     ray_worker.print_to_stdstream = _PRINT
     if folder is not None:
@@ -157,6 +157,6 @@ def _left(folder: str | None) -> None:
 
 
 def _said(error: Exception) -> str:
-    """An error of Ray's in one line; of a traceback, its last."""
+    """An error of Ray's in one line; the last line of a traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1] if any(line.startswith("Traceback") for line in lines) else " ".join(lines)

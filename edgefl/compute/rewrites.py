@@ -1,6 +1,7 @@
-"""What a recorded graph can do without, and what of it a CPU does faster in another way.
+"""Simplifies a recorded graph, and replaces operators by ones that are faster on a CPU.
 
-All of it goes by the graph and its tensors' shapes alone. Some of it rounds otherwise than what was recorded.
+Rewrites depend on the graph and its tensors' shapes alone. Some of them round differently than the recorded
+operators.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from edgefl.compute.stacked import turns
 
 aten = torch.ops.aten
 
-# What gives its input back where the shape does not change, once nobody asks autograd.
+# Without autograd, these return their input; the second set if the shape does not change.
 _SAME = {aten.detach.default, aten.alias.default}
 _SAME_SHAPE = {
     aten.view.default,
@@ -23,25 +24,25 @@ _SAME_SHAPE = {
     aten.expand.default,
     aten.reshape.default,
 }
-# Numbers in a CPU's vector register, at most.
+# The most numbers in a CPU's vector register.
 _VECTOR = 16
 _SHAPE, VALUE = "shape", "value"
-"""Keys of what is known of a node: its tensor, and that tensor's shape, strides and type."""
+"""Keys of a node's metadata: its tensor, and that tensor's shape, strides and type."""
 
 
 def known(node: fx.Node, tensor: Tensor) -> fx.Node:
-    """The node, with what it comes to."""
+    """The node, with its value as metadata."""
     node.meta[_SHAPE] = (tensor.size(), tensor.stride(), tensor.dtype)
     node.meta[VALUE] = tensor
     return node
 
 
 def rewrite(graph: fx.Graph, written: set[fx.Node], *, on_cpu: bool) -> None:
-    """Leaves a graph that comes to the same, but for rounding.
+    """Rewrites a graph; its results stay the same except for rounding.
 
     Args:
-        graph: whose nodes are ``known``.
-        written: the nodes whose memory some operator writes to in place; they stay as they are.
+        graph: its nodes have been through ``known``.
+        written: the nodes whose memory some operator writes to in place; they are left alone.
         on_cpu: whether it runs on a CPU.
     """
     _without_detours(graph, written)
@@ -58,11 +59,10 @@ def rewrite(graph: fx.Graph, written: set[fx.Node], *, on_cpu: bool) -> None:
 
 
 def _along_rows(graph: fx.Graph, node: fx.Node, written: set[fx.Node]) -> None:
-    """Takes a transposed product the other way round where its rows in memory are short.
+    """Computes a transposed product as the product of the transposes where its rows in memory are short.
 
-    A layer's gradient is the transpose of a product, which for ten classes has rows of ten numbers. Taken as
-    the product of the transposes it lies as ``stacked.turned`` has the weight, and takes a quarter of the
-    time.
+    A layer's gradient is the transpose of a product, which for ten classes has rows of ten numbers. The
+    product of the transposes has the layout of ``stacked.turned`` weights, in a quarter of the time.
     """
     product: Any = node.args[0] if _turned(node) else None
     if not _is(product, aten.bmm.default) or written.intersection(product.args):
@@ -84,14 +84,14 @@ def _with_bias(graph: fx.Graph, node: fx.Node, written: set[fx.Node]) -> None:
     if not _is(product, aten.bmm.default) or len(product.users) > 1 or written.intersection(product.args):
         return
     value, result = bias.meta[VALUE] if isinstance(bias, fx.Node) else None, node.meta[VALUE]
-    # A row for each client; what has as many rows as the product is no bias.
+    # A bias has one row per client; a tensor with as many rows as the product is not a bias.
     if value is not None and value.dtype == result.dtype and value.shape == (len(result), 1, result.size(2)):
         with graph.inserting_before(node):
             node.replace_all_uses_with(_bound(graph, aten.baddbmm.default, (bias, *product.args)))
 
 
 def _few_numbers(graph: fx.Graph, node: fx.Node) -> None:
-    """Spells out log-softmax over few numbers, whose kernel goes through them one by one."""
+    """Spells out log-softmax over few numbers, whose kernel is not vectorised."""
     forward = _is(node, aten._log_softmax.default)  # noqa: SLF001 - the operator's name
     if not forward and not _is(node, aten._log_softmax_backward_data.default):  # noqa: SLF001 - the same
         return
@@ -115,13 +115,13 @@ def _is(node: Any, target: Callable[..., Any]) -> bool:
 
 
 def _bound(graph: fx.Graph, target: Callable[..., Tensor], args: tuple[Any, ...], **settings: Any) -> fx.Node:
-    """A new call, with what it comes to."""
+    """A new call, with its value as metadata."""
     value = target(*fx.map_arg(args, lambda one: one.meta[VALUE]), **settings)
     return known(graph.call_function(target, args, settings), value)
 
 
 def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
-    """Takes out what matters only to autograd or vmap: views of one shape, factors of 1, turns and back."""
+    """Removes what only autograd or vmap needs: views of the same shape, factors of 1, double transposes."""
     for node in graph.nodes:
         source = node.args[0] if node.op == "call_function" and node.args else None
         if not isinstance(source, fx.Node) or node in written or source in written:
@@ -135,9 +135,9 @@ def _without_detours(graph: fx.Graph, written: set[fx.Node]) -> None:
 
 
 def _by_torchs_own_names(graph: fx.Graph, written: set[fx.Node]) -> None:
-    """Calls operators as ``torch.bmm`` rather than ``torch.ops.aten.bmm``, which takes Python twice as long.
+    """Calls operators as ``torch.bmm`` rather than ``torch.ops.aten.bmm``, whose overhead is twice as high.
 
-    A name is taken where a call of it gives what the recorded one gave.
+    A name is used if a call of it returns the recorded result.
     """
     for node in graph.nodes:
         if node.op != "call_function" or node in written or VALUE not in node.meta:

@@ -1,8 +1,8 @@
-"""Functions over stacks: trees some of whose tensors hold one value a client.
+"""Trees some of whose tensors hold one value per client.
 
 A ``Stack`` is a leaf whose tensor has a first dimension C that counts clients. ``over`` calls a function
-under ``vmap`` on trees with such leaves; other leaves are the same for all clients and are passed as they
-are. What the function returns is a tree of the same kind.
+under ``vmap`` on trees with such leaves; all clients share the other leaves, which are passed unchanged. The
+result is a tree of the same kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from edgefl.protocol import leaves, rebuild, structure, tree_map
 
-# Numbers in a row, two vector registers of them.
+# Numbers in a row: two vector registers.
 _SHORT = 32
 
 
@@ -29,30 +29,30 @@ class Stack:
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """One tree of trees of one shape; a tensor that all of them share is kept as it is.
+    """One tree from trees of one structure; a tensor that all of them share is kept.
 
     Raises:
-        ValueError: two trees differ in something that is no tensor.
+        ValueError: two trees differ in a leaf that is not a tensor.
     """
-    found = []
+    stacked = []
     for same in zip(*map(leaves, trees), strict=True):
         leaf = same[0]
         if all(one is leaf for one in same):
-            found.append(leaf)
+            stacked.append(leaf)
         elif isinstance(leaf, Tensor):
-            found.append(Stack(torch.stack(same)))
+            stacked.append(Stack(torch.stack(same)))
         elif all(one == leaf for one in same):
-            found.append(leaf)
+            stacked.append(leaf)
         else:
-            raise ValueError(f"clients that differ in {leaf!r} cannot be stacked")
-    return rebuild(trees[0], found)
+            raise ValueError(f"clients cannot be stacked: {leaf!r} is not the same for all")
+    return rebuild(trees[0], stacked)
 
 
 def over(function: Callable[..., Any], *trees: Any) -> Any:
     """``function`` of every client's trees at once.
 
     Args:
-        function: pure but for what it writes into stacked tensors in place.
+        function: pure, except that it may write to stacked tensors in place.
         trees: its arguments, with ``Stack`` leaves where clients differ; at least one of them.
     """
     given = leaves(trees)
@@ -66,18 +66,18 @@ def over(function: Callable[..., Any], *trees: Any) -> Any:
         return tuple(leaf for leaf in leaves(returned[0]) if _own(leaf, same))
 
     stacks = [leaf.value for leaf in given if isinstance(leaf, Stack)]
-    # No randomness: what is drawn inside would depend on a client's place in the group.
+    # vmap refuses randomness: draws would depend on a client's place in the group.
     values = iter(torch.vmap(one)(*stacks))
     return tree_map(lambda leaf: Stack(_real(next(values))) if _own(leaf, same) else leaf, returned[0])
 
 
 def _own(leaf: Any, same: set[int]) -> bool:
-    """Whether a leaf that came back is a tensor of each client's own."""
+    """Whether a returned leaf is a tensor of each client's own."""
     return isinstance(leaf, Tensor) and id(leaf) not in same
 
 
 def _real(value: Tensor) -> Tensor:
-    """A tensor that can be written to: vmap returns what no client's data went into expanded."""
+    """A tensor that can be written to: vmap expands results that no client's data went into."""
     if not value.dim() or value.stride(0):
         return value
     own = _turned(value)
@@ -85,14 +85,14 @@ def _real(value: Tensor) -> Tensor:
 
 
 def chosen(tree: Any, places: Sequence[int]) -> Any:
-    """The tree of some clients alone: copies of their rows."""
+    """The tree of some clients: copies of their rows."""
     return tree_map(lambda leaf: Stack(leaf.value[places]) if isinstance(leaf, Stack) else leaf, tree)
 
 
 def put_back(tree: Any, places: Sequence[int], part: Any, count: int) -> Any:
     """The tree of ``count`` clients with some clients' rows replaced; stacks are written in place.
 
-    Leaves that are no tensors, the same places in both trees, stay as they are in ``tree``.
+    Leaves that are not tensors, which are at the same places in both trees, stay those of ``tree``.
     """
     found = []
     for old, new in zip(leaves(tree), leaves(part), strict=True):
@@ -109,12 +109,12 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
 
     Args:
         tree: of all clients.
-        numbers: for each client, what stands in the places of ``tree`` that are no tensors.
-        part: of some of them; a step may have made a tensor of a number, or a number of a tensor.
-        count: how many they are.
+        numbers: for each client, its leaves at the places of ``tree`` that hold no tensors.
+        part: of some clients, after a step that may have turned numbers into tensors or back.
+        count: how many clients that is.
 
     Raises:
-        ValueError: they differ in more than that.
+        ValueError: the trees differ in more than that.
     """
     if structure(tree) != structure(part):
         raise ValueError("the keys differ")
@@ -136,17 +136,17 @@ def aligned(tree: Any, numbers: Sequence[Sequence[Any]], part: Any, count: int) 
 def _numbered(values: Sequence[Any], like: Stack | Tensor) -> Stack:
     """Each client's number as a tensor like another's."""
     if not all(isinstance(value, (int, float)) for value in values):
-        raise ValueError(f"{values[0]!r} stands where others have a tensor")
+        raise ValueError(f"{values[0]!r} is in the place of a tensor")
     row = _row(like)
     numbers = row.new_tensor(values).view(-1, *[1] * row.dim())
     return Stack(numbers.expand(-1, *row.shape).clone())
 
 
 def _promoted(one: Any, other: Any) -> tuple[Any, Any]:
-    """Two leaves with tensors, in a type that holds the numbers of both."""
+    """Two leaves with tensors, in a type that can represent both."""
     first, second = _row(one), _row(other)
     if first.shape != second.shape:
-        raise ValueError(f"a tensor is {tuple(second.shape)}, not {tuple(first.shape)}")
+        raise ValueError(f"a tensor has shape {tuple(second.shape)}, not {tuple(first.shape)}")
     if first.dtype == second.dtype:
         return one, other
     dtype = torch.promote_types(first.dtype, second.dtype)
@@ -166,7 +166,7 @@ def _row(leaf: Stack | Tensor) -> Tensor:
 
 
 def spread(tree: Any, count: int) -> Any:
-    """The tree with a copy for each of ``count`` clients of every tensor that they share."""
+    """The tree with every shared tensor copied for each of ``count`` clients."""
     return tree_map(
         lambda leaf: Stack(leaf.expand(count, *leaf.shape).clone()) if isinstance(leaf, Tensor) else leaf,
         tree,
@@ -174,7 +174,7 @@ def spread(tree: Any, count: int) -> Any:
 
 
 def turned(tree: Any) -> Any:
-    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m), but for those of few rows.
+    """The tree with stacked matrices (C, m, n) laid out in memory as (C, n, m), except those of few rows.
 
     A linear layer multiplies by its weight's transpose, and the weight's gradient comes out as one.
     """
@@ -187,7 +187,7 @@ def _turned(value: Tensor) -> Tensor:
 
 
 def turns(high: int, wide: int) -> bool:
-    """Whether a stacked matrix lies transposed in memory: where its columns are not short.
+    """Whether to lay out a stacked matrix transposed in memory: unless its columns are short.
 
     Batched products on a CPU take up to three times as long where a matrix's rows in memory are short and the
     other side is longer; with more than a few vector registers to a row it makes no difference.
@@ -196,7 +196,7 @@ def turns(high: int, wide: int) -> bool:
 
 
 def rows(tree: Any, count: int) -> Any:
-    """The tree of plain tensors (C, ...), row after row; what all clients share is expanded, not copied."""
+    """The tree of plain tensors (C, ...), row after row; shared tensors are expanded, not copied."""
     return tree_map(
         lambda leaf: leaf.value.contiguous() if isinstance(leaf, Stack) else leaf.expand(count, *leaf.shape),
         tree,
@@ -204,21 +204,21 @@ def rows(tree: Any, count: int) -> Any:
 
 
 def unwrapped(tree: Any) -> Any:
-    """The tree with the stacks' tensors in the stacks' places."""
+    """The tree with plain tensors (C, ...) for stacks."""
     return tree_map(lambda leaf: leaf.value if isinstance(leaf, Stack) else leaf, tree)
 
 
 def wrapped(tree: Any) -> Any:
-    """The tree with every tensor, all of which are stacked, as a ``Stack``."""
+    """The tree, all of whose tensors are (C, ...), with stacks for them."""
     return tree_map(lambda leaf: Stack(leaf) if isinstance(leaf, Tensor) else leaf, tree)
 
 
 def fixed(tree: Any) -> list[Any]:
-    """The leaves that are neither stacks nor tensors, such as a step counter."""
+    """The leaves that are not tensors, such as a step counter."""
     return [leaf for leaf in leaves(tree) if not isinstance(leaf, (Stack, Tensor))]
 
 
 def with_fixed(tree: Any, values: Sequence[Any]) -> Any:
-    """The tree with other leaves in the places that ``fixed`` lists."""
+    """The tree with ``values`` for the leaves that ``fixed`` lists."""
     source = iter(values)
     return tree_map(lambda leaf: leaf if isinstance(leaf, (Stack, Tensor)) else next(source), tree)

@@ -1,8 +1,8 @@
 """A function of tensors as the list of its operators: recorded once, replayed without autograd or vmap.
 
-A small model's step spends most of its time on what surrounds its operators: Python, ``vmap``, autograd's
-graph. None of that depends on the data, so the operators that a first call came to can be called again on
-other tensors of the same shapes.
+A small model's step spends most of its time around its operators: in Python, ``vmap``, autograd's graph. None
+of that depends on the data, so the operators of a first call can be called again on other tensors of the same
+shapes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from edgefl.protocol import tree_map
 
 aten = torch.ops.aten
 
-# What reads of its input the shape alone.
+# Operators that read only the shape of their input.
 _FILLED = {
     aten.ones_like.default,
     aten.zeros_like.default,
@@ -35,14 +35,14 @@ _REFUSED = (
     torch.Tag.dynamic_output_shape,
     torch.Tag.nondeterministic_seeded,
 )
-# What writes its fourth and fifth argument, the running statistics, and does not say so.
+# Operators that write their fourth and fifth argument, the running statistics, but do not declare it.
 _NORMS = {aten.native_batch_norm.default, aten.cudnn_batch_norm.default}
-# What reads numbers without an operator.
+# Methods that read numbers without an operator.
 _READERS = {Tensor.tolist, Tensor.numpy, Tensor.__array__}
 
 
 class UnrecordableError(Exception):
-    """What the function does depends on the data, or on chance."""
+    """The function depends on its data's values or draws random numbers."""
 
 
 class Tape:
@@ -52,22 +52,22 @@ class Tape:
         self._forward: Callable[..., list[Tensor]] = module.forward
 
     def __call__(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        """What the function returns for inputs of the recorded shapes; for callers without autograd."""
+        """The function's result for inputs of the recorded shapes; to be called without autograd."""
         return self._forward(*inputs)
 
 
 def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> Tape:
-    """Calls a function, and keeps its operators.
+    """Calls a function and records its operators.
 
     Args:
-        function: tensors -> tensors; whatever else it reads counts as constant.
-        inputs: are not written to, now or later.
+        function: tensors -> tensors; everything else it reads is a constant.
+        inputs: never written to.
 
     Raises:
-        UnrecordableError: it reads a number out of a tensor, draws one, or writes to what it did not make.
+        UnrecordableError: it reads a number out of a tensor, draws one, or writes to an input or constant.
     """
     recorder = _Recorder()
-    # Objects of their own: of two inputs that are one tensor now, each may be another one later.
+    # Distinct objects: two inputs that are one tensor now may differ in a replay.
     given = [tensor.detach() for tensor in inputs]
     for tensor in given:
         recorder.given(tensor)
@@ -81,13 +81,13 @@ def record(function: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) 
     recorder.fold(written)
     rewrite(graph, written, on_cpu=all(tensor.device.type == "cpu" for tensor in given))
     for node in graph.nodes:
-        # What the first call came to would live as long as the tape.
+        # The first call's results would live as long as the tape.
         node.meta.clear()
     return Tape(fx.GraphModule(recorder.root, graph))
 
 
 class _Readers(TorchFunctionMode):
-    """Refuses what reads numbers without an operator."""
+    """Refuses methods that read numbers without an operator."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -106,7 +106,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         self.graph = fx.Graph()
         self.root = nn.Module()
         self._nodes: dict[int, fx.Node] = {}
-        self._kept: list[Tensor] = []  # so that no other tensor takes the number of one that is gone
+        self._kept: list[Tensor] = []  # so that no tensor's id is reused
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -118,7 +118,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         return self._bind(tensor, self.graph.placeholder(f"given{len(self._kept)}"))
 
     def node(self, tensor: Tensor) -> fx.Node:
-        """The node of a tensor; a new constant's where no operator made it."""
+        """The node of a tensor; a new constant if no operator made it."""
         if id(tensor) not in self._nodes:
             self._bind(tensor, self._constant(tensor))
         return self._nodes[id(tensor)]
@@ -130,7 +130,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         return known(self.graph.get_attr(name), tensor)
 
     def fold(self, written: set[fx.Node]) -> None:
-        """Replaces what no input's data goes into by what it came to."""
+        """Replaces nodes that do not depend on the inputs' data by constants."""
         fixed: set[fx.Node] = set()
         for node in self.graph.nodes:
             if node.op == "get_attr":
@@ -175,7 +175,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
 def _refused(func: Any, args: Sequence[Any]) -> bool:
     """Whether an operator depends on data or chance."""
     if func is aten.index.Tensor:
-        # By numbers, the shape is theirs; by truth values, it is the data's.
+        # The shape of the result depends on a mask's data, not on that of numbers.
         return any(one is not None and one.dtype in {torch.bool, torch.uint8} for one in args[1])
     return any(tag in func.tags for tag in _REFUSED)
 

@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Runs what is inside on one intra-operator thread, and restores the number after."""
+    """Sets torch to one intra-operator thread, and restores the number at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import replacing
-from edgefl.protocol.trees import Tree, flatten, unflatten
+from edgefl.protocol.trees import Tree, flatten, paths, unflatten
 
 
 def write_tree(path: Path, tree: Tree) -> None:
@@ -23,13 +23,15 @@ def write_tree(path: Path, tree: Tree) -> None:
     leaves: dict[str, Any] = {}
     storages: set[int] = set()
     for name, leaf in flatten(tree).items():
-        # The format refuses tensors that share memory; a state may well hold one tensor in two places.
+        # The format refuses tensors that share memory, and a state may hold one tensor in two places.
         shared = leaf.untyped_storage().data_ptr() in storages
         leaves[name] = leaf.clone() if shared else leaf.contiguous()
         storages.add(leaf.untyped_storage().data_ptr())
+    # A flat file has no other place for empty dicts.
+    empty = ["/".join(keys) for keys, leaf in paths(tree) if isinstance(leaf, dict)]
     try:
         with replacing(path) as temporary:
-            save_file(leaves, temporary, metadata={"empty": json.dumps(_empty(tree))})
+            save_file(leaves, temporary, metadata={"empty": json.dumps(empty)})
     except SafetensorError as error:
         raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
 
@@ -46,14 +48,3 @@ def read_tree(path: Path) -> Tree:
             return unflatten({name: file.get_tensor(name) for name in file.keys()}, empty)  # noqa: SIM118 - no dict
     except (OSError, SafetensorError) as error:
         raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error
-
-
-def _empty(tree: Tree, prefix: str = "") -> list[str]:
-    """The paths of a tree's empty dicts, which a flat file has no other place for."""
-    if not isinstance(tree, dict):
-        return []
-    if not tree:
-        return [prefix]
-    return [
-        path for key, inner in tree.items() for path in _empty(inner, f"{prefix}/{key}" if prefix else key)
-    ]

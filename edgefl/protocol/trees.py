@@ -109,9 +109,21 @@ def unstacked(tree: Tree | None, count: int) -> list[Any]:
     return [rebuild(tree, (rows[place] for rows in unbound)) for place in range(count)]
 
 
+def identical(tree: Tree, other: Tree) -> bool:
+    """Whether two trees hold the very same leaves under the same keys."""
+    if structure(tree) != structure(other):
+        return False
+    return all(one is twin for one, twin in zip(leaves(tree), matched(tree, other), strict=True))
+
+
+def shapes(tree: Tree) -> Tree:
+    """The tree with (shape, type) for every tensor, and None for other leaves."""
+    return tree_map(lambda leaf: (leaf.shape, leaf.dtype) if isinstance(leaf, Tensor) else None, tree)
+
+
 def paths(tree: Tree, prefix: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The leaves of nested dicts, each with the keys that lead to it."""
-    if not isinstance(tree, dict):
+    """The leaves of nested dicts, empty dicts among them, each with the keys that lead to it."""
+    if not isinstance(tree, dict) or not tree:
         yield prefix, tree
         return
     for key, inner in tree.items():
@@ -129,7 +141,8 @@ def flatten(tree: Tree) -> dict[str, Tensor]:
         for key in path:
             if not key or "/" in key:
                 raise ValueError(f"a key of a saved tree must be a name without '/', not {key!r}")
-        flat["/".join(path)] = leaf
+        if not isinstance(leaf, dict):
+            flat["/".join(path)] = leaf
     return flat
 
 

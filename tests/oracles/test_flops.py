@@ -16,13 +16,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from edgefl.compute import meta
+from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import DEPTHWISE, FORWARD, GRAD_INPUT, GRAD_WEIGHT
 
 
-def step(layer, x: torch.Tensor, *, first: bool) -> meta.Tracer:
+def step(layer, x: torch.Tensor, *, first: bool) -> Tracer:
     """The kernels of a layer's forward and backward pass."""
     weight = layer.weight.detach().requires_grad_()
-    tracer = meta.Tracer()
+    tracer = Tracer()
     with tracer:
         tracer.begin_step({"weights": {"weight": weight}})
         call = F.conv_transpose2d if layer.transposed else F.conv2d

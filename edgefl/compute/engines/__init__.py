@@ -1,1 +1,1 @@
-"""Who does the client work: one file an engine."""
+"""Engines, which do the client work; one file each."""

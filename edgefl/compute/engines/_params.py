@@ -1,4 +1,4 @@
-"""What the engines' parameters share."""
+"""Parameters that several engines share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pydantic import Field
 from edgefl.compute.job import Trainer
 from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
+from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.units import Bytes
 
@@ -21,41 +22,54 @@ Memory = Annotated[Bytes, Field(gt=0)]
 
 
 class EngineParams(Strict):
-    """What every engine that trains takes."""
+    """Parameters of every engine that trains."""
 
     device: Device = "auto"
     state_memory: Annotated[
-        Memory, Field(description="client states beyond this leave memory for the run's files")
+        Memory, Field(description="memory for client states; the rest lie in the run's files")
     ] = 1e9
 
     @property
     def place(self) -> str:
-        """The device that the driver's tensors lie on too; auto is a GPU where there is one."""
+        """The device of the driver's tensors; auto is a GPU where there is one."""
         return self.device
 
 
 class Stacking(EngineParams):
-    """How clients are stacked; it may change the last bits of results."""
+    """How clients are stacked, which may change the last bits of results."""
 
     group: Annotated[Count, Field(description="the most clients trained together")] = 64
     memory: Annotated[
-        Memory, Field(description="what a group may take, by the traced memory of one client's training")
+        Memory, Field(description="the most memory of a group, by the traced memory of one client's training")
     ] = 2e9
 
 
 class Working(Stacking):
     """How workers train."""
 
-    workers: Annotated[Count | None, Field(description="how many, one thread each; null is one a core")] = (
+    workers: Annotated[Count | None, Field(description="how many, one thread each; null is one per core")] = (
         None
     )
     inner: Annotated[Literal["loop", "vmapped"], Field(description="how each worker trains")] = "loop"
 
     @property
     def place(self) -> str:
-        """The CPU, which is what workers train on."""
+        """The CPU, on which workers train."""
         return "cpu" if self.device == "auto" else self.device
 
+    def check_device(self) -> None:
+        """Workers train on the CPU.
+
+        Raises:
+            UserError: the device is another.
+        """
+        if self.device not in {"auto", "cpu"}:
+            raise UserError(
+                f"workers train on the CPU, not on {self.device}",
+                where="engine.device",
+                hint="use --engine vmapped to train on a GPU",
+            )
+
     def trainer(self) -> Trainer:
-        """The trainer that each worker has."""
+        """How each worker trains."""
         return Loop() if self.inner == "loop" else Vmapped(self.group, int(self.memory))

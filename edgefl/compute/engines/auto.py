@@ -1,4 +1,4 @@
-"""Auto: the fastest of the others for this work on this machine, by a short measurement that is kept."""
+"""Auto: the fastest engine for this run on this machine, by a short measurement whose result is kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from edgefl.compute.engines._params import Count, EngineParams
 
 
 class Params(EngineParams):
-    """What the chosen engine is given."""
+    """Parameters for the engine that is chosen."""
 
-    workers: Annotated[Count | None, Field(description="the most workers; null is one a core")] = None
+    workers: Annotated[Count | None, Field(description="the most workers; null is one per core")] = None

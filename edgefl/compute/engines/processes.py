@@ -6,7 +6,6 @@ from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.processes import Processes
 from edgefl.compute.remote import Remote, RemoteEngineContext
-from edgefl.core.errors import UserError
 from edgefl.core.host import cores
 
 
@@ -15,17 +14,12 @@ class Params(Working):
 
 
 def check(params: Params) -> None:
-    """Sees whether there can be such workers here, before a run is begun.
+    """Checks the device before a run begins.
 
     Raises:
-        UserError: the device is no CPU.
+        UserError: the device is not a CPU.
     """
-    if params.device not in {"auto", "cpu"}:
-        raise UserError(
-            f"processes train on the CPU, not on {params.device}",
-            where="engine.device",
-            hint="take --engine vmapped, which is what a GPU is for",
-        )
+    params.check_device()
 
 
 def build(params: Params, context: RemoteEngineContext) -> Engine:

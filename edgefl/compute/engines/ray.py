@@ -14,7 +14,7 @@ from edgefl.core.errors import UserError
 
 
 class Params(Working):
-    """Which cluster, how many workers, and how each trains."""
+    """The cluster, the number of workers, and how each trains."""
 
     address: Annotated[
         str | None,
@@ -26,21 +26,14 @@ class Params(Working):
 
 
 def check(params: Params) -> None:
-    """Sees whether there can be such workers, before a run is begun.
+    """Checks the device, the installation and the address before a run begins.
 
     Raises:
-        UserError: Ray is not installed, the device is no CPU, or nobody answers at the address.
+        UserError: the device is not a CPU, Ray is not installed, or there is no cluster at the address.
     """
-    if params.device not in {"auto", "cpu"}:
-        raise UserError(
-            f"workers on Ray train on the CPU, not on {params.device}",
-            where="engine.device",
-            hint="take --engine vmapped, which is what a GPU is for",
-        )
+    params.check_device()
     if importlib.util.find_spec("ray") is None:
-        raise UserError(
-            "the ray engine needs the extra: pip install 'edgefl-emulator[ray]'", where="engine.name"
-        )
+        raise UserError("the ray engine needs Ray: pip install 'edgefl-emulator[ray]'", where="engine.name")
     from edgefl.compute.ray_cluster import check_address
 
     check_address(params.address)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from edgefl.compute.kernels import FREE, MOVES, PRODUCTS, RANDOM, UNREAD, UnknownOperatorError
-from edgefl.compute.meta import Tracer
+from edgefl.compute.tracer import Tracer
 
 
 def traced(function, *args):

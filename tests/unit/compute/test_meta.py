@@ -8,6 +8,7 @@ import torch
 from builders import build_method, build_net
 
 from edgefl.compute import meta
+from edgefl.compute.tracer import INPUT, Tracer
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
@@ -75,9 +76,9 @@ def test_memory_counts_operands_and_results_together():
     """X (100 bytes) -> y -> z, each dropped once used: two of them are alive while an operator runs."""
     with torch.device("meta"):
         x = torch.empty(25)
-        tracer = meta.Tracer()
+        tracer = Tracer()
         with tracer:
-            tracer.watch(x, meta.INPUT)
+            tracer.watch(x, INPUT)
             y = x + 1
             del x
             z = y * 2

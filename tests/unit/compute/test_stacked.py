@@ -1,4 +1,4 @@
-"""Trees some of whose leaves hold one value a client."""
+"""Trees some of whose leaves hold one value per client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_stacking_keeps_what_is_shared():
     assert found["b"][0].value.tolist() == [1, 2]
     assert found["n"] == 3
     assert stack([None, None]) is None
-    with pytest.raises(ValueError, match="differ in 3"):
+    with pytest.raises(ValueError, match="3 is not the same"):
         stack([{"n": 3}, {"n": 4}])
 
 
@@ -111,7 +111,7 @@ def test_a_shared_leaf_becomes_each_clients_own(new):
 
 
 def test_numbers_that_became_tensors_are_aligned():
-    """Every client's number is its row, whether the crowd has the tensor or the part does."""
+    """Every client's number is its row, whether all clients have the tensor or only some."""
     whole, part = aligned({"x": 0, "n": 4}, [[5, 4], [6, 4]], {"x": own([1.5, 1.5]), "n": 4}, 1)
     assert whole["x"].value.tolist() == [[5, 5], [6, 6]]
     assert (whole["n"], part["x"].value.tolist()) == (4, [[1.5, 1.5]])
@@ -124,8 +124,8 @@ def test_numbers_that_became_tensors_are_aligned():
     ("tree", "part", "why"),
     [
         ({"x": 0}, {"x": 0, "y": 0}, "the keys differ"),
-        ({"x": None}, {"x": own(1.0)}, "None stands where others have a tensor"),
-        ({"x": SHARED}, {"x": own([1.0, 2.0, 3.0])}, r"is \(3,\), not \(2,\)"),
+        ({"x": None}, {"x": own(1.0)}, "None is in the place of a tensor"),
+        ({"x": SHARED}, {"x": own([1.0, 2.0, 3.0])}, r"has shape \(3,\), not \(2,\)"),
     ],
     ids=["keys", "none", "shape"],
 )

@@ -8,7 +8,7 @@ from hardware import array
 from plans import sourced
 from torch.nn import functional as F
 
-from edgefl.compute import meta
+from edgefl.compute.tracer import Tracer
 from edgefl.core.cost import GRAD_INPUT, Kernel, Work
 from edgefl.core.devices.systolic import Gemm, cycles, gemms
 from edgefl.core.errors import UserError
@@ -78,7 +78,7 @@ def input_gradient(size, kernel, stride, padding=0, dilation=1) -> Kernel:
     """The input gradient of a convolution of 4 samples, 3 channels in, 5 out, as traced."""
     with torch.device("meta"):
         x, weight = torch.empty(4, 3, size, size, requires_grad=True), torch.empty(5, 3, kernel, kernel)
-        tracer = meta.Tracer()
+        tracer = Tracer()
         with tracer:
             out = F.conv2d(x, weight.requires_grad_(), stride=stride, padding=padding, dilation=dilation)
             torch.autograd.grad(out.sum(), [weight, x])

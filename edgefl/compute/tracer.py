@@ -1,0 +1,167 @@
+"""Watches operators as they run: the kernels that they start, and the memory that is alive."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
+from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
+from edgefl.protocol import Carry, Tree, leaves
+
+PARAMETERS = "parameters"
+GRADIENTS = "gradients"
+OPTIMIZER = "optimizer"
+COPIES = "kept copies"
+INPUT = "input"
+ACTIVATIONS = "activations"
+TRANSIENT = "transient"
+MEMORY_PARTS = (PARAMETERS, GRADIENTS, OPTIMIZER, COPIES, INPUT, ACTIVATIONS, TRANSIENT)
+
+# Other entries of a carry are copies of something, such as an anchor.
+_CARRY_PARTS = {"weights": PARAMETERS, "slots": OPTIMIZER, "scalars": TRANSIENT}
+
+
+@dataclass
+class _Life:
+    """One storage: its size, the first and last operator during which it was alive, and its part."""
+
+    size: int
+    born: int
+    stage: str
+    died: int | None = None
+    part: str = ""
+
+
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records the kernels of every operator and the lifetime of every storage."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.kernels: list[Kernel] = []
+        self.lives: list[_Life] = []
+        self._alive: dict[int, _Life] = {}
+        self._now = 0
+        self._stage = FORWARD
+        self._weights: dict[int, str] = {}
+        self._shapes: dict[tuple[int, ...], str] = {}
+        self._inputs: set[int] = set()
+        # (when a backward pass began, when it ended)
+        self._backwards: list[list[int]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Importing torch's compiler, which will never see this, takes a second.
+        return False
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Runs the operator and records it."""
+        result = func(*args, **(kwargs or {}))
+        self._now += 1
+        self._turn()
+        arguments = [*args, *(kwargs or {}).values()]
+        name = func.overloadpacket.__name__
+        roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
+        self.kernels += kernels_of(name, arguments, result, roles)
+        for tensor in tensors(result):
+            self.watch(tensor, "")
+        return result
+
+    def _turn(self) -> None:
+        """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
+        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - nothing public tells
+            if self._stage != GRAD_INPUT:
+                self._backwards.append([self._now, self._now])
+            self._stage = GRAD_INPUT
+            self._backwards[-1][1] = self._now
+        elif self._stage == GRAD_INPUT:
+            self._stage = UPDATE
+
+    def watch(self, tensor: Tensor, part: str) -> None:
+        """Follows a storage from now on; ``part`` is its part where that is known."""
+        key = storage_key(tensor)
+        life = self._alive.get(key)
+        if life is None:
+            storage = tensor.untyped_storage()
+            life = _Life(storage.nbytes(), self._now, self._stage)
+            self._alive[key] = life
+            self.lives.append(life)
+            # At the interpreter's exit, no entry is needed.
+            weakref.finalize(storage, self._gone, key).atexit = False
+        life.part = part or life.part
+
+    def _gone(self, key: int) -> None:
+        self._alive.pop(key).died = self._now
+
+    def begin_step(self, carry: Carry) -> list[Kernel]:
+        """A new step: the stage is forward again; returns the list that its kernels will be in.
+
+        Time advances, so that storages that are gone do not overlap with those of this step.
+        """
+        self._now += 1
+        owned = [
+            (part, weight) for part, inner in carry.get("weights", {}).items() for weight in leaves(inner)
+        ]
+        self._weights = {
+            storage_key(tensor): FROZEN
+            for key, inner in carry.items()
+            if key not in _CARRY_PARTS
+            for tensor in _all_tensors(inner)
+        }
+        self._weights |= {storage_key(weight): part for part, weight in owned}
+        self._shapes = {tuple(weight.shape): part for part, weight in owned}
+        self._inputs = set()
+        self._stage = FORWARD
+        self.kernels = []
+        return self.kernels
+
+    def label(self, carry: Carry) -> None:
+        """Names the parts of the storages that a carry holds."""
+        for key, inner in carry.items():
+            for tensor in _all_tensors(inner):
+                self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
+
+    def peak(self) -> dict[str, int]:
+        """The memory at its peak, by part; parts that hold nothing are left out."""
+        changes: dict[int, int] = {}
+        for life in self.lives:
+            changes[life.born] = changes.get(life.born, 0) + life.size
+            if life.died is not None:
+                # Alive until its last operator has ended: operands and results of an operator coexist.
+                changes[life.died + 1] = changes.get(life.died + 1, 0) - life.size
+        worst, most, now = 0, -1, 0
+        for moment in sorted(changes):
+            now += changes[moment]
+            if now > most:
+                worst, most = moment, now
+        held = dict.fromkeys(MEMORY_PARTS, 0)
+        for life in self.lives:
+            if life.born <= worst and (life.died is None or life.died >= worst):
+                held[self._part(life)] += life.size
+        return {part: size for part, size in held.items() if size}
+
+    def _part(self, life: _Life) -> str:
+        if life.part:
+            return life.part
+        for began, ended in self._backwards:
+            if life.born < began and (life.died is None or life.died >= began) and life.stage == FORWARD:
+                return ACTIVATIONS
+            if began <= life.born <= ended and (life.died is None or life.died > ended):
+                return GRADIENTS
+        return TRANSIENT
+
+
+def _all_tensors(tree: Tree) -> list[Tensor]:
+    return [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]
