@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 # Metadata of a dataclass field whose own keys stand among those of the record around it: {INLINE: its class}.
 # They are all null where it is None.
 INLINE = "inline"
@@ -23,7 +21,8 @@ def document(value: Any) -> Any:
     """
     if is_dataclass(value):
         return dict(_keys(value))
-    if isinstance(value, BaseModel):
+    if hasattr(value, "model_dump"):
+        # A pydantic model; not by its class, since importing pydantic would slow every command down.
         return value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()

@@ -18,7 +18,7 @@ class Priced:
     """Time and energy of one client's share of an exchange on one device.
 
     Attributes:
-        down_s, compute_s, up_s: receiving, computing, sending.
+        down_s, compute_s, up_s: seconds of receiving, computing and sending.
         bounds: the time to compute, by what bounds it.
         energy: by phase; None where a number is unknown.
         joules: all phases; None where one is unknown.
@@ -101,7 +101,7 @@ class ExchangeCost:
         moved_bytes: what they move.
         peak: memory in bytes at the worst moment, in fp32, by use.
         devices: a row for each device.
-        measured: the real work on this host, where it was asked for.
+        measured: the real work on this host, if requested.
     """
 
     exchange: str
@@ -131,7 +131,7 @@ class Profile:
         assumed: what the figures assume about the client.
         assumptions: the unknown and assumed numbers of devices and links.
         exchanges: one for each exchange and model.
-        layers: each model layer by layer, where that was asked for.
+        layers: each model layer by layer, if requested.
     """
 
     scenario: str
@@ -151,7 +151,7 @@ class Saved:
         model: with its parameters.
         batch_size: of local training.
         device: the device's name.
-        latency, memory: the shares saved; None where the device has no price.
+        latency, memory: the shares saved; latency is None where a device has no price.
         against_s, against_bytes: what they are shares of.
     """
 

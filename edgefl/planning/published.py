@@ -1,4 +1,4 @@
-"""What papers say that a method saves, beside what the profiles of a scenario's runs give."""
+"""Savings that papers claim for a method, beside those in the profiles of a scenario's runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgefl.planning.costs import Comparison, ExchangeCost, Profile, Saved
 
 
 def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Comparison]:
-    """Each claim of the scenario with the runs of its sweep that differ in the two methods alone.
+    """Compares each claim with the runs of the sweep that differ only in the two methods.
 
     Args:
         drafts: a scenario's runs.
@@ -27,7 +27,7 @@ def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Co
 def _pairs(
     claim: Published, drafts: Sequence[Draft], profiles: Sequence[Profile]
 ) -> Iterator[tuple[Draft, Profile, Profile]]:
-    """The run of the claim's method, its profile and that of the method it is compared with."""
+    """The claimed method's run, its profile, and the profile of the method it is compared with."""
     methods: dict[str, dict[str, tuple[Draft, Profile]]] = {}
     for draft, profile in zip(drafts, profiles, strict=True):
         settings = {key: value for key, value in draft.scenario.resolved().items() if key != "method"}

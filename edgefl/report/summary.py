@@ -70,7 +70,7 @@ class Target:
 
 
 class Slowest(NamedTuple):
-    """A client that was the last of its round to arrive, and in how many rounds."""
+    """A client that arrived last, and in how many rounds."""
 
     client: int
     device: str
@@ -97,8 +97,8 @@ class Summary:
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for.
         peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
-        clients, refused: how many there are.
-        waited_for: the clients that rounds ended with, the most frequent first; three at most.
+        clients, refused: their numbers.
+        waited_for: the clients that arrived last in most rounds; three at most.
         host_s: the wall time of the whole run; None while it runs.
         target: None where there is no target.
     """

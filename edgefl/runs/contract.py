@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from edgefl.compute import loop
 from edgefl.compute.job import Outcome
@@ -147,8 +148,8 @@ def _unmodified(planned: Planned) -> str:
         before = {name: tree_map(torch.clone, tree) for name, tree in given.items()}
         learner.merge(need)
         for name, tree in given.items():
-            if not _same(tree, before[name]):
-                return f"{need.exchange} changes its {name}"
+            if _differences(tree, before[name], _identical):
+                return f"{need.exchange} modifies its {name}"
     return ""
 
 
@@ -165,20 +166,20 @@ def _order(planned: Planned) -> str:
         with torch.no_grad(), one_thread():
             server = learner.context.versions[need.version - 1]
             forth, back = exchange.merge(server, arrivals), exchange.merge(server, arrivals[::-1])
-        if not _close(forth, back):
-            return f"{need.exchange} merges another state from the same arrivals in another order"
+        if _differences(forth, back, _close):
+            return f"{need.exchange} merges the same arrivals into another state if their order changes"
         learner.merge(need)
     return ""
 
 
 def _repeatable(planned: Planned) -> str:
     first, second = _learned(planned), _learned(planned)
-    if not _same(_last_version(first), _last_version(second)):
-        return "two runs on one seed end with different server states"
+    if _differences(_last_version(first), _last_version(second), _identical):
+        return "two runs with one seed end with different server states"
     states, others = first.context.states, second.context.states
     for client in states.clients():
-        if not _same(states.get(client), others.get(client)):
-            return f"two runs on one seed leave client {client} with different states"
+        if _differences(states.get(client), others.get(client), _identical):
+            return f"two runs with one seed leave client {client} with different states"
     return ""
 
 
@@ -190,24 +191,16 @@ def _together(planned: Planned) -> str:
     for need in _merges(planned):
         alone = {outcome.job: outcome for outcome in learner.engine.outcomes(need.merged)}
         for outcome in stacked.outcomes(need.merged):
-            expected, found = _numbers(alone[outcome.job]), _numbers(outcome)
-            same = {key for key in expected.keys() & found.keys() if _near(expected[key], found[key])}
-            apart = [key for key in {**expected, **found} if key not in same]
-            if apart:
-                return f"{need.exchange}: client {outcome.job.client} ends with another {apart[0]}"
+            differences = _differences(_results(alone[outcome.job]), _results(outcome), _near)
+            if differences:
+                return f"{need.exchange}: client {outcome.job.client} has another {differences[0]}"
         learner.merge(need)
     return ""
 
 
-def _numbers(outcome: Outcome) -> dict[str, torch.Tensor]:
-    """A job's results."""
+def _results(outcome: Outcome) -> Tree:
     scalars = {name: torch.tensor(value) for name, value in outcome.scalars.items()}
-    return flatten({"upload": outcome.upload, "state": outcome.state or {}, "scalars": scalars})
-
-
-def _near(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Equal up to rounding errors that add up over many steps."""
-    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)
+    return {"upload": outcome.upload, "state": outcome.state or {}, "scalars": scalars}
 
 
 def _last_version(learner: Learner) -> Tree:
@@ -217,11 +210,11 @@ def _last_version(learner: Learner) -> Tree:
 
 def _predicts(planned: Planned) -> str:
     learner = _learned(planned)
-    found, own = learner.evaluate(max(learner.context.versions))
-    scores = [("global", found.loss)] if found else []
-    scores += [("personal", own.loss)] if own else []
-    broken = [name for name, loss in scores if not torch.isfinite(torch.as_tensor(loss)).all()]
-    return f"the {broken[0]} model's logits are not finite" if broken else ""
+    scores = zip(("global", "personal"), learner.evaluate(max(learner.context.versions)), strict=True)
+    for name, score in scores:
+        if score and not torch.isfinite(torch.as_tensor(score.loss)).all():
+            return f"the {name} model's logits are not finite"
+    return ""
 
 
 def _neutral(planned: Planned) -> Finding:
@@ -233,23 +226,31 @@ def _neutral(planned: Planned) -> Finding:
     name = planned.plan.scenario.method.name
 
     def check(_: Planned) -> str:
-        one, other = _learned(_planned({"name": name, **neutral})), _learned(_planned({"name": "fedavg"}))
-        return "" if _same(_last_version(one), _last_version(other)) else f"not at {neutral}"
+        method, fedavg = (
+            _last_version(_learned(_planned(settings)))
+            for settings in ({"name": name, **neutral}, {"name": "fedavg"})
+        )
+        return f"not at {neutral}" if _differences(method, fedavg, _identical) else ""
 
     return _finding(promise, check, planned)
 
 
-def _same(one: Tree, other: Tree) -> bool:
-    """Equal names, shapes, types and bits."""
+def _differences(one: Tree, other: Tree, equal: Callable[[Tensor, Tensor], bool]) -> list[str]:
+    """The leaves that only one tree has, or that are not equal."""
     first, second = flatten(one), flatten(other)
-    return first.keys() == second.keys() and all(
-        leaf.dtype == second[key].dtype and torch.equal(leaf, second[key]) for key, leaf in first.items()
-    )
+    both = first.keys() & second.keys()
+    return [key for key in {**first, **second} if key not in both or not equal(first[key], second[key])]
 
 
-def _close(one: Tree, other: Tree) -> bool:
+def _identical(one: Tensor, other: Tensor) -> bool:
+    return one.dtype == other.dtype and torch.equal(one, other)
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
     """Equal up to rounding, and finite."""
-    first, second = flatten(one), flatten(other)
-    return first.keys() == second.keys() and all(
-        torch.allclose(leaf, second[key], rtol=1e-4, atol=1e-5) for key, leaf in first.items()
-    )
+    return torch.allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def _near(one: Tensor, other: Tensor) -> bool:
+    """Equal up to rounding errors that add up over many steps."""
+    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)

@@ -64,17 +64,22 @@ def test_the_same_run_twice_is_the_same(tmp_path, method):
 
 @pytest.mark.parametrize("method", ["fedavg", "spherefed", "fedclassavg"])
 def test_the_null_engine_has_the_same_events(tmp_path, method):
-    """Plan, prices and events do not depend on whether anything is trained."""
+    """Plan, prices and events do not depend on training; bytes by part add up to the traffic."""
     real = edgefl.run(small(method={"name": method}), out=tmp_path / "loop").runs[0]
     null = edgefl.run(small(method={"name": method}), out=tmp_path / "null", engine="null").runs[0]
     assert learned(real, "events", "prices", "clients") == learned(null, "events", "prices", "clients")
     assert null.table("evaluations") == []
     first, second = summaries([real.folder, null.folder])
     assert first.run_id == second.run_id
+    parts = first.bytes_by_part.values()
+    assert (sum(part.down for part in parts), sum(part.up for part in parts)) == (
+        first.down_bytes,
+        first.up_bytes,
+    )
 
 
 def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
-    """The labels are at hand everywhere, so nothing is assumed of them; of other data everything is."""
+    """Digits' labels are always available, so none are assumed; those of other data are."""
     path = tmp_path / "small.yaml"
     path.write_text(json.dumps(small()), encoding="utf-8")
     (dry,) = dry_run(str(path))
@@ -88,7 +93,7 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
 
 
 def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsys):
-    """A comparison says what differs in data, models and clients, and nothing of what does not."""
+    """A comparison has rows for data, models and clients only where runs differ in them."""
     group = edgefl.run(small(), out=tmp_path / "one", engine="null")
     other = small(task={"dataset": "mnist", "clients": 7}, model={"name": "mlp", "hidden": [8]})
     edgefl.run(other, out=tmp_path / "other", engine="null", download=False)
@@ -104,14 +109,14 @@ def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsy
 
 
 def main_ok(arguments):
-    """Runs a command that has to end well."""
+    """Runs a command that must succeed."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert not ended.value.code
 
 
 def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
-    """Where files are absent the null engine assumes labels, says so, and has another id than with them."""
+    """Without files the null engine assumes labels and says so."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "nothing here"))
     scenario = small(task={"dataset": "mnist", "clients": 6}, model="mlp")
     run = edgefl.run(scenario, out=tmp_path / "run", engine="null", download=False).runs[0]
@@ -123,7 +128,7 @@ def test_assumed_labels_make_another_run(tmp_path, monkeypatch):
 
 
 def test_models_may_differ_between_clients(tmp_path):
-    """FedClassAvg shares heads between bodies of two shapes; FedAvg refuses to, and says what would do."""
+    """FedClassAvg shares heads between bodies of two shapes; FedAvg refuses them and names a method."""
     models = [{"name": "mlp", "hidden": [16]}, {"name": "mlp", "hidden": [32, 16]}]
     run = edgefl.run(small(model=models, method="fedclassavg"), out=tmp_path / "run").runs[0]
     assert run.status == "done"
@@ -136,7 +141,7 @@ def test_models_may_differ_between_clients(tmp_path):
 
 
 def test_a_failing_run_does_not_stop_the_others(tmp_path, capsys):
-    """It is marked failed with its reason and what it had done; the exit status is 1."""
+    """It is marked failed, with the reason and its figures so far; the exit status is 1."""
     path = tmp_path / "sweep.yaml"
     path.write_text(json.dumps(small(sweep={"local.optimizer.lr": [1e9, 0.1]})), encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
@@ -176,7 +181,7 @@ def fleet(tmp_path, **numbers):
 
 
 def test_what_does_not_fit_is_refused_with_its_numbers(tmp_path, monkeypatch):
-    """A board with 12 kB of memory trains nothing, is named with need and room, and the others go on."""
+    """A board with 12 kB of memory trains nothing, is named with need and memory; the others go on."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     mixed = fleet(
         tmp_path,
@@ -200,7 +205,7 @@ def test_what_does_not_fit_is_refused_with_its_numbers(tmp_path, monkeypatch):
 
 
 def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch):
-    """With unknown idle power a board's compute energy stays out of the total, which says whose it is."""
+    """A board of unknown idle power stays out of the total, which says how many clients it covers."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     mixed = fleet(tmp_path, idle="{status: unknown, source: a test}")
     run = edgefl.run(small(fleet=mixed, server={"rounds": 1}), out=tmp_path / "run").runs[0]
@@ -221,7 +226,7 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     "name", [name for name in catalogue.entries("scenarios") if name.startswith("tuning/")]
 )
 def test_shipped_rates_stand_in_the_grid_they_were_chosen_from(name):
-    """Each method's rate is one of the grid's, neither end of it."""
+    """Each method's rate is in the grid and at neither end of it."""
     tuning = load(catalogue.find("scenarios", name).path)
     shipped = load(catalogue.find("scenarios", name.removeprefix("tuning/")).path)
     grid = sorted({draft.scenario.local.optimizer.lr for draft in tuning})
@@ -282,7 +287,7 @@ def test_a_mistake_gets_one_block(tmp_path, capsys, monkeypatch, arguments, what
 
 
 def test_compare_shows_a_runs_own_target_and_state(tmp_path, capsys):
-    """Runs with different targets keep theirs; a run that still goes on is not called failed."""
+    """Runs with different targets keep their own."""
     runs = [
         edgefl.run(small(evaluate={"target": target}), out=tmp_path / f"t{target}").folder
         for target in (0.9, 0.1)
@@ -295,7 +300,7 @@ def test_compare_shows_a_runs_own_target_and_state(tmp_path, capsys):
 
 
 def test_an_interrupt_says_what_is_left(tmp_path):
-    """Ctrl-C ends with status 130 and a word; what was saved can be compared."""
+    """Ctrl-C ends with status 130 and a message; what was saved can be compared."""
     path = tmp_path / "long.yaml"
     path.write_text(json.dumps(small(server={"rounds": 5000})), encoding="utf-8")
     out = tmp_path / "run"
