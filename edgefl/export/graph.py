@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from edgefl.core.errors import EdgeflError, root, told
 from edgefl.data.spec import Spec
+from edgefl.export.model import PREFIX
 from edgefl.protocol import Predictor, Tree
 
 OPSET = 20
@@ -142,7 +143,7 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
 def describe(model: Any, facts: Mapping[str, Any]) -> None:
     """Writes facts into a model's metadata, over what stands there under the same names."""
     told = {
-        f"edgefl.{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
+        f"{PREFIX}{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
     }
     kept = [(one.key, one.value) for one in model.metadata_props if one.key not in told]
     del model.metadata_props[:]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.compute.onnx_runtime import session
 from edgefl.core.errors import UserError
 from edgefl.export.model import ModelFile, read_model
-from edgefl.export.running import session
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]

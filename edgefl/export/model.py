@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -13,8 +13,50 @@ from typing import Any
 from edgefl.core.errors import UserError
 
 PREFIX = "edgefl."
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What ``edgefl export`` writes into a file: texts as they are, everything else as JSON.
+
+    Attributes:
+        class_names: in the order of the logits.
+        input: type, layout and range of the input.
+        shape: of one sample, (channels, height, width).
+        mean, std: of the pixels in [0, 1], by channel.
+        dataset: that the model was trained on.
+        scenario: name of the run's scenario.
+        run_id: of the run.
+        method: of the run.
+        model: architecture.
+        client: the client whose model it is, or "global".
+        version: of the server's state.
+        round: that made this version, from 0; -1 before the first.
+        accuracy: as the run reported it; None if it reported none.
+        precision: "fp32", "int8" or "fp16".
+        edgefl: version of edgefl.
+    """
+
+    class_names: tuple[str, ...]
+    input: str
+    shape: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    dataset: str
+    scenario: str
+    run_id: str
+    method: str
+    model: str
+    client: int | str
+    version: int
+    round: int
+    accuracy: float | None
+    precision: str
+    edgefl: str
+
+
 # A text stays one even where it looks like JSON, as a run's id of digits alone does.
-_TEXTS = frozenset("dataset edgefl input method model precision run_id scenario".split())  # noqa: SIM905 - names as words
+_TEXTS = frozenset(one.name for one in fields(Metadata) if one.type == "str")
 # Where a flatbuffer holds its kind.
 _ORT_MARK = slice(4, 8), b"ORTM"
 

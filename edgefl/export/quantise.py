@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,13 +17,6 @@ from torch import Tensor
 from edgefl.core.errors import root, told
 from edgefl.export.graph import ExportError, Form, check, describe
 
-Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
-FP32: Final = "fp32"
-INT8: Final = "int8"
-FP16: Final = "fp16"
-
-# Ranges of activations settle after some hundred images; more cost time alone.
-CALIBRATED_ON = 512
 _BATCH = 64
 
 # Products, and what stands between them: a chain of these runs in integers. Preprocessing, normalisation of

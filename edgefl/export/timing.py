@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import psutil
 
+from edgefl.compute.onnx_runtime import runtime, session
 from edgefl.core.errors import EdgeflError
-from edgefl.export.running import runtime, session
 
 Call = Callable[[], Any]
 

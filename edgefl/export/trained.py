@@ -30,7 +30,7 @@ class Trained:
         learning: data, nets and methods.
         server: the server's state.
         states: the clients' states, by client.
-        summary: accuracies that the run reported at this version, by model; those of clients by number.
+        reported: the accuracies that the run reported at this version, by client; None is the global model.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ class Trained:
     learning: Learning
     server: Tree
     states: dict[int, Tree]
-    summary: dict[str, Any]
+    reported: dict[int | None, float]
 
     @property
     def federation(self) -> Federation:
@@ -146,13 +146,13 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         settings, access = reader.resolved()["scenario"], _as_it_ran(reader, access)
         meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
-        summary = _summary(reader, version)
+        reported = _reported(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
     learning = learn_from(spec, document, data_of(spec, document, access))
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
-    return Trained(folder, meta, version, last, nth, learning, server, states, summary)
+    return Trained(folder, meta, version, last, nth, learning, server, states, reported)
 
 
 def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
@@ -192,13 +192,10 @@ def _version(reader: Reader, which: str) -> tuple[int, Path]:
     return found["version"], reader.folder / found["file"]
 
 
-def _summary(reader: Reader, version: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        row["model"]: row["accuracy"]
-        for row in reader.query("SELECT model, accuracy FROM evaluations WHERE version = ?", version)
-    }
-    found["clients"] = {
-        row["client"]: row["accuracy"]
-        for row in reader.query("SELECT client, accuracy FROM client_evaluations WHERE version = ?", version)
-    }
-    return found
+def _reported(reader: Reader, version: int) -> dict[int | None, float]:
+    rows = reader.query(
+        "SELECT NULL AS client, accuracy FROM evaluations WHERE version = ?1 AND model = 'global' "
+        "UNION ALL SELECT client, accuracy FROM client_evaluations WHERE version = ?1",
+        version,
+    )
+    return {row["client"]: row["accuracy"] for row in rows}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from graphs import BYTE, floats, write
 
-from edgefl.export.running import session
+from edgefl.compute.onnx_runtime import session
 from edgefl.export.timing import LEAST_RUNS, Order, operators, random_inputs, timed
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
