@@ -16,8 +16,7 @@ import numpy as np
 
 from edgefl.core.devices import TRACED
 from edgefl.core.errors import RunError, UserError
-from edgefl.export.kernels import INT8, is_quantised, kernels
-from edgefl.export.memory import needs
+from edgefl.export.kernels import INT8, GraphCost
 from edgefl.export.model import Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
 from edgefl.export.timing import Order
@@ -111,7 +110,8 @@ def bench(
     model = read_model(path)
     graph = Graph(model, wish.batch)
     rows = predictions(graph, wish.devices, wish.batch, wish.dtype)
-    costed, quantised = kernels(graph), is_quantised(graph)
+    cost = GraphCost(graph)
+    kernels, quantised = cost.kernels(), cost.quantised
     reference, missing = _reference(model, wish.run)
     steps = _steps(model, wish, reference)
     answers = []
@@ -126,10 +126,10 @@ def bench(
         "batch": wish.batch,
         "quantised": quantised,
         "precision": model.facts.get("precision", INT8 if quantised else TRACED),
-        "flops": sum(one.kernel.flops for one in costed),
-        "kernels": len(costed),
-        "moved_bytes": sum(one.moved_bytes for one in costed),
-        "memory": needs(graph, wish.dtype)._asdict(),
+        "flops": sum(one.kernel.flops for one in kernels),
+        "kernels": len(kernels),
+        "moved_bytes": sum(one.moved_bytes for one in kernels),
+        "memory": GraphCost(graph, wish.dtype).memory()._asdict(),
         "measured": [_measured(order, found) for order, found in answers if not order.profile],
         "pytorch": missing,
         "slowest": [row for order, found in answers if order.profile for row in found["nodes"][:SLOWEST]],
