@@ -14,8 +14,8 @@ from torch import Tensor
 
 from edgefl.data import normalised
 from edgefl.export.candidate import FP32, Candidate, ExportOptions, Samples
-from edgefl.export.graph import Form, Served, to_onnx
-from edgefl.export.model import Metadata
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.model import Form, Metadata
 from edgefl.export.trained import Trained
 
 

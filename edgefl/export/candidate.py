@@ -9,7 +9,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from torch import Tensor
 
-from edgefl.export.graph import Form, Served
+from edgefl.export.graph import Served
+from edgefl.export.model import Form
 from edgefl.export.trained import LAST, Trained
 
 Precision: TypeAlias = Literal["fp32", "int8", "fp16"]

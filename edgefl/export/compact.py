@@ -12,7 +12,8 @@ from torch import Tensor
 from edgefl.core import seeds
 from edgefl.export.build import images as images_of
 from edgefl.export.candidate import FP16, FP32, INT8, Candidate, Compact
-from edgefl.export.graph import ExportError, Form
+from edgefl.export.graph import ExportError
+from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.trained import Trained
 from edgefl.export.verify import Run, compare, odd_batches, runner

@@ -6,7 +6,6 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,12 +13,10 @@ from torch import Tensor, nn
 
 from edgefl.core.errors import EdgeflError, root, told
 from edgefl.data.spec import Spec
-from edgefl.export.model import PREFIX
+from edgefl.export.model import PREFIX, Form
 from edgefl.protocol import Predictor, Tree
 
 OPSET = 20
-IMAGE, PIXELS = "image", "pixels"
-LOGITS, PROBABILITIES = "logits", "probabilities"
 _MOST_BYTES = 2**31 - 1
 
 
@@ -27,29 +24,6 @@ class ExportError(EdgeflError):
     """The model could not be exported, or the export failed a check; nothing was written."""
 
     exit_status = 1
-
-
-@dataclass(frozen=True)
-class Form:
-    """What goes in and what comes out.
-
-    Attributes:
-        raw_input: whether the caller scales and normalises the images, not the graph.
-        softmax: whether probabilities come out too, at temperature 1.
-    """
-
-    raw_input: bool = False
-    softmax: bool = False
-
-    @property
-    def input(self) -> str:
-        """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
-        return PIXELS if self.raw_input else IMAGE
-
-    @property
-    def outputs(self) -> list[str]:
-        """The outputs' names, in order."""
-        return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
 
 
 class Served(nn.Module):

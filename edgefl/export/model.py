@@ -12,7 +12,38 @@ from typing import Any
 
 from edgefl.core.errors import UserError
 
+IMAGE, PIXELS = "image", "pixels"
+LOGITS, PROBABILITIES = "logits", "probabilities"
 PREFIX = "edgefl."
+
+
+@dataclass(frozen=True)
+class Form:
+    """The input and the outputs of an exported model.
+
+    Attributes:
+        raw_input: the caller scales and normalises the images, not the graph.
+        softmax: probabilities come out too, at temperature 1.
+    """
+
+    raw_input: bool = False
+    softmax: bool = False
+
+    @classmethod
+    def of(cls, proto: Any) -> Form:
+        """The form of an exported model."""
+        names = {one.name for one in (*proto.graph.input, *proto.graph.output)}
+        return cls(PIXELS in names, PROBABILITIES in names)
+
+    @property
+    def input(self) -> str:
+        """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
+        return PIXELS if self.raw_input else IMAGE
+
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs' names, in order."""
+        return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
 
 
 @dataclass(frozen=True)

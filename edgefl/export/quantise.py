@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from edgefl.core.errors import root, told
-from edgefl.export.graph import ExportError, Form, check, describe
+from edgefl.export.graph import ExportError, check, describe
+from edgefl.export.model import Form
 
 _BATCH = 64
 

@@ -13,7 +13,8 @@ from torch import Tensor
 from edgefl.compute.onnx_runtime import session
 from edgefl.compute.threads import one_thread
 from edgefl.export.candidate import Candidate, Parity
-from edgefl.export.graph import LOGITS, ExportError, Form, Served
+from edgefl.export.graph import ExportError, Served
+from edgefl.export.model import LOGITS, Form
 
 BATCHES = (1, 2, 7, 64)
 _CHUNK = 256

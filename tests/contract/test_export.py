@@ -14,7 +14,8 @@ from exported import METHODS, MODELS, exported, images, perturbed, spec, worked
 from edgefl.compute.loop import one_thread
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import catalogue
-from edgefl.export.graph import OPSET, ExportError, Form, Served, check, to_onnx
+from edgefl.export.graph import OPSET, ExportError, Served, check, to_onnx
+from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.verify import BATCHES, parity, runner
 from edgefl.protocol import BUFFERS, Predictor

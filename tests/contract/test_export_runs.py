@@ -24,9 +24,10 @@ from edgefl.core.errors import RunError
 from edgefl.export import build, compact, mobile, write
 from edgefl.export.candidate import ExportOptions
 from edgefl.export.compact import calibration_images
-from edgefl.export.graph import ExportError, Form
+from edgefl.export.graph import ExportError
 from edgefl.export.latency import keep
 from edgefl.export.make import export
+from edgefl.export.model import Form
 from edgefl.export.trained import trained
 from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess

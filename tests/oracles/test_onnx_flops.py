@@ -12,9 +12,9 @@ from builders import build_net
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.data import Spec
-from edgefl.export.graph import Form, Served, to_onnx
+from edgefl.export.graph import Served, to_onnx
 from edgefl.export.kernels import GraphCost
-from edgefl.export.model import Graph, read_model
+from edgefl.export.model import Form, Graph, read_model
 from edgefl.protocol import Predictor
 
 SHAPE, CLASSES = (3, 32, 32), 10

@@ -10,7 +10,8 @@ from exported import exported, images
 from onnx import numpy_helper
 
 from edgefl.export.compact import judge, latencies_ms
-from edgefl.export.graph import ExportError, Form
+from edgefl.export.graph import ExportError
+from edgefl.export.model import Form
 from edgefl.export.verify import BATCHES, compare, runner
 
 FORM = Form()

@@ -1,4 +1,4 @@
-"""The export command: a run's models as ONNX files."""
+"""Commands about ONNX files: export a run's models, measure a file, and classify images with it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
 
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of the dataset's files; by default, where the run found them.")
@@ -48,9 +49,9 @@ def export(
     """Write a run's model as verified ONNX, with a model card beside it."""
     from edgefl.cli.steps import Steps
     from edgefl.export.candidate import ExportOptions
-    from edgefl.export.graph import Form
     from edgefl.export.make import SomeFailedError
     from edgefl.export.make import export as export_run
+    from edgefl.export.model import Form
     from edgefl.planning.learning import DataAccess
 
     if all_clients and client is not None:
@@ -75,12 +76,12 @@ def export(
             )
         except SomeFailedError as error:
             done, failed = list(error.done), error
-    _print([one.plain() for one in done], as_json=as_json)
+    _print_exports([one.plain() for one in done], as_json=as_json)
     if failed is not None:
         raise failed
 
 
-def _print(exports: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print_exports(exports: list[dict[str, Any]], *, as_json: bool) -> None:
     """Prints what was written; no table where nothing was."""
     from edgefl.report.exports import exports as tables
 
@@ -90,3 +91,85 @@ def _print(exports: list[dict[str, Any]], *, as_json: bool) -> None:
         console, folder = stdout(), Path(exports[0]["path"]).parent
         console.print(tables(exports))
         console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+
+
+@app.command()
+def bench(
+    model: ModelFile,
+    threads: Annotated[
+        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
+    ] = None,
+    device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Calls that count in each measurement.", min=1)] = 300,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
+    ] = 30.0,
+    predict_only: Annotated[
+        bool, typer.Option("--predict-only", help="Measure nothing here; requires --device.")
+    ] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Add the measurements to the model card beside the file.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model here, compared with PyTorch, and predict it on other devices."""
+    from edgefl.cli.steps import Steps
+    from edgefl.core.host import cores
+    from edgefl.export.bench import BenchOptions
+    from edgefl.export.bench import bench as bench_model
+    from edgefl.export.latency import card_of, keep
+    from edgefl.planning.fleets import dtype_of
+    from edgefl.report.bench import bench as tables
+
+    if predict_only and (card or not device):
+        raise UserError(
+            "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
+            where="--predict-only",
+        )
+    if card:
+        # A missing card is an error before the measurements, which take their time.
+        card_of(model)
+    options = BenchOptions(
+        threads=() if predict_only else sorted({1, threads or cores()}),
+        batch=batch,
+        runs=runs,
+        budget_s=budget,
+        devices=tuple(device or ()),
+        dtype=dtype_of(dtype),
+        run=run,
+    )
+    with Steps(stderr()) as steps:
+        result = bench_model(model, options, progress=steps.show)
+    if card:
+        keep(result)
+    if as_json:
+        print_json(result)
+    else:
+        stdout().print(tables(result))
+
+
+@app.command()
+def infer(
+    model: ModelFile,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="PNG or JPEG files.")],
+    top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Classify images: class names and probabilities."""
+    from edgefl.export.infer import infer as infer_images
+    from edgefl.report.inference import inference
+
+    result = infer_images(model, images, top)
+    if as_json:
+        print_json(result)
+    else:
+        stdout().print(inference(result))
