@@ -193,7 +193,7 @@ class Exported:
         precision: of the file's weights.
         compact: the file against the float32 model; None for a float32 file.
         ort: the same model in ONNX Runtime's own format, if asked for.
-        standing: a caveat, such as that the client never trained; empty if there is none.
+        standing: caveats, such as that the client never trained; empty if there are none.
     """
 
     path: Path

@@ -92,20 +92,20 @@ def judge(
     run = runner(model, form)
     _check_batches(run, images)
     # Errors of logits do not matter here: they are the price of the smaller size.
-    found = compare(run, runner(fp32, form), images, labels)
-    drop = found.torch_accuracy - found.accuracy
+    comparison = compare(run, runner(fp32, form), images, labels)
+    drop = comparison.torch_accuracy - comparison.accuracy
     if drop > max_drop + _ROUNDING:
         raise ExportError(
-            f"accuracy falls by {drop:.2%}, from {found.torch_accuracy:.2%} to {found.accuracy:.2%} "
-            f"on {found.samples:,} test samples; the limit is {max_drop:.2%}",
+            f"accuracy falls by {drop:.2%}, from {comparison.torch_accuracy:.2%} to "
+            f"{comparison.accuracy:.2%} on {comparison.samples:,} test samples; the limit is {max_drop:.2%}",
             hint="its files were not written; --max-drop raises the limit",
         )
     latency, fp32_latency = latencies_ms([model, fp32], form, images[:1])
     return Compact(
-        samples=found.samples,
-        accuracy=found.accuracy,
-        fp32_accuracy=found.torch_accuracy,
-        agreement=found.agreement,
+        samples=comparison.samples,
+        accuracy=comparison.accuracy,
+        fp32_accuracy=comparison.torch_accuracy,
+        agreement=comparison.agreement,
         fp32_bytes=len(fp32),
         latency_ms=latency,
         fp32_latency_ms=fp32_latency,

@@ -111,7 +111,7 @@ class GraphCost:
         Raises:
             UserError: no table holds an operator, or a shape is not known.
         """
-        found = []
+        kernels = []
         for node in self._graph.nodes:
             op = node.op.removeprefix("com.microsoft.") if _is_qdq(node) else node.op
             if op not in FREE | MOVES and op not in PRODUCTS:
@@ -121,8 +121,8 @@ class GraphCost:
                     hint="export the model without it, or add the operator to a table there",
                 )
             if not self._is_free(node):
-                found.append(self._costed(node, op))
-        return found
+                kernels.append(self._costed(node, op))
+        return kernels
 
     def memory(self) -> Memory:
         """The memory of one call.

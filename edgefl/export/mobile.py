@@ -31,17 +31,17 @@ def mobile(candidate: Candidate) -> Candidate:
     config = candidate.path.with_suffix(".required_operators.config")
     content, operators = to_ort(candidate.model, path.name)
     run, reference = runner(content, candidate.form), runner(candidate.model, candidate.form)
-    found = compare(run, reference, *candidate.test, rtol=fp32.rtol, atol=fp32.atol)
+    comparison = compare(run, reference, *candidate.test, rtol=fp32.rtol, atol=fp32.atol)
     # Integer kernels differ between processors by a step of a scale; there, accuracy decides.
-    lost = fp32.accuracy - found.accuracy
-    if not (found.passed if options.precision == FP32 else lost <= options.max_drop + 1e-9):
+    lost = fp32.accuracy - comparison.accuracy
+    if not (comparison.passed if options.precision == FP32 else lost <= options.max_drop + 1e-9):
         raise ExportError(
-            f"the ORT format does not compute what the ONNX file does: max error {found.max_error:.2g}, "
-            f"accuracy {found.accuracy:.2%} against {found.torch_accuracy:.2%}",
+            f"the ORT format does not compute what the ONNX file does: max error {comparison.max_error:.2g}, "
+            f"accuracy {comparison.accuracy:.2%} against {comparison.torch_accuracy:.2%}",
             where=path.name,
             hint="its files were not written",
         )
-    ort = Ort(path, config, len(content), found.accuracy, found.max_error, found.agreement)
+    ort = Ort(path, config, len(content), comparison.accuracy, comparison.max_error, comparison.agreement)
     return replace(candidate, ort=ort, ort_files={path: content, config: operators.encode()})
 
 

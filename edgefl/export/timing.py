@@ -229,8 +229,8 @@ def operators(events: Iterable[Mapping[str, Any]]) -> list[OperatorTime]:
             calls[event["name"].removesuffix(_KERNEL), event["args"]["op_name"]].append(event["dur"])
     seconds = {key: median(times[len(times) // 2 :]) * _MICROSECOND_S for key, times in calls.items()}
     total = sum(seconds.values()) or 1.0
-    found = [OperatorTime(node, op, taken, taken / total) for (node, op), taken in seconds.items()]
-    return sorted(found, key=lambda one: -one.seconds)
+    times = [OperatorTime(node, op, taken, taken / total) for (node, op), taken in seconds.items()]
+    return sorted(times, key=lambda one: -one.seconds)
 
 
 def growth(work: Callable[[], Result]) -> tuple[Result, int]:

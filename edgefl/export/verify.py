@@ -32,13 +32,14 @@ def verify(candidate: Candidate) -> Candidate:
     Raises:
         ExportError: they do not compute the same.
     """
-    found = parity(candidate.fp32, candidate.served, candidate.form, *candidate.test)
-    if not found.passed:
+    result = parity(candidate.fp32, candidate.served, candidate.form, *candidate.test)
+    if not result.passed:
         raise ExportError(
-            f"ONNX Runtime does not compute what PyTorch does: {found}",
-            hint=f"its files were not written; tolerances: {found.rtol:g} relative, {found.atol:g} absolute",
+            f"ONNX Runtime does not compute what PyTorch does: {result}",
+            hint="its files were not written; "
+            f"tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
-    return replace(candidate, parity=found)
+    return replace(candidate, parity=result)
 
 
 def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Tensor) -> Parity:

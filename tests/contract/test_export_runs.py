@@ -385,7 +385,7 @@ def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
 
 
 @pytest.mark.parametrize(
-    ("ended", "how"), [("running", "goes on, or was killed"), ("interrupted", "was interrupted")]
+    ("ended", "how"), [("running", "is still running or was killed"), ("interrupted", "was interrupted")]
 )
 def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
     """Its last saved model can leave; table and card do not pass it off as the end."""
@@ -394,14 +394,14 @@ def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", (json.dumps(ended),))
     status, out, _ = cli(capsys, run)
     assert status == 0
-    assert f"global: the run {how}" in out
+    assert f"global: last saved state of a run that {how}" in out
     page = (run / "export" / "global.md").read_text(encoding="utf-8")
-    assert f"**Global model: the run {how}" in page
+    assert f"**Global model: last saved state of a run that {how}" in page
 
 
 def test_clients_without_a_part_of_their_own(runs):
     """FedAvg's clients all have the global model, and the export says that."""
-    assert "keeps nothing of a client" in one(runs["fedavg"], client=1).standing
+    assert "keeps no client state" in one(runs["fedavg"], client=1).standing
     assert one(runs["fedavg"]).standing == ""
 
 
@@ -448,7 +448,7 @@ MISTAKES = {
     "no such client": ("fedavg", ["--client", "4"], "there is no client 4"),
     "negative client": ("fedclassavg", ["--client", "-1"], "the run has clients 0 to 3"),
     "no global model": ("fedclassavg", [], "fedclassavg has no global model"),
-    "no such version": ("fedavg", ["--version", "99"], "no version '99' was saved"),
+    "no such version": ("fedavg", ["--version", "99"], "version '99' was not saved"),
     "no version": ("fedavg", ["--version", "first"], "best, last, or one of"),
     "suffix": ("fedavg", ["--out", "x.pt"], "x.pt does not end in .onnx"),
     "file for a folder": ("fedavg", ["--out", "file/x.onnx"], "cannot create file"),
@@ -497,7 +497,7 @@ def test_runs_without_a_model(tmp_path, capsys):
     (failed,) = edgefl.run(wild, out=tmp_path / "failed").runs
     assert failed.status == "failed"
     edgefl.run(single, out=tmp_path / "null", engine="null")
-    for name, what in (("failed", "has no model to trust"), ("null", "null engine and trained nothing")):
+    for name, what in (("failed", "models cannot be exported"), ("null", "null engine and trained nothing")):
         status, _, err = cli(capsys, tmp_path / name)
         assert status == 2
         assert what in err

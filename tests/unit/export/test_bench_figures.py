@@ -235,7 +235,7 @@ def test_a_damaged_file(model, capsys, kept_share):
     for command in (["bench", model], ["infer", model, "image.png"]):
         status, _, err = run_command(capsys, *command)
         assert status == 2
-        assert "is no ONNX model, or is damaged" in err
+        assert "is not an ONNX model, or is damaged" in err
 
 
 @pytest.mark.parametrize("name", ["m.json", "m.textproto", "m.onnxtxt"])
@@ -245,7 +245,7 @@ def test_a_name_decides_nothing(tmp_path, capsys, name):
     for command in (["bench", tmp_path / name], ["infer", tmp_path / name, "image.png"]):
         status, _, err = run_command(capsys, *command)
         assert status == 2
-        assert f"{name} is no ONNX model, or is damaged" in err
+        assert f"{name} is not an ONNX model, or is damaged" in err
 
 
 def test_the_other_format_is_no_damage(tmp_path, capsys):
