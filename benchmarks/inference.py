@@ -19,13 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from edgefl.core import catalogue
+from edgefl.core import catalogue, fresh
 from edgefl.data import Spec
-from edgefl.export.bench import run_order
-from edgefl.export.graph import Form, Served, to_onnx
-from edgefl.export.model import Graph, read_model
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.model import Form, Graph, read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Order
+from edgefl.export.timing import Measurement, time_onnx
 from edgefl.protocol import Predictor
 
 # A calibration fits none of these: one has depthwise convolutions, one group normalisation.
@@ -94,8 +93,8 @@ def exported(name: str, folder: Path) -> Path:
 
 def measured(file: Path, batch: int, repeats: int) -> float:
     """Seconds a call: the median over processes of each one's median."""
-    order = Order(str(file), batch=batch, budget_s=20.0, cpu=True)
-    return median(median(run_order(order)["seconds"]) for _ in range(repeats))
+    measurement = Measurement(str(file), batch=batch, budget_s=20.0, cpu=True)
+    return median(median(fresh.call(time_onnx, measurement).calls.seconds) for _ in range(repeats))
 
 
 if __name__ == "__main__":

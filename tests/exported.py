@@ -10,7 +10,8 @@ from builders import Federation, build_method, build_net
 from torch import Tensor
 
 from edgefl.data.spec import Spec
-from edgefl.export.graph import Form, Served, to_onnx
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.model import Form
 from edgefl.protocol import BUFFERS, Net, Predictor, Tree
 
 # The smallest of each that its parameters permit, on small images. On 8x8, MobileNetV2's last layers see one

@@ -12,12 +12,21 @@ counter is not used here: it over-counts the backward of grouped convolutions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 from torch import Tensor
 
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel
+from edgefl.core.cost import (
+    GRAD_INPUT,
+    GRAD_WEIGHT,
+    Kernel,
+    Product,
+    convolution,
+    convolution_kind,
+    places,
+)
 from edgefl.core.errors import EdgeflError
 
 # What draws numbers, with or without a "_" behind it.
@@ -151,7 +160,7 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         moved = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
         read = sum(moved.values())
         written = sum(size_bytes(tensor) for tensor in tensors(result))
-        return [_moving(name, roles.stage, read + written)] if read + written else []
+        return [Kernel.moving(name, read + written, roles.stage)] if read + written else []
     if name.rstrip("_") in RANDOM:
         raise UnknownOperatorError(
             f"the operator aten.{name} draws random numbers, as dropout does",
@@ -164,10 +173,6 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         where="edgefl/compute/kernels.py",
         hint="use another operator in the model or method, or add this one to a table there",
     )
-
-
-def _moving(name: str, stage: str, moved: int) -> Kernel:
-    return Kernel(name, ELEMENTWISE, stage, "", 0, 0, 0, 1, 0, moved)
 
 
 def _place_of(name: str) -> str:
@@ -185,68 +190,55 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
     read = lists[_place_of(name) in UNREAD :]
     loose = sum(size_bytes(argument) for argument in arguments if isinstance(argument, Tensor))
     return [
-        _moving(name, roles.stage, sum(size_bytes(one[place]) for one in read) + size_bytes(out) + loose)
+        Kernel.moving(
+            name, sum(size_bytes(one[place]) for one in read) + size_bytes(out) + loose, roles.stage
+        )
         for place, out in enumerate(written)
     ]
 
 
-def _product(
-    op: str, role: tuple[str, str], sides: tuple[int, int, int], moved: int, groups: int = 1
-) -> Kernel:
-    return Kernel(op, DENSE, *role, *sides, groups, 2 * groups * prod(sides), moved)
-
-
-def _mm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    first, second = arguments[:2]
-    (m, k), n = first.shape, second.shape[1]
-    moved = sum(map(size_bytes, (first, second, result)))
-    return [_product("mm", roles.of_product((first, second), result), (m, n, k), moved)]
-
-
-def _bmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    first, second = arguments[:2]
-    (b, m, k), n = first.shape, second.shape[2]
-    moved = sum(map(size_bytes, (first, second, result)))
-    return [_product("bmm", roles.of_product((first, second), result), (m, n, k), moved, groups=b)]
-
-
-def _addmm(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    bias, first, second = arguments[:3]
-    (m, k), n = first.shape, second.shape[1]
-    moved = sum(map(size_bytes, (bias, first, second, result)))
-    return [_product("addmm", roles.of_product((first, second), result), (m, n, k), moved)]
+def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
+    """A product of two matrices, or of batches of them; a bias, if any, comes before them."""
+    operands = tensors(list(arguments))
+    first, second = operands[-2:]
+    (*batch, m, k), n = first.shape, second.shape[-1]
+    moved = sum(map(size_bytes, [*operands, result]))
+    role = roles.of_product((first, second), result)
+    return [Kernel.multiplying(op, Product(m, n, k, prod(batch)), moved, *role)]
 
 
 def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     x, weight, bias = arguments[:3]
-    transposed, groups = arguments[6], arguments[8]
-    outer, inner = weight.shape[0] // groups, prod(weight.shape[1:])
-    m, n, k = (_places(x), inner, outer) if transposed else (_places(result), outer, inner)
+    product = convolution(x.shape, weight.shape, result.shape, arguments[8], transposed=arguments[6])
     moved = sum(map(size_bytes, tensors([x, weight, bias, result])))
-    kind, flops = _conv_kind(x, groups), 2 * m * n * k * groups
-    return [Kernel("convolution", kind, roles.stage, roles.part([weight]), m, n, k, groups, flops, moved)]
+    return [Kernel.multiplying("convolution", product, moved, roles.stage, roles.part([weight]))]
 
 
 def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - all products are asked the same way
     grad, x, weight = arguments[:3]
     transposed, groups, (wants_input, wants_weight, wants_bias) = arguments[7], *arguments[9:11]
-    kind = _conv_kind(x, groups)
+    kind = convolution_kind(x.shape, groups)
     outer, channels, inner = weight.shape[0] // groups, weight.shape[1], prod(weight.shape[1:])
     # Every place pairs each weight with one value, as in the forward pass; a strided convolution's input
     # gradient too, by phase decomposition.
-    places = _places(x) if transposed else _places(grad)
-    flops = 2 * places * weight.numel()
+    positions = places(x.shape if transposed else grad.shape)
+    flops = 2 * positions * weight.numel()
     moved, part = sum(map(size_bytes, (grad, x, weight))), roles.part([weight])
     kernels = []
     if wants_input:
         n, k = (outer, inner) if transposed else (channels, outer * prod(weight.shape[2:]))
-        sides, phases = (_places(x), n, k), 0 if transposed else _phases(weight, arguments[4], arguments[6])
+        sides, phases = (
+            (places(x.shape), n, k),
+            0 if transposed else _phases(weight, arguments[4], arguments[6]),
+        )
         kernels.append(Kernel("convolution", kind, GRAD_INPUT, part, *sides, groups, flops, moved, phases))
     if wants_weight:
-        sides = (outer, inner, places)
-        kernels.append(Kernel("convolution", kind, GRAD_WEIGHT, part, *sides, groups, flops, moved))
+        product = Product(outer, inner, positions, groups, kind)
+        kernels.append(Kernel.multiplying("convolution", product, moved, GRAD_WEIGHT, part))
     if wants_bias:
-        kernels.append(_moving("sum", GRAD_INPUT, size_bytes(grad) + grad.shape[1] * grad.element_size()))
+        kernels.append(
+            Kernel.moving("sum", size_bytes(grad) + grad.shape[1] * grad.element_size(), GRAD_INPUT)
+        )
     return kernels
 
 
@@ -258,21 +250,11 @@ def _phases(weight: Tensor, stride: Sequence[int], dilation: Sequence[int]) -> i
     return prod(len({tap * apart % step for tap in range(size)}) for size, step, apart in sides)
 
 
-def _places(x: Tensor) -> int:
-    """How many positions an image batch (B, C, *area) has over samples and area."""
-    return x.shape[0] * prod(x.shape[2:])
-
-
-def _conv_kind(x: Tensor, groups: int) -> str:
-    """Depthwise: every group has one input channel, and there are several groups."""
-    return DEPTHWISE if groups > 1 and x.shape[1] == groups else DENSE
-
-
 PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
-    "mm": _mm,
-    "bmm": _bmm,
-    "addmm": _addmm,
-    "addmm_": _addmm,
+    "mm": partial(_matrices, "mm"),
+    "bmm": partial(_matrices, "bmm"),
+    "addmm": partial(_matrices, "addmm"),
+    "addmm_": partial(_matrices, "addmm"),
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

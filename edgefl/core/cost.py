@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 DENSE = "dense"
@@ -23,6 +24,21 @@ GRAD_WEIGHT = "grad-weight"
 UPDATE = "update"
 
 FROZEN = "frozen copies"
+
+
+class Product(NamedTuple):
+    """Matrix products of one shape: ``groups`` times (m x k) @ (k x n)."""
+
+    m: int
+    n: int
+    k: int
+    groups: int = 1
+    kind: str = DENSE
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations; a multiply-add is two."""
+        return 2 * self.m * self.n * self.k * self.groups
 
 
 class Kernel(NamedTuple):
@@ -54,6 +70,46 @@ class Kernel(NamedTuple):
     flops: int
     bytes: int
     phases: int = 0
+
+    @classmethod
+    def multiplying(
+        cls, op: str, product: Product, moved: int, role: str = FORWARD, part: str = ""
+    ) -> Kernel:
+        """The kernel of matrix products that move ``moved`` bytes."""
+        m, n, k, groups, kind = product
+        return cls(op, kind, role, part, m, n, k, groups, product.flops, moved)
+
+    @classmethod
+    def moving(cls, op: str, moved: int, role: str = FORWARD) -> Kernel:
+        """An elementwise kernel, whose cost is the bytes it moves."""
+        return cls(op, ELEMENTWISE, role, "", 0, 0, 0, 1, 0, moved)
+
+
+def convolution(
+    x: Sequence[int], weight: Sequence[int], result: Sequence[int], groups: int, *, transposed: bool = False
+) -> Product:
+    """A convolution as the products of im2col, from the shapes of its operands and its result.
+
+    Args:
+        x: (B, C, *area).
+        weight: (outer, inner, *taps), outer being the output channels, or the input's where transposed.
+        result: (B, C, *area).
+        groups: of channels.
+        transposed: whether it is a transposed convolution.
+    """
+    outer, inner = weight[0] // groups, prod(weight[1:])
+    m, n, k = (places(x), inner, outer) if transposed else (places(result), outer, inner)
+    return Product(m, n, k, groups, convolution_kind(x, groups))
+
+
+def convolution_kind(x: Sequence[int], groups: int) -> str:
+    """Depthwise if there are several groups with one input channel each; else dense."""
+    return DEPTHWISE if groups > 1 and x[1] == groups else DENSE
+
+
+def places(x: Sequence[int]) -> int:
+    """How many positions an image batch of shape (B, C, *area) has over samples and area."""
+    return x[0] * prod(x[2:])
 
 
 @dataclass(frozen=True)

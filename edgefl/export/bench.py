@@ -1,43 +1,39 @@
-"""How fast a model is: here, measured in fresh processes, and elsewhere, predicted by the devices' models."""
+"""How fast a model is: measured here in fresh processes, and predicted for devices by their cost models."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edgefl.core import fresh
 from edgefl.core.devices import TRACED
-from edgefl.core.errors import RunError, UserError
-from edgefl.export.kernels import INT8, is_quantised, kernels
-from edgefl.export.memory import needs
-from edgefl.export.model import Graph, ModelFile, read_model
+from edgefl.core.errors import UserError
+from edgefl.export.kernels import INT8, GraphCost
+from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Order
+from edgefl.export.timing import Measurement, Reference, Timing, profile, time_onnx, time_torch
 from edgefl.store import is_run, read
 
 SLOWEST = 10
 
-Tell = Callable[[str, int, int], None]
-Run = Callable[[Order], dict[str, Any]]
+Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What to find out.
+class BenchOptions:
+    """What to measure and to predict.
 
     Attributes:
-        threads: several numbers to measure at; none at all where only predictions are wanted.
-        batch: samples a call.
+        threads: numbers of threads to measure on; none where only predictions are asked for.
+        batch: samples per call.
         runs: calls that count.
-        budget_s: seconds after which a measurement stops earlier.
+        budget_s: seconds after which a measurement stops early.
         devices: to predict for; "all" is every one.
         dtype: the number type that devices compute in; see ``predictions``.
         run: the run that the model was exported from, to compare with PyTorch.
@@ -52,164 +48,123 @@ class Wish:
     run: Path | None = None
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def run_order(order: Order) -> dict[str, Any]:
-    """Has a fresh process do an order.
-
-    Raises:
-        UserError: it cannot be done.
-        RunError: the process failed.
-    """
-    threads = str(order.threads)
-    paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "PYTHONPATH": paths}
-    done = subprocess.run(
-        [sys.executable, "-m", "edgefl.export.timing"],
-        input=json.dumps(order.plain()),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise RunError(f"a measuring process failed: {last}", where="python -m edgefl.export.timing")
-    found: dict[str, Any] = json.loads(done.stdout)
-    if "error" in found:
-        error = found["error"]
-        raise UserError(error["what"], where=error["where"], hint=error["hint"])
-    return found
-
-
 def bench(
     path: Path,
-    wish: Wish = Wish(),
-    run: Run = run_order,
-    tell: Tell = lambda label, done, of: None,  # noqa: ARG005 - a name for each
+    options: BenchOptions = BenchOptions(),
+    call: fresh.Caller = fresh.call,
+    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
 ) -> dict[str, Any]:
-    """Measures a model here and predicts it elsewhere.
+    """Measures a model here and predicts it for devices.
 
     Args:
         path: an ONNX file.
-        wish: what to find out.
-        run: has an order done.
-        tell: is called with (what comes now, measurements done, measurements in all).
+        options: what to measure and to predict.
+        call: calls a function in a fresh process.
+        progress: called with (the next measurement, measurements done, measurements in all).
 
     Returns:
         "model", "sha256", "size_bytes", "batch", "quantised", "precision" (the file's), "flops", "kernels",
-        "moved_bytes", "memory" (bytes of "weights" and "activations"), "measured" (a dict a measurement),
-        "pytorch" (why it is not compared with, or ""), "slowest" (operators) and "devices" (a dict a device).
+        "moved_bytes", "memory" (bytes of "weights" and "activations"), "measured" (a dict per measurement),
+        "pytorch" (why it is not compared with, or ""), "slowest" (operators) and "devices" (a dict each).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
         RunError: a measuring process failed.
     """
     model = read_model(path)
-    graph = Graph(model, wish.batch)
-    rows = predictions(graph, wish.devices, wish.batch, wish.dtype)
-    costed, quantised = kernels(graph), is_quantised(graph)
-    reference, missing = _reference(model, wish.run)
-    steps = _steps(model, wish, reference)
-    answers = []
-    for place, (label, order) in enumerate(steps):
-        tell(label, place, len(steps))
-        answers.append((order, run(order)))
-    tell("", len(steps), len(steps))
+    graph = Graph(model, options.batch)
+    devices = predictions(graph, options.devices, options.batch, options.dtype)
+    cost = GraphCost(graph)
+    kernels, quantised = cost.kernels(), cost.quantised
+    reference, missing = _reference(model, options.run)
+    measured, slowest = _measure(str(path), options, reference, call, progress)
     return {
         "model": str(path),
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "size_bytes": model.size_bytes,
-        "batch": wish.batch,
+        "batch": options.batch,
         "quantised": quantised,
         "precision": model.facts.get("precision", INT8 if quantised else TRACED),
-        "flops": sum(one.kernel.flops for one in costed),
-        "kernels": len(costed),
-        "moved_bytes": sum(one.moved_bytes for one in costed),
-        "memory": needs(graph, wish.dtype)._asdict(),
-        "measured": [_measured(order, found) for order, found in answers if not order.profile],
+        "flops": sum(one.kernel.flops for one in kernels),
+        "kernels": len(kernels),
+        "moved_bytes": sum(one.moved_bytes for one in kernels),
+        "memory": GraphCost(graph, options.dtype).memory()._asdict(),
+        "measured": measured,
         "pytorch": missing,
-        "slowest": [row for order, found in answers if order.profile for row in found["nodes"][:SLOWEST]],
-        "devices": rows,
+        "slowest": slowest,
+        "devices": devices,
     }
 
 
-def _steps(model: ModelFile, wish: Wish, reference: dict[str, Any] | None) -> list[tuple[str, Order]]:
-    """The measurements, each with its label."""
-    if not wish.threads:
-        return []
-    plain = Order(str(model.path), batch=wish.batch, runs=wish.runs, budget_s=wish.budget_s)
-    found = []
-    for threads in wish.threads:
-        order, word = replace(plain, threads=threads), "thread" if threads == 1 else "threads"
-        found.append((f"ONNX Runtime, {threads} {word}", order))
-        if reference:
-            found.append((f"PyTorch, {threads} {word}", replace(order, run=reference)))
-    return [*found, ("operators", replace(plain, profile=True))]
+def _measure(
+    model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The measurements, a row each, and the slowest operators."""
+    if not options.threads:
+        return [], []
+    plain = Measurement(model, batch=options.batch, runs=options.runs, budget_s=options.budget_s)
+    steps: list[tuple[str, Measurement, Callable[[], Timing]]] = []
+    for threads in options.threads:
+        one, suffix = replace(plain, threads=threads), f"{threads} {'thread' if threads == 1 else 'threads'}"
+        steps.append((f"ONNX Runtime, {suffix}", one, partial(call, time_onnx, one, threads=threads)))
+        if reference is not None:
+            in_torch = partial(call, time_torch, one, reference, threads=threads)
+            steps.append((f"PyTorch, {suffix}", one, in_torch))
+    rows = []
+    for place, (label, measurement, timing) in enumerate(steps):
+        progress(label, place, len(steps) + 1)
+        rows.append(_row(measurement, timing()))
+    progress("operators", len(steps), len(steps) + 1)
+    operators = call(profile, plain, threads=plain.threads)[:SLOWEST]
+    progress("", len(steps) + 1, len(steps) + 1)
+    return rows, [one._asdict() for one in operators]
 
 
-def _measured(order: Order, found: dict[str, Any]) -> dict[str, Any]:
-    seconds = np.array(found["seconds"])
+def _row(measurement: Measurement, timing: Timing) -> dict[str, Any]:
+    seconds = np.array(timing.calls.seconds)
     return {
-        "runtime": found["runtime"],
-        "threads": order.threads,
-        "load_s": found["load_s"],
+        "runtime": timing.runtime,
+        "threads": measurement.threads,
+        "load_s": timing.load_s,
         **{f"p{share}_s": float(np.percentile(seconds, share)) for share in (50, 90, 99)},
-        "images_per_s": order.batch * len(seconds) / float(seconds.sum()),
-        "peak_bytes": found["peak_bytes"],
-        "core_share": found["core_share"],
-        "warmup": found["warmup"],
+        "images_per_s": measurement.batch * len(seconds) / float(seconds.sum()),
+        "peak_bytes": timing.peak_bytes,
+        "core_share": timing.calls.core_share,
+        "warmup": timing.calls.warmup,
         "runs": len(seconds),
-        "stopped_early": len(seconds) < order.runs,
+        "stopped_early": len(seconds) < measurement.runs,
     }
 
 
-def _reference(model: ModelFile, run: Path | None) -> tuple[dict[str, Any] | None, str]:
-    """Where PyTorch's side of a model is, or why it is nowhere.
+def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, str]:
+    """The PyTorch model that a file was exported from, or why it is not known.
 
     Raises:
-        UserError: the run that was named is not the one.
+        UserError: ``run`` is not the run that the file was exported from.
     """
-    facts = model.facts
+    name, facts = model.path.name, model.facts
     if "run_id" not in facts:
         if run is not None:
-            raise UserError(f"{model.path.name} does not say which run it was exported from", where="--run")
+            raise UserError(f"{name} does not say which run it was exported from", where="--run")
         return None, "the file does not say which run it was exported from"
-    folder = run or _around(model.path)
-    if folder is None:
-        return None, f"name the run it was exported from (id {facts['run_id']}) with --run RUN"
-    found = _run_id(folder)
-    if found != facts["run_id"]:
-        if run is None:
-            return None, f"name the run it was exported from (id {facts['run_id']}) with --run RUN"
+    if run is not None and not is_run(run):
+        raise UserError(f"{run} is not a run", where="--run")
+    # A file in RUN/export/ finds its run.
+    folder = run or model.path.resolve().parent.parent
+    run_id = _run_id(folder)
+    if run_id == facts["run_id"]:
+        return Reference(folder, facts["client"], facts["version"], Form.of(model.proto)), ""
+    if run is not None:
         raise UserError(
-            f"{model.path.name} was exported from another run: its id is {facts['run_id']}, "
-            f"that of {folder} is {found}",
+            f"{name} was exported from run {facts['run_id']}, but {run} is run {run_id}",
             where="--run",
         )
-    names = [one.name for one in model.proto.graph.input]
-    outputs = [one.name for one in model.proto.graph.output]
-    form = {"raw_input": "pixels" in names, "softmax": "probabilities" in outputs}
-    reference = {"folder": str(folder), "client": facts["client"], "version": facts["version"], "form": form}
-    return reference, ""
-
-
-def _around(path: Path) -> Path | None:
-    """The run in whose ``export/`` folder a file lies."""
-    folder = path.resolve().parent.parent
-    return folder if is_run(folder) else None
+    return None, f"name the run it was exported from (id {facts['run_id']}) with --run RUN"
 
 
 def _run_id(folder: Path) -> str:
-    """A run's id.
-
-    Raises:
-        UserError: the folder is no run.
-    """
+    """A run's id; empty where the folder is not a run."""
     if not is_run(folder):
-        raise UserError(f"{folder} is no run", where="--run")
+        return ""
     with read(folder) as reader:
         return str(reader.meta["run_id"])

@@ -1,4 +1,4 @@
-"""A model card beside each export: what it is, what it cost, how good it is, how it was proved."""
+"""A model card beside each export: what the model is, how to use it, how good it is and what it cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.units import show_bytes, show_flops, show_seconds
-from edgefl.export.graph import Form
+from edgefl.export.candidate import Compact, Exported, Ort, Parity
+from edgefl.export.model import Form
 from edgefl.export.trained import Trained
 from edgefl.report.summary import Accuracy, Summary, summary
 from edgefl.report.tables import energy
@@ -24,93 +25,59 @@ def is_card(page: Path) -> bool:
         return False
 
 
-def card(found: Trained, export: Mapping[str, Any], form: Form, measured: Sequence[str] = ()) -> str:
+def card(source: Trained, exported: Exported, form: Form, measured: Sequence[str] = ()) -> str:
     """The card as Markdown.
 
     Args:
-        found: the trained version.
-        export: one export as plain data.
-        form: what goes in and comes out.
+        source: the trained version.
+        exported: the model.
+        form: its input and outputs.
         measured: the lines about its latency.
     """
-    with read(found.folder) as reader:
+    with read(source.folder) as reader:
         run = summary(reader)
         settings = reader.resolved()["scenario"]
-    spec = found.federation.spec
-    whose = "the global model" if export["client"] is None else f"the model of client {export['client']}"
-    model = found.model(export["client"])
-    trained = f"trained with {found.meta['method']} on {spec.name} by {run.clients} simulated clients"
+    spec, client = source.federation.spec, exported.client
+    whose = "the global model" if client is None else f"the model of client {client}"
+    trained = f"trained with {source.meta['method']} on {spec.name} by {run.clients} simulated clients"
     return "\n".join(
         [
-            f"# {found.meta['name']}: {whose}",
+            f"# {source.meta['name']}: {whose}",
             "",
-            f"{model} for {spec.classes} classes, {trained}; version {found.version}.",
-            *_standing(export),
+            f"{source.model(client)} for {spec.classes} classes, {trained}; version {source.version}.",
+            *_caveat(exported),
             "",
             "## Use",
             "",
             *_use(form, spec.shape),
-            *_other_formats(export),
+            *(_ort(exported.ort) if exported.ort else []),
             "",
             "## Training",
             "",
-            *_training(found, run, settings),
+            *_training(source, run, settings),
             "",
-            "Times, bytes and energy are modelled; see the run's `plan.yaml` for every number's source.",
+            "Times, bytes and energy are modelled; the run's `plan.yaml` gives the source of every number.",
             "",
             "## Accuracy",
             "",
-            *_accuracies(export, run.accuracy),
+            *_accuracies(exported, run.accuracy),
             "",
-            *_scored_on(found.meta["evaluated_on"]),
-            *_compact(export),
+            *_scored_on(source.meta["evaluated_on"]),
+            *(_compact(exported.compact, exported.size_bytes) if exported.compact else []),
             _PARITY,
             "",
-            *(["Of the float32 model that this file was made of.", ""] if export["compact"] else []),
-            *_parity(export["parity"]),
+            *(["Of the float32 model that this file was converted from.", ""] if exported.compact else []),
+            *_parity(exported.parity),
             "",
             *measured,
         ]
     )
 
 
-def _training(found: Trained, run: Summary, settings: Mapping[str, Any]) -> list[str]:
-    """How the run came to it, by its summary and its plan."""
-    fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "of the scenario's own"
-    return _table(
-        ("run", found.meta["run_id"]),
-        ("seed", str(found.meta["seed"])),
-        ("partition", _component(settings["task"]["partition"])),
-        ("fleet", fleet),
-        ("method", _component(settings["method"])),
-        ("rounds", str(settings["server"]["rounds"])),
-        ("virtual time", show_seconds(run.virtual_s)),
-        ("bytes down, up", f"{show_bytes(run.down_bytes)}, {show_bytes(run.up_bytes)}"),
-        ("work of all clients", show_flops(run.flops)),
-        ("energy of all clients", energy(run.energy)),
-    )
-
-
-def _accuracies(export: Mapping[str, Any], reported: Mapping[str, Accuracy]) -> list[str]:
-    """What the run reported at its end, and of this model; what the file reaches."""
-    return _table(
-        *((f"{name}, as the run reported", _percent(one.value)) for name, one in reported.items()),
-        ("this model, as the run reported", _percent(export["reported"])),
-        ("this file, in ONNX Runtime", _percent((export["compact"] or export["parity"])["accuracy"])),
-    )
-
-
-def _scored_on(which: str) -> list[str]:
-    """That a score is no test score."""
-    if which == "test":
-        return []
-    return ["All on training images held out for tuning, not on the test set.", ""]
-
-
-def _standing(export: Mapping[str, Any]) -> list[str]:
-    """What is to be known of the model before its figures."""
-    whose = "Global model" if export["client"] is None else f"Client {export['client']}"
-    return ["", f"**{whose}: {export['standing']}.**"] if export["standing"] else []
+def _caveat(exported: Exported) -> list[str]:
+    """What to know of the model before its figures."""
+    whose = "Global model" if exported.client is None else f"Client {exported.client}"
+    return ["", f"**{whose}: {exported.standing}.**"] if exported.standing else []
 
 
 def _use(form: Form, shape: tuple[int, ...]) -> list[str]:
@@ -122,32 +89,59 @@ def _use(form: Form, shape: tuple[int, ...]) -> list[str]:
     return [f"Input `{form.input}`: {size}, {layout}.", f"Output: {outputs}."]
 
 
-def _other_formats(export: Mapping[str, Any]) -> list[str]:
-    """Where the same model lies in ONNX Runtime's own format."""
-    if export["ort"] is None:
-        return []
-    file, config = (Path(export["ort"][key]).name for key in ("path", "config"))
+def _ort(ort: Ort) -> list[str]:
+    """The same model in ONNX Runtime's own format."""
     text = (
-        f"`{file}` is the same in ONNX Runtime's own format; a build of it with "
-        f"`--include_ops_by_config {config}` runs this model and holds no more operators than it needs."
+        f"`{ort.path.name}` is the same model in ONNX Runtime's own format. A reduced build of ONNX Runtime "
+        f"that is configured with `--include_ops_by_config {ort.config.name}` can run it."
     )
     return ["", text]
 
 
-def _compact(export: Mapping[str, Any]) -> list[str]:
-    """What a smaller file cost and saves; nothing for a float32 one."""
-    found = export["compact"]
-    if found is None:
+def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> list[str]:
+    """How the run trained the model, by its summary and its plan."""
+    fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "defined in the scenario"
+    return _table(
+        ("run", source.meta["run_id"]),
+        ("seed", str(source.meta["seed"])),
+        ("partition", _component(settings["task"]["partition"])),
+        ("fleet", fleet),
+        ("method", _component(settings["method"])),
+        ("rounds", str(settings["server"]["rounds"])),
+        ("virtual time", show_seconds(run.virtual_s)),
+        ("bytes down, up", f"{show_bytes(run.down_bytes)}, {show_bytes(run.up_bytes)}"),
+        ("compute of all clients", show_flops(run.flops)),
+        ("energy of all clients", energy(run.energy)),
+    )
+
+
+def _accuracies(exported: Exported, reported: Mapping[str, Accuracy]) -> list[str]:
+    """What the run reported at its end and for this model, and what the file reaches."""
+    return _table(
+        *((f"{name}, as reported by the run", _percent(one.value)) for name, one in reported.items()),
+        ("this model, as reported by the run", _percent(exported.reported)),
+        ("this file, in ONNX Runtime", _percent((exported.compact or exported.parity).accuracy)),
+    )
+
+
+def _scored_on(which: str) -> list[str]:
+    """A warning where the scores are not test scores."""
+    if which == "test":
         return []
+    return ["All on training images held out for tuning, not on the test set.", ""]
+
+
+def _compact(compact: Compact, size_bytes: int) -> list[str]:
+    """What a smaller file costs and saves."""
     how = "Float16 weights and activations"
-    if found["calibrated_on"] is not None:
+    if compact.calibrated_on is not None:
         how = (
-            "Int8 by static quantisation (QDQ): weights with a scale for every output channel, ranges of "
-            f"activations from {found['calibrated_on']:,} training images"
+            "Int8 by static quantisation (QDQ): one weight scale per output channel, activation ranges "
+            f"calibrated on {compact.calibrated_on:,} training images"
         )
     scope = (
-        f"Both accuracies are of the same {found['samples']:,} test samples; latencies are medians of one "
-        "image on one thread of the machine that exported it."
+        f"Both accuracies are on the same {compact.samples:,} test samples; latencies are median times of "
+        "one image on one thread of the exporting machine."
     )
     return [
         "## Precision",
@@ -156,21 +150,21 @@ def _compact(export: Mapping[str, Any]) -> list[str]:
         "",
         "| | this file | in float32 |",
         "|---|---|---|",
-        f"| size | {show_bytes(export['size_bytes'])} | {show_bytes(found['fp32_bytes'])} |",
-        f"| accuracy | {_percent(found['accuracy'])} | {_percent(found['fp32_accuracy'])} |",
-        f"| latency | {found['latency_ms']:.3g} ms | {found['fp32_latency_ms']:.3g} ms |",
+        f"| size | {show_bytes(size_bytes)} | {show_bytes(compact.fp32_bytes)} |",
+        f"| accuracy | {_percent(compact.accuracy)} | {_percent(compact.fp32_accuracy)} |",
+        f"| latency | {compact.latency_ms:.3g} ms | {compact.fp32_latency_ms:.3g} ms |",
         "",
-        f"The same class as in float32: {_percent(found['agreement'])}.",
+        f"Same class as in float32: {_percent(compact.agreement)} of the samples.",
         "",
     ]
 
 
-def _parity(parity: Mapping[str, Any]) -> list[str]:
+def _parity(parity: Parity) -> list[str]:
     return _table(
-        ("samples", f"{parity['samples']:,}"),
-        ("largest error of a logit", f"{parity['max_error']:.2g}"),
-        ("same class as PyTorch", _percent(parity["agreement"])),
-        ("PyTorch's accuracy", _percent(parity["torch_accuracy"])),
+        ("samples", f"{parity.samples:,}"),
+        ("largest error of a logit", f"{parity.max_error:.2g}"),
+        ("same class as PyTorch", _percent(parity.agreement)),
+        ("PyTorch's accuracy", _percent(parity.torch_accuracy)),
     )
 
 
@@ -183,10 +177,12 @@ def _percent(share: float | None) -> str:
 
 
 def _component(value: Any) -> str:
+    """A method or partition with its parameters, as text."""
     if isinstance(value, str):
         return value
-    given = {key: inner for key, inner in value.items() if key != "name" and inner is not None}
+    parameters = {key: inner for key, inner in value.items() if key != "name" and inner is not None}
     rest = ", ".join(
-        f"{key} {_component(inner) if isinstance(inner, dict) else inner}" for key, inner in given.items()
+        f"{key} {_component(inner) if isinstance(inner, dict) else inner}"
+        for key, inner in parameters.items()
     )
     return f"{value['name']} ({rest})" if rest else str(value["name"])

@@ -1,94 +1,111 @@
-"""What a smaller file of a model costs in accuracy, and what it saves."""
+"""The third stage: a smaller file, what it costs in accuracy and what it saves."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from edgefl.export.graph import ExportError, Form
-from edgefl.export.verify import BATCHES, Run, compared, runner
+from edgefl.core import seeds
+from edgefl.export.build import images as images_of
+from edgefl.export.candidate import FP16, FP32, INT8, Candidate, Compact
+from edgefl.export.graph import ExportError
+from edgefl.export.model import Form
+from edgefl.export.quantise import to_fp16, to_int8
+from edgefl.export.trained import Trained
+from edgefl.export.verify import Run, compare, odd_batches, runner
 
+# Ranges of activations settle after some hundred images; more only cost time.
+CALIBRATION_IMAGES = 512
 _WARM_UP, _RUNS, _MOST_S = 20, 300, 20.0
-# Rounding of a share of samples is no loss.
+# Rounding of a share of samples is not a loss.
 _ROUNDING = 1e-9
 
 
-@dataclass(frozen=True)
-class Compact:
-    """How a smaller model compares with the float32 one, both in ONNX Runtime.
+def compact(candidate: Candidate) -> Candidate:
+    """Converts the model to the precision asked for; a float32 model passes unchanged.
 
-    Attributes:
-        samples: test samples compared.
-        accuracy: the smaller model's.
-        fp32_accuracy: the float32 one's.
-        agreement: the share of samples with the same largest logit.
-        fp32_bytes: the float32 model's size.
-        latency_ms: of one image on one thread of this machine, the median.
-        fp32_latency_ms: the float32 model's, measured in turn with it.
-        calibrated_on: training samples that gave the ranges of activations; None where none were needed.
+    Raises:
+        ExportError: the smaller model cannot be made, does not run, or loses too much accuracy.
     """
+    form, precision, fp32 = candidate.form, candidate.options.precision, candidate.fp32
+    if precision == FP32:
+        return candidate
+    calibrated_on = None
+    if precision == INT8:
+        images = calibration_images(candidate.source, candidate.client, form)
+        calibrated_on = len(images)
+        facts = {"precision": INT8, "calibration": f"{calibrated_on} training images"}
+        model = to_int8(fp32, form, images, facts)
+    else:
+        model = to_fp16(fp32, form, {"precision": FP16})
+    comparison = judge(
+        model, fp32, form, *candidate.test, max_drop=candidate.options.max_drop, calibrated_on=calibrated_on
+    )
+    return replace(candidate, model=model, compact=comparison)
 
-    samples: int
-    accuracy: float
-    fp32_accuracy: float
-    agreement: float
-    fp32_bytes: int
-    latency_ms: float
-    fp32_latency_ms: float
-    calibrated_on: int | None
 
-    @property
-    def drop(self) -> float:
-        """How much accuracy was lost; below 0 where some was won."""
-        return self.fp32_accuracy - self.accuracy
+def calibration_images(source: Trained, client: int | None, form: Form) -> Tensor:
+    """Training images that give the ranges of activations: at most 512, drawn by the run's seed.
+
+    Args:
+        source: the trained version.
+        client: the client whose model it is, calibrated on its own images alone; None for the global model,
+            calibrated on everybody's.
+        form: the model's input and outputs.
+    """
+    parts = source.federation.parts
+    indices = np.concatenate(parts) if client is None else parts[client]
+    if len(indices) > CALIBRATION_IMAGES:
+        rng = seeds.generator(source.meta["seed"], "calibration", client=-1 if client is None else client)
+        indices = rng.choice(indices, CALIBRATION_IMAGES, replace=False)
+    return images_of(source, np.sort(indices), "train", form)
 
 
-def compact(
+def judge(
     model: bytes,
     fp32: bytes,
     form: Form,
     images: Tensor,
     labels: Tensor,
     *,
-    most: float,
+    max_drop: float,
     calibrated_on: int | None = None,
 ) -> Compact:
     """Compares a smaller model with the float32 one.
 
     Args:
-        model: the smaller one.
-        fp32: the other.
-        form: what goes in.
+        model: the smaller ONNX model.
+        fp32: the float32 ONNX model.
+        form: the models' input and outputs.
         images: test samples as the input takes them, at least one.
-        labels: theirs.
-        most: how much accuracy may be lost.
-        calibrated_on: for the result.
+        labels: their labels.
+        max_drop: the accuracy that may be lost.
+        calibrated_on: number of calibration images, for the result.
 
     Raises:
-        ExportError: the smaller model does not run, or loses more.
+        ExportError: the smaller model does not run, or loses too much accuracy.
     """
     run = runner(model, form)
     _check_batches(run, images)
-    # Errors of logits are no measure here: they are what the size is bought with.
-    found = compared(runner(fp32, form), run, images, labels, rtol=0, atol=0)
-    drop = found.torch_accuracy - found.accuracy
-    if drop > most + _ROUNDING:
+    # Errors of logits do not matter here: they are the price of the smaller size.
+    comparison = compare(run, runner(fp32, form), images, labels)
+    drop = comparison.torch_accuracy - comparison.accuracy
+    if drop > max_drop + _ROUNDING:
         raise ExportError(
-            f"accuracy falls by {drop:.2%}, from {found.torch_accuracy:.2%} to {found.accuracy:.2%} "
-            f"on {found.samples:,} test samples; at most {most:.2%} may be lost",
-            hint="no file of it was written; --max-drop allows more",
+            f"accuracy falls by {drop:.2%}, from {comparison.torch_accuracy:.2%} to "
+            f"{comparison.accuracy:.2%} on {comparison.samples:,} test samples; the limit is {max_drop:.2%}",
+            hint="its files were not written; --max-drop raises the limit",
         )
     latency, fp32_latency = latencies_ms([model, fp32], form, images[:1])
     return Compact(
-        samples=found.samples,
-        accuracy=found.accuracy,
-        fp32_accuracy=found.torch_accuracy,
-        agreement=found.agreement,
+        samples=comparison.samples,
+        accuracy=comparison.accuracy,
+        fp32_accuracy=comparison.torch_accuracy,
+        agreement=comparison.agreement,
         fp32_bytes=len(fp32),
         latency_ms=latency,
         fp32_latency_ms=fp32_latency,
@@ -97,10 +114,12 @@ def compact(
 
 
 def _check_batches(run: Run, images: Tensor) -> None:
-    for size in BATCHES:
-        logits = run(images[torch.arange(size) % len(images)])
-        if len(logits) != size or not np.isfinite(logits).all():
-            raise ExportError(f"a batch of {size} gives {len(logits)} rows of logits, or some are not finite")
+    for batch in odd_batches(images):
+        logits = run(batch)
+        if len(logits) != len(batch) or not np.isfinite(logits).all():
+            raise ExportError(
+                f"a batch of {len(batch)} gives {len(logits)} rows of logits, or some are not finite"
+            )
 
 
 def latencies_ms(models: Sequence[bytes], form: Form, image: Tensor) -> list[float]:
@@ -108,15 +127,15 @@ def latencies_ms(models: Sequence[bytes], form: Form, image: Tensor) -> list[flo
 
     They take turns, so that whatever else the machine does slows all of them.
     """
-    running = [runner(model, form) for model in models]
-    found: list[list[float]] = [[] for _ in models]
+    runs = [runner(model, form) for model in models]
+    times: list[list[float]] = [[] for _ in models]
     for _ in range(_WARM_UP):
-        for run in running:
+        for run in runs:
             run(image)
     end = time.perf_counter() + _MOST_S
-    while len(found[0]) < _RUNS and time.perf_counter() < end:
-        for run, times in zip(running, found, strict=True):
+    while len(times[0]) < _RUNS and time.perf_counter() < end:
+        for run, own in zip(runs, times, strict=True):
             start = time.perf_counter()
             run(image)
-            times.append(time.perf_counter() - start)
-    return [1000 * float(np.median(times)) for times in found]
+            own.append(time.perf_counter() - start)
+    return [1000 * float(np.median(own)) for own in times]

@@ -1,4 +1,4 @@
-"""From a predictor to an ONNX model that takes pixels."""
+"""Converts a predictor to an ONNX model that takes pixels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,50 +13,26 @@ from torch import Tensor, nn
 
 from edgefl.core.errors import EdgeflError, root, told
 from edgefl.data.spec import Spec
+from edgefl.export.model import PREFIX, Form
 from edgefl.protocol import Predictor, Tree
 
 OPSET = 20
-IMAGE, PIXELS = "image", "pixels"
-LOGITS, PROBABILITIES = "logits", "probabilities"
 _MOST_BYTES = 2**31 - 1
 
 
 class ExportError(EdgeflError):
-    """The model could not be exported, or the export failed a check; nothing was written."""
+    """The model could not be exported, or failed a check; its files were not written."""
 
     exit_status = 1
 
 
-@dataclass(frozen=True)
-class Form:
-    """What goes in and what comes out.
-
-    Attributes:
-        raw_input: whether the caller scales and normalises the images, not the graph.
-        softmax: whether probabilities come out too, at temperature 1.
-    """
-
-    raw_input: bool = False
-    softmax: bool = False
-
-    @property
-    def input(self) -> str:
-        """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
-        return PIXELS if self.raw_input else IMAGE
-
-    @property
-    def outputs(self) -> list[str]:
-        """The outputs' names, in order."""
-        return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
-
-
 class Served(nn.Module):
-    """A predictor as a module that holds its weights, preprocessing in front of it.
+    """A predictor as a module with its weights as buffers, after the preprocessing of pixels.
 
     Args:
-        predictor: what was scored.
-        spec: the dataset; gives mean and deviation of the pixels.
-        form: what goes in and comes out.
+        predictor: the predictor that the run scored.
+        spec: the dataset, with mean and standard deviation of its pixels.
+        form: the model's input and outputs.
     """
 
     mean: Tensor
@@ -73,7 +48,7 @@ class Served(nn.Module):
         self.register_buffer("std", torch.tensor(spec.std).view(channels))
 
     def _held(self, tree: Tree) -> Any:
-        """The tree with a buffer's name in the place of every tensor."""
+        """The tree, with the name of a buffer in place of every tensor."""
         if not isinstance(tree, Tensor):
             return {key: self._held(inner) for key, inner in tree.items()}
         name = f"weight{self._count}"
@@ -82,7 +57,7 @@ class Served(nn.Module):
         return name
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
-        """(B, C, H, W) uint8, or normalised float32 -> logits (B, classes), and probabilities if wanted."""
+        """(B, C, H, W) uint8, or normalised float32 -> logits (B, classes), and any probabilities."""
         if not self._form.raw_input:
             x = (x.to(torch.float32) / 255 - self.mean) / self.std
         logits = self._logits(self._weights(self._names), x)
@@ -95,23 +70,23 @@ class Served(nn.Module):
 
 
 def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[str, Any]) -> bytes:
-    """The module as an ONNX model in bytes; the batch is a dynamic axis called "batch".
+    """The module as an ONNX model in bytes; its batch is a dynamic axis named "batch".
 
     Args:
         served: the module.
         shape: one sample's (channels, height, width).
-        form: what goes in and comes out.
-        facts: go into the model's metadata: texts as they are, everything else as JSON.
+        form: the model's input and outputs.
+        facts: for the model's metadata: texts as they are, everything else as JSON.
 
     Raises:
         ExportError: the exporter or a check failed.
     """
-    # Two samples: a batch of one would be taken for a constant.
+    # Two samples, because the exporter takes a batch of one for a constant.
     example = torch.zeros(2, *shape) if form.raw_input else torch.zeros(2, *shape, dtype=torch.uint8)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            # torch's exporter warns of its own internals, which a user can do nothing about.
+            # torch's exporter warns about its own internals.
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
                 served.eval(),
@@ -127,34 +102,32 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
         raise ExportError(f"torch cannot export the model: {told(root(error))}") from error
     model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
     for part in (model.graph, *model.graph.node):
-        # Stack traces: a third of a small file, and the paths of the machine that wrote it.
+        # Stack traces: a third of a small file, with paths of the machine that wrote it.
         del part.metadata_props[:]
     describe(model, facts)
     check(model, form)
-    found: bytes = model.SerializeToString()
-    if len(found) > _MOST_BYTES:
-        raise ExportError(
-            f"the model has {len(found):,} bytes; ONNX keeps at most {_MOST_BYTES:,} in one file"
-        )
-    return found
+    content: bytes = model.SerializeToString()
+    if len(content) > _MOST_BYTES:
+        raise ExportError(f"the model has {len(content):,} bytes; an ONNX file holds at most {_MOST_BYTES:,}")
+    return content
 
 
 def describe(model: Any, facts: Mapping[str, Any]) -> None:
-    """Writes facts into a model's metadata, over what stands there under the same names."""
-    told = {
-        f"edgefl.{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
+    """Writes facts into a model's metadata, replacing those of the same names."""
+    texts = {
+        f"{PREFIX}{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
     }
-    kept = [(one.key, one.value) for one in model.metadata_props if one.key not in told]
+    kept = [(one.key, one.value) for one in model.metadata_props if one.key not in texts]
     del model.metadata_props[:]
-    for key, value in [*kept, *told.items()]:
+    for key, value in [*kept, *texts.items()]:
         model.metadata_props.add(key=key, value=value)
 
 
 def check(model: Any, form: Form) -> None:
-    """Sees to it that the model is what runtimes expect.
+    """Checks that the model is what runtimes expect.
 
     Raises:
-        ExportError: an invalid model, another opset than asked for, wrong names, or data outside the file.
+        ExportError: the model is invalid, has another opset or other names, or data outside the file.
     """
     import onnx
 
@@ -165,7 +138,7 @@ def check(model: Any, form: Form) -> None:
         raise ExportError(f"the exported model is not valid ONNX: {error}") from error
     opset = next(one.version for one in model.opset_import if one.domain in {"", "ai.onnx"})
     if opset != OPSET:
-        raise ExportError(f"the exporter wrote opset {opset} where {OPSET} was asked for")
+        raise ExportError(f"the exporter wrote opset {opset} instead of {OPSET}")
     names = [one.name for one in model.graph.input], [one.name for one in model.graph.output]
     if names != ([form.input], form.outputs):
         raise ExportError(f"the exporter named inputs and outputs {names}")
@@ -174,4 +147,4 @@ def check(model: Any, form: Form) -> None:
         raise ExportError(f"the batch axis is {batch!r}, not dynamic")
     outside = [one.name for one in model.graph.initializer if one.data_location == onnx.TensorProto.EXTERNAL]
     if outside:
-        raise ExportError(f"the exporter put {len(outside)} tensors outside the file")
+        raise ExportError(f"the exporter stored {len(outside)} tensors outside the file")

@@ -1,4 +1,4 @@
-"""What an exported model says of image files."""
+"""Classifies image files with an exported model."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.compute.onnx_runtime import session
 from edgefl.core.errors import UserError
 from edgefl.export.model import ModelFile, read_model
-from edgefl.export.running import session
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ class Picture:
 
     Attributes:
         pixels: (C, H, W) uint8.
-        changes: what was done to the file's image, for people; empty where it was taken as it is.
+        changes: what was changed in the file's image, as text; empty if nothing.
     """
 
     pixels: NDArray[np.uint8]
@@ -45,7 +45,7 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
         top: how many classes to return for each.
 
     Raises:
-        UserError: a file is missing, damaged or no image, or the model does not say how to use it.
+        UserError: a file is missing, damaged or not an image, or edgefl did not export the model.
     """
     model = read_model(path)
     shape, names = _facts(model)
@@ -62,21 +62,21 @@ def _facts(model: ModelFile) -> tuple[tuple[int, int, int], list[str]]:
     """The model's (channels, height, width) and its class names.
 
     Raises:
-        UserError: the file does not tell.
+        UserError: the file's metadata lacks them.
     """
     missing = [key for key in _NEEDED if key not in model.facts]
     if missing:
         raise UserError(
-            f"{model.path.name} does not say how to use it: its metadata lacks {', '.join(missing)}",
+            f"{model.path.name} was not exported by edgefl: its metadata lacks {', '.join(missing)}",
             where=str(model.path),
-            hint="take a file that edgefl export wrote",
+            hint="use a file that edgefl export wrote",
         )
     shape, names = model.facts["shape"], model.facts["class_names"]
     if not isinstance(shape, list) or len(shape) != len(_AXES) or not isinstance(names, list):
         raise UserError(
-            f"{model.path.name} takes no images of named classes: its metadata has shape {shape}",
+            f"{model.path.name} does not classify images: its metadata has shape {shape}",
             where=str(model.path),
-            hint="take a file that edgefl export wrote",
+            hint="use a file that edgefl export wrote",
         )
     channels, height, width = shape
     return (channels, height, width), [str(name) for name in names]
@@ -86,7 +86,7 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
     """Reads an image as 8-bit grey or RGB of a shape.
 
     Raises:
-        UserError: the file is missing or no image.
+        UserError: the file is missing or not an image.
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -103,16 +103,16 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise UserError(f"{file} has too many pixels", where=str(file)) from error
     except UnidentifiedImageError as error:
-        raise UserError(f"{file} is no image that Pillow can read", where=str(file)) from error
+        raise UserError(f"{file} is not an image that Pillow can read", where=str(file)) from error
     except (OSError, SyntaxError, ValueError) as error:
         # Damaged files raise any of these.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise UserError(f"cannot read the image {file}: {reason}", where=str(file)) from error
     if image.mode == "F":
         raise UserError(
-            f"{file} holds floating-point values, of which none is known to be white",
+            f"{file} holds floating-point values, whose range is unknown",
             where=str(file),
-            hint="save it with 8 or 16 bits a channel",
+            hint="save it with 8 or 16 bits per channel",
         )
     changes = []
     if image.mode != mode:
@@ -126,7 +126,7 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
 
 
 def _eight_bits(image: Any) -> Any:
-    """An image whose values end at 255: Pillow cuts 16-bit grey off there instead of scaling it."""
+    """An image with values up to 255; Pillow would clip 16-bit grey there instead of scaling it."""
     from PIL import Image
 
     if not image.mode.startswith("I"):
@@ -141,7 +141,7 @@ def _logits(running: Any, model: ModelFile, pixels: NDArray[np.uint8]) -> Array:
     """One image's logits.
 
     Raises:
-        UserError: the model does not take images.
+        UserError: the model does not take images, or fails on this one.
     """
     given = running.get_inputs()[0]
     dtype = _TYPES.get(given.type)
@@ -152,11 +152,11 @@ def _logits(running: Any, model: ModelFile, pixels: NDArray[np.uint8]) -> Array:
         mean, std = (np.array(model.facts[key]).reshape(1, -1, 1, 1) for key in ("mean", "std"))
         x = ((x / 255 - mean) / std).astype(dtype)
     try:
-        found: Array = running.run(None, {given.name: x})[0][0]
+        logits: Array = running.run(None, {given.name: x})[0][0]
     except Exception as error:
-        # ONNX Runtime's errors have no common class of their own.
+        # ONNX Runtime's errors have no common base class.
         raise UserError(f"the model fails on an image: {error}", where=str(model.path)) from error
-    return found.astype(np.float64)
+    return logits.astype(np.float64)
 
 
 def _classes(logits: Array, names: Sequence[str], top: int) -> list[ClassProbability]:

@@ -1,12 +1,13 @@
-"""From an ONNX graph to the kernels it amounts to, so that the same devices price it.
+"""What one call of an ONNX graph costs: its kernels and its memory, so that the same devices price it.
 
 As for traces (``edgefl.compute.kernels``), operators are matrix products, or bytes that move, or free, and
-one that no table holds raises: a model is never priced by half. What a runtime does once when it loads the
-model (everything that follows from weights and shapes alone) is free.
+one that no table holds raises: a model is never priced in part. The products are counted by the same formulas
+(``edgefl.core.cost``). What a runtime does once when it loads the model (everything that follows from weights
+and shapes alone) is free.
 
-Runtimes fuse, and so do the counts: an activation behind a convolution or product whose result nothing else
-reads belongs to it; in a quantised graph (QDQ), QuantizeLinear and DequantizeLinear around an operator do,
-and that operator then reads and writes one byte a value.
+Runtimes fuse operators, and so do the counts: an activation after a convolution or product whose result
+nothing else reads belongs to it; in a quantised graph (QDQ), QuantizeLinear and DequantizeLinear around an
+operator do, and that operator then reads and writes one byte a value.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, FORWARD, Kernel
+from edgefl.core.cost import Kernel, Product, convolution
 from edgefl.core.devices import TRACED, WIDTHS
 from edgefl.core.errors import UserError
-from edgefl.export.model import Graph, Node, Value
+from edgefl.export.model import Graph, Node
 
 INT8 = "int8"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -56,147 +58,164 @@ class Costed:
     """One operator's kernel.
 
     Attributes:
-        node: the operator's name.
         kernel: its cost; bytes are counted in ``TRACED``, as all kernels' are.
-        dtype: the number type that it runs in.
-        moved_bytes: what it moves in truth.
+        dtype: the number type it runs in.
+        moved_bytes: the bytes it really moves.
     """
 
-    node: str
     kernel: Kernel
     dtype: str
     moved_bytes: int
 
 
-def kernels(graph: Graph, dtype: str | None = None) -> list[Costed]:
-    """A graph's kernels, in its order.
+class Memory(NamedTuple):
+    """Bytes that one call needs, by what they hold.
 
-    Args:
-        graph: the graph.
-        dtype: the number type of everything; int8 for what is quantised and fp32 for the rest by default.
-
-    Raises:
-        UserError: an operator that no table holds.
+    Attributes:
+        weights: all constants, as they are stored.
+        activations: the most that inputs and results take at once, in the graph's order. Only fused results
+            and views share memory. A runtime's own code and its copies of weights in other layouts come on
+            top.
     """
-    return Count(graph, dtype).kernels()
+
+    weights: int
+    activations: int
 
 
-def is_quantised(graph: Graph) -> bool:
-    """Whether a product of the graph runs in int8."""
-    return Count(graph).quantised
+@dataclass
+class _Buffer:
+    """The memory of a result: its size, and the first and last operator during which it is needed."""
+
+    size: int
+    first: int = 0
+    last: int = 0
 
 
-class Count:
-    """Counts a graph's kernels.
+class GraphCost:
+    """What one call of a graph costs.
 
     Args:
-        graph: the graph.
-        dtype: the number type of everything; None is each tensor's own.
+        graph: the graph at its batch size.
+        dtype: the number type of everything; by default each tensor's own, so that quantised operators run in
+            int8 and the others in fp32.
     """
 
     def __init__(self, graph: Graph, dtype: str | None = None) -> None:
         self._graph = graph
         self._dtype = dtype
-        self._fused = {one for node in graph.nodes if (one := self._activation(node)) is not None}
+        self._fused = {node.name for node in graph.nodes if self._is_fused(node)}
 
     def kernels(self) -> list[Costed]:
-        """See the function of this name."""
-        found = []
+        """The kernels, in the graph's order.
+
+        Raises:
+            UserError: no table holds an operator, or a shape is not known.
+        """
+        kernels = []
         for node in self._graph.nodes:
             op = node.op.removeprefix("com.microsoft.") if _is_qdq(node) else node.op
             if op not in FREE | MOVES and op not in PRODUCTS:
                 raise UserError(
-                    f"the operator {op} (node {node.name!r}) has no cost yet",
+                    f"the cost of operator {op} (node {node.name!r}) is unknown",
                     where="edgefl/export/kernels.py",
                     hint="export the model without it, or add the operator to a table there",
                 )
-            if not self.is_free(node):
-                found.append(self._costed(node, op))
-        return found
+            if not self._is_free(node):
+                kernels.append(self._costed(node, op))
+        return kernels
+
+    def memory(self) -> Memory:
+        """The memory of one call.
+
+        Raises:
+            UserError: a shape is not known.
+        """
+        graph = self._graph
+        held = {one.name: _Buffer(self._size(one.name)) for one in graph.inputs if one is not None}
+        buffers = list(held.values())
+        for step, node in enumerate(graph.nodes):
+            for name in node.inputs:
+                if name in held:
+                    held[name].last = step
+            for name in node.outputs:
+                if not name or name in graph.fixed:
+                    continue
+                buffer = held.get(node.inputs[0]) if node.inputs and self._is_free(node) else None
+                if buffer is None:
+                    buffer = _Buffer(self._size(name), first=step)
+                    buffers.append(buffer)
+                # A float between two integers that are fused never exists.
+                buffer.size = min(buffer.size, self._size(name))
+                buffer.last = len(graph.nodes) if name in graph.outputs else step
+                held[name] = buffer
+        steps = range(len(graph.nodes) + 1)
+        activations = max(sum(one.size for one in buffers if one.first <= step <= one.last) for step in steps)
+        return Memory(sum(map(self._size, graph.constants)), activations)
 
     @property
     def quantised(self) -> bool:
-        """See ``is_quantised``."""
+        """Whether a matrix product or convolution runs in int8."""
         return any(node.op in PRODUCTS and self._is_quantised(node) for node in self._graph.nodes)
 
     def _costed(self, node: Node, op: str) -> Costed:
         narrow = self._is_quantised(node)
         dtype = self._dtype or (INT8 if narrow else TRACED)
-        read = sum(self._bytes(name, narrow=narrow) for name in dict.fromkeys(node.inputs) if name)
-        written = sum(self._bytes(name, narrow=narrow) for name in self._results(node))
+        names = [*dict.fromkeys(filter(None, node.inputs)), *self._results(node)]
+        true_bytes = sum(self._size(self._stored(name) if narrow else name) for name in names)
         # Devices scale the bytes of all kernels by the type's width; these are true bytes already.
-        moved = (read + written) * WIDTHS[TRACED] // WIDTHS[dtype]
+        moved = true_bytes * WIDTHS[TRACED] // WIDTHS[dtype]
         if op in PRODUCTS:
-            kind, (m, n, k), groups = PRODUCTS[op](self._graph, node)
-            kernel = Kernel(op, kind, FORWARD, "", m, n, k, groups, 2 * m * n * k * groups, moved)
+            kernel = Kernel.multiplying(op, PRODUCTS[op](self._graph, node), moved)
         else:
-            kernel = Kernel(op, ELEMENTWISE, FORWARD, "", 0, 0, 0, 1, 0, moved)
-        return Costed(node.name, kernel, dtype, read + written)
+            kernel = Kernel.moving(op, moved)
+        return Costed(kernel, dtype, true_bytes)
 
-    def _bytes(self, name: str, *, narrow: bool) -> int:
-        """What a tensor moves where a node reads or writes it.
-
-        Args:
-            name: the tensor's.
-            narrow: whether the node takes values as they are stored before DequantizeLinear and after
-                QuantizeLinear.
-        """
+    def _size(self, name: str) -> int:
+        """Bytes of a tensor; quantised values, too, are as wide as the number type asked for."""
         value = self._graph.value(name)
-        return value.count * self.width(self._stored(value) if narrow else value)
+        if self._dtype and (value.floating or self._holds_codes(name)):
+            return value.count * WIDTHS[self._dtype]
+        return value.count * value.width
 
-    def width(self, value: Value) -> int:
-        """Bytes of an element; quantised values count as the type asked for, too."""
-        if self._dtype is None:
-            return value.width
-        return WIDTHS[self._dtype] if value.floating or self._is_code(value.name) else value.width
-
-    def _is_code(self, name: str) -> bool:
+    def _holds_codes(self, name: str) -> bool:
         """Whether a tensor holds quantised values."""
-        made = self._graph.producers.get(name)
-        read = self._graph.consumers.get(name, [])
-        return (made is not None and _is_quantize(made)) or any(
-            _is_dequantize(node) and node.inputs[0] == name for node in read
+        readers = self._graph.consumers.get(name, [])
+        return self._made_by(name, QUANTIZE) or any(
+            _is(node, DEQUANTIZE) and node.inputs[0] == name for node in readers
         )
 
-    def _stored(self, value: Value) -> Value:
-        made = self._graph.producers.get(value.name)
-        if made is not None and _is_dequantize(made):
-            return self._graph.value(made.inputs[0])
-        read = self._readers(value.name)
-        if read and all(map(_is_quantize, read)):
-            return self._graph.value(read[0].outputs[0])
-        return value
+    def _stored(self, name: str) -> str:
+        """Of a tensor that a quantised operator reads or writes, the one with its quantised values."""
+        if self._made_by(name, DEQUANTIZE):
+            return self._graph.producers[name].inputs[0]
+        readers = self._readers(name)
+        return readers[0].outputs[0] if self._is_quantised_after(readers) else name
 
     def _results(self, node: Node) -> list[str]:
         """What a node writes; an activation that is fused into it writes in its place."""
-        (first, *_), used = node.outputs, [name for name in node.outputs if name and self._is_used(name)]
-        behind = self._graph.consumers.get(first, [])
+        behind = self._graph.consumers.get(node.outputs[0], [])
         if node.op in PRODUCTS and len(behind) == 1 and behind[0].name in self._fused:
             return list(behind[0].outputs)
-        return used
+        consumers, outputs = self._graph.consumers, self._graph.outputs
+        return [name for name in node.outputs if name and (name in consumers or name in outputs)]
 
-    def _is_used(self, name: str) -> bool:
-        return name in self._graph.consumers or name in self._graph.outputs
-
-    def _activation(self, node: Node) -> str | None:
-        """The node's name where it is fused into the product before it."""
+    def _is_fused(self, node: Node) -> bool:
+        """Whether a node is an activation that belongs to the product before it."""
         if node.op not in ACTIVATIONS or node.inputs[0] in self._graph.outputs:
-            return None
-        made = self._graph.producers.get(node.inputs[0])
+            return False
+        producer = self._graph.producers.get(node.inputs[0])
         alone = len(self._graph.consumers[node.inputs[0]]) == 1
-        return node.name if made is not None and made.op in PRODUCTS and alone else None
+        return producer is not None and producer.op in PRODUCTS and alone
 
-    def is_free(self, node: Node) -> bool:
-        """Whether a node's work is another's, none, or done when the model is loaded."""
-        if node.op in FREE:
+    def _is_free(self, node: Node) -> bool:
+        """Whether a node's work is part of another's, none, or done when the model is loaded."""
+        if node.op in FREE or node.name in self._fused or self._graph.fixed.issuperset(node.outputs):
             return True
-        if node.name in self._fused or all(name in self._graph.fixed for name in node.outputs):
-            return True
-        if _is_dequantize(node):
+        if _is(node, DEQUANTIZE):
             return all(map(self._is_quantised, self._readers(node.outputs[0])))
-        if _is_quantize(node):
-            made = self._graph.producers.get(node.inputs[0])
-            return made is not None and (self._is_quantised(made) or made.name in self._fused)
+        if _is(node, QUANTIZE):
+            producer = self._graph.producers.get(node.inputs[0])
+            return producer is not None and (self._is_quantised(producer) or producer.name in self._fused)
         return False
 
     def _is_quantised(self, node: Node) -> bool:
@@ -204,84 +223,57 @@ class Count:
         if _is_qdq(node):
             return False
         if node.op in PRODUCTS:
-            return all(self._is_dequantised(name) for name in node.inputs[:2])
+            return all(self._made_by(name, DEQUANTIZE) for name in node.inputs[:2])
         data = [name for name in node.inputs if name and name not in self._graph.fixed]
-        read = [one for name in node.outputs for one in self._readers(name)]
         return (
             node.op in INTEGER
-            and bool(data and read)
-            and all(map(self._is_dequantised, data))
-            and all(map(_is_quantize, read))
+            and bool(data)
+            and all(self._made_by(name, DEQUANTIZE) for name in data)
+            and self._is_quantised_after([one for name in node.outputs for one in self._readers(name)])
         )
 
+    def _is_quantised_after(self, readers: list[Node]) -> bool:
+        return bool(readers) and all(_is(node, QUANTIZE) for node in readers)
+
     def _readers(self, name: str) -> list[Node]:
-        """Who reads a tensor's values, not only its shape."""
+        """The nodes that read a tensor's values, not only its shape."""
         fixed = self._graph.fixed
         return [one for one in self._graph.consumers.get(name, []) if not fixed.issuperset(one.outputs)]
 
-    def _is_dequantised(self, name: str) -> bool:
-        made = self._graph.producers.get(name)
-        return made is not None and _is_dequantize(made)
+    def _made_by(self, name: str, op: str) -> bool:
+        producer = self._graph.producers.get(name)
+        return producer is not None and _is(producer, op)
 
 
-def _is_quantize(node: Node) -> bool:
-    return node.op.endswith(QUANTIZE)
-
-
-def _is_dequantize(node: Node) -> bool:
-    return node.op.endswith(DEQUANTIZE)
+def _is(node: Node, op: str) -> bool:
+    """Whether a node is of an operator, be it ONNX's own or Microsoft's of the same name."""
+    return node.op.endswith(op)
 
 
 def _is_qdq(node: Node) -> bool:
-    return _is_quantize(node) or _is_dequantize(node)
+    return _is(node, QUANTIZE) or _is(node, DEQUANTIZE)
 
 
-Product = tuple[str, tuple[int, int, int], int]
-"""(class of kernel, (m, n, k), groups)."""
-
-
-def _conv(graph: Graph, node: Node) -> Product:
-    x, weight, out = graph.value(node.inputs[0]), graph.value(node.inputs[1]), graph.value(node.outputs[0])
+def _convolution(graph: Graph, node: Node) -> Product:
+    x, weight, result = (graph.value(name).shape for name in (*node.inputs[:2], node.outputs[0]))
     groups = int(node.attributes.get("group", 1))
-    sides = _places(out), weight.shape[0] // groups, prod(weight.shape[1:])
-    return _conv_kind(x, groups), sides, groups
+    return convolution(x, weight, result, groups, transposed=node.op == "ConvTranspose")
 
 
-def _conv_transpose(graph: Graph, node: Node) -> Product:
-    x, weight = graph.value(node.inputs[0]), graph.value(node.inputs[1])
-    groups = int(node.attributes.get("group", 1))
-    return _conv_kind(x, groups), (_places(x), prod(weight.shape[1:]), weight.shape[0] // groups), groups
-
-
-def _places(x: Value) -> int:
-    """How many positions an image batch (B, C, *area) has over samples and area."""
-    return x.shape[0] * prod(x.shape[2:])
-
-
-def _conv_kind(x: Value, groups: int) -> str:
-    """Depthwise: every group has one input channel, and there are several groups."""
-    return DEPTHWISE if groups > 1 and x.shape[1] == groups else DENSE
-
-
-def _gemm(graph: Graph, node: Node) -> Product:
-    first, out = graph.value(node.inputs[0]), graph.value(node.outputs[0])
-    k = first.shape[0] if node.attributes.get("transA") else first.shape[1]
-    return DENSE, (out.shape[0], out.shape[1], k), 1
-
-
-def _matmul(graph: Graph, node: Node) -> Product:
+def _matrices(graph: Graph, node: Node) -> Product:
     first, second, out = (graph.value(name) for name in (*node.inputs[:2], node.outputs[0]))
-    k, n = first.shape[-1], second.shape[-1] if len(second.shape) > 1 else 1
+    k = first.shape[0 if node.attributes.get("transA") else -1]
+    n = out.shape[-1] if len(second.shape) > 1 else 1
     if prod(second.shape[:-2]) == 1:
         # A second operand that all samples share makes one product of all their rows.
-        return DENSE, (out.count // n, n, k), 1
+        return Product(out.count // n, n, k)
     rows = first.shape[-2] if len(first.shape) > 1 else 1
-    return DENSE, (rows, n, k), out.count // (rows * n)
+    return Product(rows, n, k, out.count // (rows * n))
 
 
 PRODUCTS: dict[str, Callable[[Graph, Node], Product]] = {
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
+    "Conv": _convolution,
+    "ConvTranspose": _convolution,
+    "Gemm": _matrices,
+    "MatMul": _matrices,
 }

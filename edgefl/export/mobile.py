@@ -1,4 +1,4 @@
-"""ONNX Runtime's own format, for builds of it that hold a model's operators and no others."""
+"""The fourth stage: ONNX Runtime's own format, for builds of it that hold only a model's operators."""
 
 from __future__ import annotations
 
@@ -9,32 +9,40 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from edgefl.core.errors import root, told
+from edgefl.export.candidate import FP32, Candidate, Ort
 from edgefl.export.graph import ExportError
+from edgefl.export.verify import compare, runner
 
 
-@dataclass(frozen=True)
-class Ort:
-    """A model in ONNX Runtime's own format, beside its ONNX file.
+def mobile(candidate: Candidate) -> Candidate:
+    """Adds the model in ONNX Runtime's own format where it was asked for.
 
-    Attributes:
-        path: the file.
-        config: the operators it needs, for a reduced build of ONNX Runtime.
-        size_bytes: of the file.
-        accuracy: the file's.
-        max_error: the largest of a logit, against the ONNX file.
-        agreement: the share of samples with the same largest logit as by the ONNX file.
+    Raises:
+        ExportError: the conversion fails, or its result does not compute what the ONNX file does.
     """
-
-    path: Path
-    config: Path
-    size_bytes: int
-    accuracy: float
-    max_error: float
-    agreement: float
+    options, fp32 = candidate.options, candidate.parity
+    if not options.ort:
+        return candidate
+    path = candidate.path.with_suffix(".ort")
+    config = candidate.path.with_suffix(".required_operators.config")
+    content, operators = to_ort(candidate.model, path.name)
+    run, reference = runner(content, candidate.form), runner(candidate.model, candidate.form)
+    comparison = compare(run, reference, *candidate.test, rtol=fp32.rtol, atol=fp32.atol)
+    # Integer kernels differ between processors by a step of a scale; there, accuracy decides.
+    lost = fp32.accuracy - comparison.accuracy
+    if not (comparison.passed if options.precision == FP32 else lost <= options.max_drop + 1e-9):
+        raise ExportError(
+            f"the ORT format does not compute what the ONNX file does: max error {comparison.max_error:.2g}, "
+            f"accuracy {comparison.accuracy:.2%} against {comparison.torch_accuracy:.2%}",
+            where=path.name,
+            hint="its files were not written",
+        )
+    ort = Ort(path, config, len(content), comparison.accuracy, comparison.max_error, comparison.agreement)
+    return replace(candidate, ort=ort, ort_files={path: content, config: operators.encode()})
 
 
 def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
@@ -57,30 +65,30 @@ def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
 
             given = Path(folder) / "model.onnx"
             given.write_bytes(model)
-            # Optimised now rather than on the device; no optimisation for x86 alone goes in.
+            # Optimised now rather than on the device, without optimisations that only x86 has.
             tool.convert_onnx_models_to_ort(
                 given, None, [tool.OptimizationStyle.Fixed], target_platform="arm"
             )
-            made = given.with_suffix(".ort").read_bytes()
+            content = given.with_suffix(".ort").read_bytes()
             config = given.with_suffix(".required_operators.config").read_text(encoding="utf-8")
     except Exception as error:
         what = "ONNX Runtime cannot convert the model to its format"
         raise ExportError(f"{what}: {told(root(error))}") from error
     operators = [line for line in config.splitlines() if line and not line.startswith("#")]
-    return made, "\n".join([f"# Operators of {name}", *operators, ""])
+    return content, "\n".join([f"# Operators of {name}", *operators, ""])
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Neither prints, logs nor warns.
+    """Suppresses prints, logs and warnings.
 
     The tool prints, sets up the root logger if that has no handler, and leaves a file open.
     """
-    handler, root = logging.NullHandler(), logging.getLogger()
-    root.addHandler(handler)
+    handler, logger = logging.NullHandler(), logging.getLogger()
+    logger.addHandler(handler)
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        root.removeHandler(handler)
+        logger.removeHandler(handler)

@@ -1,10 +1,10 @@
-"""An ONNX file as something to ask: its graph with every shape known, and what it says about itself."""
+"""ONNX files: their input and outputs, their metadata, and their graph with every shape known."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -12,10 +12,83 @@ from typing import Any
 
 from edgefl.core.errors import UserError
 
+IMAGE, PIXELS = "image", "pixels"
+LOGITS, PROBABILITIES = "logits", "probabilities"
 PREFIX = "edgefl."
-# A text stays one even where it looks like JSON, as a run's id of digits alone does.
-_TEXTS = frozenset("dataset edgefl input method model precision run_id scenario".split())  # noqa: SIM905 - names as words
-# Where a flatbuffer holds its kind.
+
+
+@dataclass(frozen=True)
+class Form:
+    """The input and the outputs of an exported model.
+
+    Attributes:
+        raw_input: the caller scales and normalises the images, not the graph.
+        softmax: probabilities come out too, at temperature 1.
+    """
+
+    raw_input: bool = False
+    softmax: bool = False
+
+    @classmethod
+    def of(cls, proto: Any) -> Form:
+        """The form of an exported model."""
+        names = {one.name for one in (*proto.graph.input, *proto.graph.output)}
+        return cls(PIXELS in names, PROBABILITIES in names)
+
+    @property
+    def input(self) -> str:
+        """The input's name: "image" for uint8 pixels, "pixels" for normalised float32 ones."""
+        return PIXELS if self.raw_input else IMAGE
+
+    @property
+    def outputs(self) -> list[str]:
+        """The outputs' names, in order."""
+        return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What ``edgefl export`` writes into a file: texts as they are, everything else as JSON.
+
+    Attributes:
+        class_names: in the order of the logits.
+        input: type, layout and range of the input.
+        shape: of one sample, (channels, height, width).
+        mean, std: of the pixels in [0, 1], by channel.
+        dataset: that the model was trained on.
+        scenario: name of the run's scenario.
+        run_id: of the run.
+        method: of the run.
+        model: architecture.
+        client: the client whose model it is, or "global".
+        version: of the server's state.
+        round: that made this version, from 0; -1 before the first.
+        accuracy: as the run reported it; None if it reported none.
+        precision: "fp32", "int8" or "fp16".
+        edgefl: version of edgefl.
+    """
+
+    class_names: tuple[str, ...]
+    input: str
+    shape: tuple[int, int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    dataset: str
+    scenario: str
+    run_id: str
+    method: str
+    model: str
+    client: int | str
+    version: int
+    round: int
+    accuracy: float | None
+    precision: str
+    edgefl: str
+
+
+# These stay texts even if they look like JSON, as a run id of digits does.
+_TEXTS = frozenset(one.name for one in fields(Metadata) if one.type == "str")
+# The bytes of a flatbuffer that identify its format.
 _ORT_MARK = slice(4, 8), b"ORTM"
 
 
@@ -26,7 +99,7 @@ class ModelFile:
     Attributes:
         path: the file.
         size_bytes: its size.
-        proto: the model, as onnx has it.
+        proto: the model as a protobuf message of onnx.
     """
 
     path: Path
@@ -35,17 +108,17 @@ class ModelFile:
 
     @cached_property
     def facts(self) -> dict[str, Any]:
-        """What ``edgefl export`` wrote into it, by key; empty where another program made it."""
-        found = {}
+        """The metadata that ``edgefl export`` wrote, by key; empty if another program made the file."""
+        facts = {}
         for entry in self.proto.metadata_props:
             if entry.key.startswith(PREFIX):
                 key = entry.key.removeprefix(PREFIX)
-                found[key] = entry.value if key in _TEXTS else _parsed(entry.value)
-        return found
+                facts[key] = entry.value if key in _TEXTS else _parsed(entry.value)
+        return facts
 
 
 def _parsed(text: str) -> Any:
-    """JSON where it is JSON; texts are written as they are."""
+    """Parsed as JSON; a text that is not JSON is returned as it is."""
     try:
         return json.loads(text)
     except ValueError:
@@ -56,13 +129,13 @@ def read_model(path: Path) -> ModelFile:
     """Reads an ONNX file.
 
     Raises:
-        UserError: there is none, it is damaged, or in ONNX Runtime's own format.
+        UserError: the file is missing, damaged, or in ONNX Runtime's own format.
     """
     import onnx
     from google.protobuf.message import DecodeError
 
     try:
-        # By content alone: a name that ends in .json would be read as JSON.
+        # By content: onnx would parse a file whose name ends in .json as JSON.
         proto = onnx.load(path, format="protobuf")
         onnx.checker.check_model(str(path))
     except OSError as error:
@@ -71,7 +144,7 @@ def read_model(path: Path) -> ModelFile:
         _refuse_ort(path)
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(
-            f"{path.name} is no ONNX model, or is damaged: {reason}",
+            f"{path.name} is not an ONNX model, or is damaged: {reason}",
             where=str(path),
             hint="export or copy it again",
         ) from error
@@ -79,17 +152,17 @@ def read_model(path: Path) -> ModelFile:
 
 
 def _refuse_ort(path: Path) -> None:
-    """Says so where a file that is no ONNX model is one in ONNX Runtime's own format.
+    """Refuses a file in ONNX Runtime's own format.
 
     Raises:
-        UserError: it is.
+        UserError: it is in that format.
     """
     place, mark = _ORT_MARK
     if path.read_bytes()[place] == mark:
         raise UserError(
-            f"{path.name} is in ONNX Runtime's own format, for mobile builds that hold its operators alone",
+            f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
             where=str(path),
-            hint=f"give the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
+            hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
         )
 
 
@@ -120,9 +193,9 @@ class Node:
     """One operator of a graph.
 
     Attributes:
-        op: its type, such as "Conv"; with its domain in front where it is not ONNX's own.
+        op: its type, such as "Conv"; prefixed with its domain if that is not ONNX's own.
         name: its name, or its first output's.
-        inputs: the names of its inputs; one that is left out is empty.
+        inputs: the names of its inputs; empty for an omitted one.
         outputs: the names of its outputs.
         attributes: its integer attributes, single ones and lists.
     """
@@ -142,7 +215,7 @@ class Graph:
         batch: samples.
 
     Raises:
-        UserError: the model takes no such batch, or a shape depends on more than the batch size.
+        UserError: the model does not take this batch, or a shape depends on more than the batch size.
     """
 
     def __init__(self, model: ModelFile, batch: int) -> None:
@@ -153,7 +226,7 @@ class Graph:
         self._where = str(model.path)
         for one in model_inputs(proto):
             _fix(one, batch, self._where)
-        # Shapes that were noted for any batch size would stand against those of this one.
+        # Shapes stored for any batch size would conflict with those inferred for this one.
         del proto.graph.value_info[:]
         for output in proto.graph.output:
             output.type.tensor_type.ClearField("shape")
@@ -161,7 +234,7 @@ class Graph:
             inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True)
         except onnx.shape_inference.InferenceError as error:
             raise UserError(
-                f"no shapes follow from a batch of {batch}: {error}", where=self._where
+                f"shapes cannot be inferred for a batch of {batch}: {error}", where=self._where
             ) from error
         graph = inferred.graph
         self.inputs = [_typed(one) for one in model_inputs(inferred)]
@@ -185,14 +258,14 @@ class Graph:
         Raises:
             UserError: its shape is not known.
         """
-        found = self._constants.get(name) or self._values.get(name)
-        if found is None:
+        value = self._constants.get(name) or self._values.get(name)
+        if value is None:
             node = self.producers.get(name)
-            made = f", which {node.op} makes," if node else ""
+            origin = f", the result of {node.op}," if node else ""
             raise UserError(
-                f"the shape of {name!r}{made} does not follow from the batch size", where=self._where
+                f"the shape of {name!r}{origin} does not follow from the batch size", where=self._where
             )
-        return found
+        return value
 
     @property
     def constants(self) -> list[str]:
@@ -200,7 +273,7 @@ class Graph:
         return list(self._constants)
 
     def _fixed(self) -> set[str]:
-        """The tensors that are the same for all inputs of this batch size; a runtime makes them once."""
+        """The tensors that are the same for all inputs of this batch size; a runtime computes them once."""
         fixed = set(self._constants)
         for node in self.nodes:
             if node.op in {"Shape", "Size"} or all(name in fixed for name in node.inputs if name):
@@ -209,7 +282,7 @@ class Graph:
 
 
 def model_inputs(proto: Any) -> list[Any]:
-    """A model's inputs; weights, which old files list among them, are none."""
+    """A model's inputs, without weights, which old files list among them."""
     weights = {one.name for one in proto.graph.initializer}
     return [one for one in proto.graph.input if one.name not in weights]
 
@@ -218,7 +291,7 @@ def _fix(value: Any, batch: int, where: str) -> None:
     """Gives an input's first axis the batch size.
 
     Raises:
-        UserError: the axis has another fixed size, or a further axis is open.
+        UserError: the axis has another fixed size, or another axis is dynamic.
     """
     axes = value.type.tensor_type.shape.dim
     for place, axis in enumerate(axes):
@@ -236,7 +309,7 @@ def _fix(value: Any, batch: int, where: str) -> None:
 
 
 def _typed(value: Any) -> Value | None:
-    """A value with its shape; None where an axis is open."""
+    """A value with its shape; None if an axis is dynamic."""
     tensor = value.type.tensor_type
     if not tensor.HasField("shape") or not all(axis.HasField("dim_value") for axis in tensor.shape.dim):
         return None

@@ -1,4 +1,4 @@
-"""What one call of an exported model takes on devices that are not here, by the devices' own cost models."""
+"""The time and energy of one call of an ONNX model on other devices, by their own cost models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from edgefl.core import catalogue
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Roofline
 from edgefl.core.errors import UserError
-from edgefl.export.kernels import Costed, kernels
-from edgefl.export.memory import needs
+from edgefl.export.kernels import Costed, GraphCost
 from edgefl.export.model import Graph
 from edgefl.planning.fleets import named
 
@@ -21,31 +20,36 @@ _UNKNOWN = ("dtype", "figures", "launch", "seconds", "bounds", "images_per_s", "
 def predictions(
     graph: Graph, names: Sequence[str], batch: int, dtype: str | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each device; what is unknown, and all of what it cannot price, is None.
+    """A row for each device; unknown figures are None, as are all of a device that cannot price the model.
 
     Args:
         graph: the model at this batch size.
         names: devices, or "all".
         batch: samples.
-        dtype: the number type of everything; int8 for what is quantised and fp32 for the rest by default.
+        dtype: the number type of everything; by default int8 for what is quantised and fp32 for the rest.
 
     Raises:
-        UserError: there is no such device, or an operator has no cost.
+        UserError: there is no such device, or the cost of an operator is unknown.
     """
     devices = named(catalogue.entries("devices") if ALL in names else names, "--device")
-    found, memory_bytes = kernels(graph, dtype), sum(needs(graph, dtype))
-    return [_row(name, device, found, memory_bytes, batch) for name, device in devices.items()]
+    cost = GraphCost(graph, dtype)
+    kernels, memory_bytes = cost.kernels(), sum(cost.memory())
+    return [_row(name, device, kernels, memory_bytes, batch) for name, device in devices.items()]
 
 
-def _row(name: str, device: Board, found: Sequence[Costed], memory_bytes: int, batch: int) -> dict[str, Any]:
-    row: dict[str, Any] = {"device": name, "unknown": "", **dict.fromkeys(_UNKNOWN)}
-    room = device.usable_memory_bytes
-    row |= {
+def _row(
+    name: str, device: Board, kernels: Sequence[Costed], memory_bytes: int, batch: int
+) -> dict[str, Any]:
+    usable_bytes = device.usable_memory_bytes
+    row: dict[str, Any] = {
+        "device": name,
+        "unknown": "",
+        **dict.fromkeys(_UNKNOWN),
         "memory_bytes": memory_bytes,
-        "memory_share": memory_bytes / room if room else None,
-        "fits": None if room is None else memory_bytes <= room,
+        "memory_share": memory_bytes / usable_bytes if usable_bytes else None,
+        "fits": None if usable_bytes is None else memory_bytes <= usable_bytes,
     }
-    works = _works(found, device.dtypes())
+    works = _works(kernels, device.dtypes())
     try:
         bounds = Bounds()
         for dtype, work in works.items():
@@ -66,25 +70,25 @@ def _row(name: str, device: Board, found: Sequence[Costed], memory_bytes: int, b
 
 
 def _figures(device: Board) -> str:
-    """Whose efficiencies they are: a runtime's for inference, or those of training where it has no other."""
+    """The runtime whose efficiencies they are; "training" where the device has none for inference."""
     if not isinstance(device, Roofline):
         return ""
     return device.inference.runtime if device.inference else "training"
 
 
-def _works(found: Iterable[Costed], has: Sequence[str]) -> dict[str, Work]:
+def _works(kernels: Iterable[Costed], supported: Sequence[str]) -> dict[str, Work]:
     """The kernels by number type.
 
-    Kernels without products (what stands before the first quantised operator and after the last) are bytes
-    in any type: a device that lacks theirs moves the same bytes.
+    Kernels without products (before the first quantised operator and after the last) are bytes in any type: a
+    device that does not support theirs moves the same bytes.
     """
-    found = list(found)
-    with_products = {one.dtype for one in found if one.kernel.flops}
+    kernels = list(kernels)
+    with_products = {one.dtype for one in kernels if one.kernel.flops}
     works: dict[str, list[Kernel]] = {}
-    for one in found:
+    for one in kernels:
         dtype, kernel = one.dtype, one.kernel
-        if dtype not in has and dtype not in with_products and with_products <= set(has):
-            dtype = has[0]
+        if dtype not in supported and dtype not in with_products and with_products <= set(supported):
+            dtype = supported[0]
             kernel = kernel._replace(bytes=kernel.bytes * WIDTHS[TRACED] // WIDTHS[dtype])
         works.setdefault(dtype, []).append(kernel)
     return {dtype: Work.of(one) for dtype, one in works.items()}

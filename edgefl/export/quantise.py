@@ -1,4 +1,4 @@
-"""Smaller files of a verified model: int8 by static quantisation, and float16."""
+"""Conversion of a float32 model to int8, by static quantisation, and to float16."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from edgefl.core.errors import root, told
-from edgefl.export.graph import ExportError, Form, check, describe
+from edgefl.export.graph import ExportError, check, describe
+from edgefl.export.model import Form
 
-Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
-FP32: Final = "fp32"
-INT8: Final = "int8"
-FP16: Final = "fp16"
-
-# Ranges of activations settle after some hundred images; more cost time alone.
-CALIBRATED_ON = 512
 _BATCH = 64
 
-# Products, and what stands between them: a chain of these runs in integers. Preprocessing, normalisation of
-# features and probabilities are not among them and stay as exact as they were.
+# Products, and operators between them: a chain of these runs in integers. Preprocessing, normalisation of
+# features and probabilities are not among them and stay in float32.
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
 _BETWEEN = (
     *("Add", "Relu", "Clip", "Concat"),
@@ -40,15 +34,15 @@ _SUMS_OF_SQUARES = ("ReduceL2", "ReduceSumSquare", "InstanceNormalization", "Gro
 
 def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) -> bytes:
     """The model with int8 weights and activations, in QDQ form: float operators between pairs of
-    QuantizeLinear and DequantizeLinear, which runtimes join to integer ones.
+    QuantizeLinear and DequantizeLinear, which runtimes fuse to integer ones.
 
-    Weights have a scale for every output channel and use 7 of the 8 bits, activations one for each tensor.
+    Weights have one scale per output channel and use 7 of the 8 bits; activations have one scale per tensor.
 
     Args:
         model: a float32 model.
-        form: what goes in and comes out; it stays so.
+        form: its input and outputs, which stay the same.
         images: training samples as the input takes them; they give the ranges of activations.
-        facts: go into the metadata, beside what stands there or in its place.
+        facts: added to the metadata, or replacing what is there.
 
     Raises:
         ExportError: ONNX Runtime cannot quantise it.
@@ -72,33 +66,33 @@ def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) 
             op_types_to_quantize=[*_PRODUCTS, *_BETWEEN],
             nodes_to_exclude=_before_floats(onnx.load(prepared).graph),
             per_channel=True,
-            # Weights of 7 bits: sums of two products of 8 overflow the 16 bits that x86 without VNNI has for
-            # them, and every processor comes to the same numbers.
+            # Weights of 7 bits: sums of two 8-bit products overflow the 16 bits that x86 without VNNI has for
+            # them. With 7 bits every processor computes the same.
             reduce_range=True,
             activation_type=QuantType.QInt8,
             weight_type=QuantType.QInt8,
         )
-        found = onnx.load(made)
-    return _finished(found, model, form, facts)
+        quantised = onnx.load(made)
+    return _finished(quantised, model, form, facts)
 
 
 def _before_floats(graph: Any) -> list[str]:
     """The nodes between products and operators that stay in float, such as the normalisation of features.
 
-    They stay in float, too: a rectifier whose integers two float operators read, each through a conversion of
-    its own, keeps ONNX Runtime from joining the product before it, which then runs in float on weights that
-    it converts in every call.
+    They stay in float, too. If two float operators read a rectifier's integers, each through its own
+    conversion, ONNX Runtime does not fuse the product before it; that product then runs in float, and
+    converts its weights in every call.
     """
     readers: dict[str, list[Any]] = defaultdict(list)
     for node in graph.node:
         for name in node.input:
             readers[name].append(node)
-    found: list[str] = []
+    excluded: list[str] = []
     for node in reversed(graph.node):
         after = [reader for name in node.output for reader in readers[name]]
-        if node.op_type in _BETWEEN and after and not any(_integer(reader, found) for reader in after):
-            found.append(node.name)
-    return found
+        if node.op_type in _BETWEEN and after and not any(_integer(reader, excluded) for reader in after):
+            excluded.append(node.name)
+    return excluded
 
 
 def _integer(node: Any, excluded: Sequence[str]) -> bool:
@@ -106,7 +100,7 @@ def _integer(node: Any, excluded: Sequence[str]) -> bool:
 
 
 class _Reader:
-    """Calibration samples as ONNX Runtime asks for them."""
+    """Calibration samples as ONNX Runtime reads them."""
 
     def __init__(self, form: Form, images: Tensor) -> None:
         self._input, self._chunks = form.input, iter(torch.split(images, _BATCH))
@@ -122,8 +116,8 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
 
     Args:
         model: a float32 model.
-        form: what goes in and comes out; it stays so.
-        facts: go into the metadata, beside what stands there or in its place.
+        form: its input and outputs, which stay the same.
+        facts: added to the metadata, or replacing what is there.
 
     Raises:
         ExportError: the model cannot be converted.
@@ -134,26 +128,26 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
         with _tools():
             from onnxruntime.transformers import float16
         given = onnx.load_from_string(model)
-        # The exporter describes weights as it does results, which the converter takes them for then.
+        # The exporter lists weights among the results, and the converter would take them for results.
         weights = {one.name for one in given.graph.initializer}
         results = [one for one in given.graph.value_info if one.name not in weights]
         del given.graph.value_info[:]
         given.graph.value_info.extend(results)
-        found = float16.convert_float_to_float16(
+        converted = float16.convert_float_to_float16(
             given,
             keep_io_types=True,
             op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *_SUMS_OF_SQUARES],
         )
-        _sort(found.graph)
-    return _finished(found, model, form, facts)
+        _sort(converted.graph)
+    return _finished(converted, model, form, facts)
 
 
 @contextmanager
 def _tools() -> Iterator[None]:
-    """Lets ONNX Runtime's tools be imported, some of which find each other by ``sys.path`` alone.
+    """Allows imports of ONNX Runtime's tools, some of which find each other only by ``sys.path``.
 
-    Their package puts its folder there when it is first imported, for good: users' modules of the same names
-    would be hidden. Here it stands there for as long as the imports take, whichever of them come first.
+    Their package adds its folder there for good when it is first imported, which would hide users' modules of
+    the same names. Here the folder is there only while the imports run, in whichever order.
     """
     before = list(sys.path)
     import onnxruntime.transformers
@@ -166,14 +160,14 @@ def _tools() -> Iterator[None]:
 
 
 def _sort(graph: Any) -> None:
-    """Puts nodes after those whose results they take; the converter appends its casts at the end."""
+    """Sorts nodes after those whose results they read; the converter appends its casts at the end."""
     known = {"", *(one.name for one in graph.input), *(one.name for one in graph.initializer)}
-    waiting, found = list(graph.node), []
+    waiting, ordered = list(graph.node), []
     while waiting:
         later = []
         for node in waiting:
             if known.issuperset(node.input):
-                found.append(node)
+                ordered.append(node)
                 known.update(node.output)
             else:
                 later.append(node)
@@ -181,33 +175,33 @@ def _sort(graph: Any) -> None:
             raise ValueError(f"nothing computes the inputs of {later[0].name}")
         waiting = later
     del graph.node[:]
-    graph.node.extend(found)
+    graph.node.extend(ordered)
 
 
-def _finished(found: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
-    """The new model with the old one's metadata, checked as that one was."""
+def _finished(new: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
+    """The new model with the old one's metadata, checked like the old one."""
     import onnx
 
     old = onnx.load_from_string(model)
-    del found.metadata_props[:]
-    found.metadata_props.extend(old.metadata_props)
-    describe(found, facts)
-    # ONNX Runtime's optimizer imports every operator set that it knows.
-    used = {node.domain for node in found.graph.node} | {""}
-    imports = [one for one in found.opset_import if one.domain in used]
-    del found.opset_import[:]
-    found.opset_import.extend(imports)
-    check(found, form)
-    made: bytes = found.SerializeToString()
-    return made
+    del new.metadata_props[:]
+    new.metadata_props.extend(old.metadata_props)
+    describe(new, facts)
+    # ONNX Runtime's optimizer imports every operator set it knows.
+    used = {node.domain for node in new.graph.node} | {""}
+    imports = [one for one in new.opset_import if one.domain in used]
+    del new.opset_import[:]
+    new.opset_import.extend(imports)
+    check(new, form)
+    content: bytes = new.SerializeToString()
+    return content
 
 
 @contextmanager
 def _explained(what: str) -> Iterator[None]:
-    """Turns whatever a library raises into an error that says what could not be done."""
+    """Turns whatever a library raises into an error that says what failed."""
     try:
         with warnings.catch_warnings():
-            # The libraries warn of their own internals, which a user can do nothing about.
+            # The libraries warn about their own internals.
             warnings.simplefilter("ignore")
             yield
     except (ExportError, MemoryError):

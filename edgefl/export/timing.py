@@ -1,56 +1,53 @@
-"""A fresh process that times one model: told on standard input, answers on standard output, in JSON.
+"""Times one model in the process that calls it; ``edgefl.export.bench`` has fresh processes do so.
 
-A process of its own for each measurement: what another runtime loaded, or another number of threads left
-behind, is not in it. Memory is what the process gained from just before the model was loaded to its worst
-moment.
+One process for each measurement, so that nothing another runtime loaded, or another number of threads left
+behind, is part of it.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import psutil
 
-from edgefl.core.errors import EdgeflError
-from edgefl.export.running import runtime, session
+from edgefl.compute.onnx_runtime import runtime, session
+from edgefl.core import host
+from edgefl.export.model import Form
 
 Call = Callable[[], Any]
+Clock = Callable[[], float]
+Result = TypeVar("Result")
 
-# A budget leaves room for so many calls at least.
+# However small the budget, at least this many calls are made.
 LEAST_WARM, LEAST_RUNS = 3, 10
-# Of the budget, what warming up may take.
+# The share of the budget that warming up may take.
 _WARM_SHARE = 0.25
-PROFILED = 60
+_PROFILED_RUNS = 60
 _LEAST_S = 1e-9
 
 
 @dataclass(frozen=True)
-class Order:
+class Measurement:
     """What to time.
 
     Attributes:
         model: the ONNX file.
-        threads: to work on.
-        batch: samples a call.
+        threads: number of threads to run on.
+        batch: samples per call.
         warmup: calls before the first that counts.
         runs: calls that count.
-        budget_s: when to stop earlier.
-        run: the PyTorch side's: folder, client, version and form; ONNX Runtime's turn where it is empty.
-        profile: whether to time each operator instead.
-        cpu: whether to take the process's CPU time for the calls' seconds: on one thread of a busy machine,
-            what other programs take in between is not the model's.
+        budget_s: seconds after which the measurement stops early.
+        cpu: count the process's CPU time instead of wall time: on one thread of a busy machine, what other
+            programs take in between is not the model's.
     """
 
     model: str
@@ -59,137 +56,163 @@ class Order:
     warmup: int = 20
     runs: int = 300
     budget_s: float = 30.0
-    run: dict[str, Any] = field(default_factory=dict)
-    profile: bool = False
     cpu: bool = False
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
+    @property
+    def clock(self) -> Clock:
+        """The clock to read."""
+        return time.process_time if self.cpu else time.perf_counter
 
 
-def main() -> None:
-    """Does what one order says; what it cannot do is answered, too."""
-    # Whatever prints must not print among the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    order = Order(**json.load(sys.stdin))
-    try:
-        found = answer(order)
-    except EdgeflError as error:
-        found = {"error": {"what": error.what, "where": error.where, "hint": error.hint}}
-    json.dump(found, answers)
-    answers.flush()
+@dataclass(frozen=True)
+class Reference:
+    """The PyTorch model that an ONNX file was exported from.
 
-
-def answer(order: Order) -> dict[str, Any]:
-    """Times what an order says.
-
-    Raises:
-        UserError: the model cannot be run.
+    Attributes:
+        folder: the run.
+        client: the client whose model it is, or "global".
+        version: of the server's state.
+        form: the file's input and outputs.
     """
-    if order.profile:
-        return {"nodes": profiled(order)}
-    return timed_torch(order) if order.run else timed_onnx(order)
+
+    folder: Path
+    client: int | str
+    version: int
+    form: Form
 
 
-def timed_onnx(order: Order) -> dict[str, Any]:
-    """ONNX Runtime's turn.
+class Calls(NamedTuple):
+    """Calls of a model.
+
+    Attributes:
+        warmup: how many came before those that count.
+        seconds: of each call that counts.
+        core_share: their CPU time over the wall time; more than 1 on several threads.
+    """
+
+    warmup: int
+    seconds: list[float]
+    core_share: float
+
+
+class Timing(NamedTuple):
+    """What one process measured.
+
+    Attributes:
+        runtime: that ran the model, with its version.
+        load_s: seconds to load the model; None if that was not timed.
+        peak_bytes: the most that the process grew by, from just before the model was loaded.
+        calls: of the model.
+    """
+
+    runtime: str
+    load_s: float | None
+    peak_bytes: int
+    calls: Calls
+
+
+class OperatorTime(NamedTuple):
+    """The median seconds of an operator, and its share of all operators' time."""
+
+    node: str
+    op: str
+    seconds: float
+    share: float
+
+
+def time_onnx(measurement: Measurement) -> Timing:
+    """Times a model in ONNX Runtime.
 
     Raises:
-        UserError: it cannot run the model.
+        UserError: ONNX Runtime cannot run the model.
     """
     import onnxruntime  # noqa: F401 - its own memory is not the model's
 
-    with growth() as memory:
-        before = time.perf_counter()
-        running = session(order.model, order.threads)
-        load_s = time.perf_counter() - before
-        given = random_inputs(running, order.batch)
-        found = timed(lambda: running.run(None, given), order, _clock(order))
-    return {**found, "runtime": runtime(), "load_s": load_s, "peak_bytes": memory[0]}
+    def load_and_run() -> tuple[float, Calls]:
+        start = time.perf_counter()
+        running = session(measurement.model, measurement.threads)
+        load_s = time.perf_counter() - start
+        inputs = random_inputs(running, measurement.batch)
+        return load_s, timed(lambda: running.run(None, inputs), measurement, measurement.clock)
+
+    (load_s, calls), peak_bytes = growth(load_and_run)
+    return Timing(runtime(), load_s, peak_bytes, calls)
 
 
-def timed_torch(order: Order) -> dict[str, Any]:
-    """PyTorch's turn, eager, on the model of a run.
+def time_torch(measurement: Measurement, reference: Reference) -> Timing:
+    """Times the same model in PyTorch, eagerly.
 
     Raises:
         UserError: the run does not hold the model.
     """
     import torch
 
-    from edgefl.export.graph import Form, Served
+    from edgefl.export.graph import Served
     from edgefl.export.trained import trained
     from edgefl.planning.learning import DataAccess
 
-    torch.set_num_threads(order.threads)
-    run = order.run
-    found = trained(Path(run["folder"]), DataAccess(need="nothing"), str(run["version"]))
-    client = run["client"]
-    predictor = found.global_model() if client == "global" else found.personal_model(client)
-    spec, form = found.federation.spec, Form(**run["form"])
-    with growth() as memory, torch.inference_mode():
-        served = Served(predictor, spec, form).eval()
-        shape = (order.batch, *spec.shape)
+    torch.set_num_threads(measurement.threads)
+    source = trained(reference.folder, DataAccess(need="nothing"), str(reference.version))
+    client, form = reference.client, reference.form
+    predictor = source.predictor(client if isinstance(client, int) else None)
+    shape = (measurement.batch, *source.federation.spec.shape)
+
+    def load_and_run() -> Calls:
+        served = Served(predictor, source.federation.spec, form).eval()
         x = torch.randn(shape) if form.raw_input else torch.randint(256, shape, dtype=torch.uint8)
-        times = timed(lambda: served(x), order, _clock(order))
-    return {**times, "runtime": f"torch {torch.__version__}", "load_s": None, "peak_bytes": memory[0]}
+        return timed(lambda: served(x), measurement, measurement.clock)
+
+    with torch.inference_mode():
+        calls, peak_bytes = growth(load_and_run)
+    return Timing(f"torch {torch.__version__}", None, peak_bytes, calls)
 
 
-def _clock(order: Order) -> Callable[[], float]:
-    return time.process_time if order.cpu else time.perf_counter
-
-
-def timed(call: Call, order: Order, clock: Callable[[], float] = time.perf_counter) -> dict[str, Any]:
-    """Times as many calls as were ordered, or the budget has room for.
-
-    Returns:
-        "warmup" (calls before), "seconds" (of each call) and "core_share" (of the time, what the process had
-        a core for; more than 1 on several threads).
-    """
+def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter) -> Calls:
+    """Times as many calls as asked for, or as the budget allows."""
+    budget_s = measurement.budget_s
     start, warm = clock(), 0
-    while warm < order.warmup and (warm < LEAST_WARM or clock() - start < order.budget_s * _WARM_SHARE):
+    while warm < measurement.warmup and (warm < LEAST_WARM or clock() - start < budget_s * _WARM_SHARE):
         call()
         warm += 1
     seconds: list[float] = []
-    start, worked = clock(), time.process_time()
-    while len(seconds) < order.runs and (len(seconds) < LEAST_RUNS or clock() - start < order.budget_s):
+    start, cpu_start = clock(), time.process_time()
+    while len(seconds) < measurement.runs and (len(seconds) < LEAST_RUNS or clock() - start < budget_s):
         before = clock()
         call()
         seconds.append(clock() - before)
-    share = (time.process_time() - worked) / max(clock() - start, _LEAST_S)
-    return {"warmup": warm, "seconds": seconds, "core_share": share}
-
-
-def random_inputs(running: Any, batch: int) -> dict[str, Any]:
-    """Random values for every input of a session: bytes for pixels, normal numbers for floats, else zeros."""
-    rng = np.random.default_rng(0)
-    found = {}
-    for one in running.get_inputs():
-        shape = [batch, *one.shape[1:]] if one.shape else []
-        kind = one.type.removeprefix("tensor(").removesuffix(")")
-        if kind == "uint8":
-            found[one.name] = rng.integers(0, 256, shape, dtype=np.uint8)
-        elif kind in _FLOATS:
-            found[one.name] = rng.standard_normal(shape).astype(_FLOATS[kind])
-        else:
-            found[one.name] = np.zeros(shape, dtype=kind)
-    return found
+    share = (time.process_time() - cpu_start) / max(clock() - start, _LEAST_S)
+    return Calls(warm, seconds, share)
 
 
 _FLOATS = {"float": np.float32, "float16": np.float16, "double": np.float64}
 
 
-def profiled(order: Order) -> list[dict[str, Any]]:
-    """Every operator that ONNX Runtime starts: its name, type and median seconds, the slowest first.
+def random_inputs(running: Any, batch: int) -> dict[str, Any]:
+    """Random values for every input of a session: bytes for pixels, normal numbers for floats, else zeros."""
+    rng = np.random.default_rng(0)
+    inputs = {}
+    for one in running.get_inputs():
+        shape = [batch, *one.shape[1:]] if one.shape else []
+        kind = one.type.removeprefix("tensor(").removesuffix(")")
+        if kind == "uint8":
+            inputs[one.name] = rng.integers(0, 256, shape, dtype=np.uint8)
+        elif kind in _FLOATS:
+            inputs[one.name] = rng.standard_normal(shape).astype(_FLOATS[kind])
+        else:
+            inputs[one.name] = np.zeros(shape, dtype=kind)
+    return inputs
+
+
+def profile(measurement: Measurement) -> list[OperatorTime]:
+    """Every operator that ONNX Runtime starts, the slowest first.
 
     Raises:
-        UserError: it cannot run the model.
+        UserError: ONNX Runtime cannot run the model.
     """
     with TemporaryDirectory() as folder:
-        running = session(order.model, order.threads, str(Path(folder) / "profile"))
-        given = random_inputs(running, order.batch)
-        timed(lambda: running.run(None, given), Order(**{**order.plain(), "runs": PROFILED}))
+        running = session(measurement.model, measurement.threads, str(Path(folder) / "profile"))
+        inputs = random_inputs(running, measurement.batch)
+        timed(lambda: running.run(None, inputs), replace(measurement, runs=_PROFILED_RUNS))
         events = json.loads(Path(running.end_profiling()).read_text(encoding="utf-8"))
     return operators(events)
 
@@ -198,48 +221,25 @@ _KERNEL = "_kernel_time"
 _MICROSECOND_S = 1e-6
 
 
-def operators(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """ONNX Runtime's profile by operator; of its calls the second half, when all is warm."""
+def operators(events: Iterable[Mapping[str, Any]]) -> list[OperatorTime]:
+    """ONNX Runtime's profile by operator; of its calls the second half, when everything is warm."""
     calls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith(_KERNEL):
             calls[event["name"].removesuffix(_KERNEL), event["args"]["op_name"]].append(event["dur"])
-    took = {key: median(times[len(times) // 2 :]) * _MICROSECOND_S for key, times in calls.items()}
-    total = sum(took.values()) or 1.0
-    return [
-        {"node": name, "op": op, "seconds": seconds, "share": seconds / total}
-        for (name, op), seconds in sorted(took.items(), key=lambda one: -one[1])
-    ]
+    seconds = {key: median(times[len(times) // 2 :]) * _MICROSECOND_S for key, times in calls.items()}
+    total = sum(seconds.values()) or 1.0
+    times = [OperatorTime(node, op, taken, taken / total) for (node, op), taken in seconds.items()]
+    return sorted(times, key=lambda one: -one.seconds)
 
 
-@contextmanager
-def growth() -> Iterator[list[int]]:
-    """What the process's memory grows by inside, in bytes; the list's first place holds it at the end."""
+def growth(work: Callable[[], Result]) -> tuple[Result, int]:
+    """What some work returns, and the most bytes that the process grew by during it.
+
+    Where the system keeps no high-water mark, the memory at the end counts.
+    """
     process = psutil.Process()
-    _forget_peak()
+    host.forget_high_water()
     before = process.memory_info().rss
-    found = [0]
-    yield found
-    found[0] = max(0, (_peak_bytes() or process.memory_info().rss) - before)
-
-
-def _forget_peak() -> None:
-    """Has Linux count the largest memory anew; elsewhere the memory at the end is taken for it."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return
-
-
-def _peak_bytes() -> int | None:
-    """The largest memory since; None where the system does not say."""
-    try:
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-    except OSError:
-        return None
-    found = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), None)
-    return None if found is None else int(found) * 1024
-
-
-if __name__ == "__main__":
-    main()
+    result = work()
+    return result, max(0, (host.high_water_bytes() or process.memory_info().rss) - before)

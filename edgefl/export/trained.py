@@ -1,4 +1,4 @@
-"""What a run trained, read back from its directory: predictors, and the data to prove them on."""
+"""A saved version of a run, read back: its predictors, and the data to check them on."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Trained:
 
     Attributes:
         folder: the run's directory.
-        meta: its facts, as the store keeps them.
+        meta: facts about the run, as the store keeps them.
         version: the version's number.
-        last: whether it is the run's last, to which the clients' states belong.
-        round: the round that made it, from 0; -1 before the first.
+        last: whether it is the run's last version, to which the clients' states belong.
+        round: the round that produced it, from 0; -1 before the first.
         learning: data, nets and methods.
         server: the server's state.
         states: the clients' states, by client.
-        summary: accuracies that the run reported at this version, by model; those of clients by number.
+        reported: the accuracies that the run reported at this version, by client; None is the global model.
     """
 
     folder: Path
@@ -41,7 +41,7 @@ class Trained:
     learning: Learning
     server: Tree
     states: dict[int, Tree]
-    summary: dict[str, Any]
+    reported: dict[int | None, float]
 
     @property
     def federation(self) -> Federation:
@@ -62,25 +62,25 @@ class Trained:
         return self.global_model() if client is None else self.personal_model(client)
 
     def global_model(self) -> Predictor:
-        """The global model that was scored.
+        """The global model that the run scored.
 
         Raises:
             UserError: the method has none.
         """
-        found = self.learning.methods[0].global_model
-        if found is None:
+        global_model = self.learning.methods[0].global_model
+        if global_model is None:
             raise UserError(
                 f"{self.meta['method']} has no global model",
                 where=str(self.folder),
-                hint="export a client's own with --client ID, or all with --all",
+                hint="export a client's model with --client ID, or all of them with --all",
             )
-        return found(self.server)
+        return global_model(self.server)
 
     def personal_model(self, client: int) -> Predictor:
-        """A client's own model as it was scored, or would have been.
+        """A client's own model as the run scored it, or would have.
 
         Raises:
-            UserError: there is no such client, or its state is of another version.
+            UserError: there is no such client, or its state belongs to another version.
         """
         if not 0 <= client < self.federation.clients:
             raise UserError(
@@ -90,9 +90,9 @@ class Trained:
             )
         if self.states and not self.last:
             raise UserError(
-                f"version {self.version} is not the last, and clients' states are kept of the last alone",
+                f"version {self.version} is not the last, and clients' states are saved for the last only",
                 where=str(self.folder),
-                hint="take --version last",
+                hint="use --version last",
             )
         place = self.learning.client_models[client]
         method = self.learning.methods[place]
@@ -100,23 +100,27 @@ class Trained:
         return method.personal_model(self.server, self._initial(method, place) if state is None else state)
 
     def standing(self, client: int | None) -> str:
-        """What is to be known of a model beside its figures; empty where nothing is.
+        """Caveats about a model: the run did not finish, or the client has no trained state of its own.
 
-        That the run did not come to its end, or that the model is not of its client's own making.
+        Empty if there is none.
         """
-        found = []
+        caveats = []
         if self.meta["status"] != "done":
-            how = "was interrupted" if self.meta["status"] == "interrupted" else "goes on, or was killed"
-            found.append(f"the run {how}: this is what it had saved")
+            how = (
+                "was interrupted"
+                if self.meta["status"] == "interrupted"
+                else "is still running or was killed"
+            )
+            caveats.append(f"last saved state of a run that {how}")
         if client is not None and client not in self.states:
             place = self.learning.client_models[client]
             if self._initial(self.learning.methods[place], place) is None:
-                found.append(
-                    f"{self.meta['method']} keeps nothing of a client: this is what every client has"
+                caveats.append(
+                    f"the same for all clients, because {self.meta['method']} keeps no client state"
                 )
             else:
-                found.append("never trained: the client's own part is what every client begins with")
-        return "; ".join(found)
+                caveats.append("never trained, so its own part is the initial one")
+        return "; ".join(caveats)
 
     def _initial(self, method: Method, place: int) -> Tree | None:
         seed = seeds.derive(self.meta["seed"], "init")
@@ -128,17 +132,15 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
 
     Args:
         folder: the run's directory.
-        access: how to get at its dataset; without a folder of its own, from where the run had it.
+        access: how to get at its dataset; without a folder, from where the run found it.
         which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
 
     Raises:
-        UserError: the folder is no run, the run failed, or it has no such version or data.
+        UserError: the folder is not a run, the run failed, or it has no such version or data.
     """
     if not is_run(folder):
-        found = [str(run) for run in runs_in(folder)]
-        raise UserError(
-            f"{folder} holds {len(found)} runs; name one", where=str(folder), hint=", ".join(found)
-        )
+        runs = [str(run) for run in runs_in(folder)]
+        raise UserError(f"{folder} holds {len(runs)} runs; name one", where=str(folder), hint=", ".join(runs))
     with read(folder) as reader:
         _check_done(reader)
         version, file = _version(reader, which)
@@ -146,28 +148,28 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         settings, access = reader.resolved()["scenario"], _as_it_ran(reader, access)
         meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
-        summary = _summary(reader, version)
+        reported = _reported(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
     learning = learn_from(spec, document, data_of(spec, document, access))
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
-    return Trained(folder, meta, version, last, nth, learning, server, states, summary)
+    return Trained(folder, meta, version, last, nth, learning, server, states, reported)
 
 
 def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
-    """The given access; where it names no folder, in the one that the run itself was given."""
-    told = reader.host().get("data_dir")
-    if access.folder is not None or not told or not Path(told).is_dir():
+    """The given access; if it names no folder, with the one that the run was given."""
+    data_dir = reader.host().get("data_dir")
+    if access.folder is not None or not data_dir or not Path(data_dir).is_dir():
         return access
-    return DataAccess(Path(told), download=access.download, need=access.need)
+    return DataAccess(Path(data_dir), download=access.download, need=access.need)
 
 
 def _check_done(reader: Reader) -> None:
     status = reader.meta["status"]
     if status == "failed":
         raise UserError(
-            f"{reader.folder.name} failed, so it has no model to trust: {reader.meta.get('reason', '')}",
+            f"{reader.folder.name} failed, so its models cannot be exported: {reader.meta.get('reason', '')}",
             where=str(reader.folder),
         )
     if reader.meta["engine"] == "null":
@@ -179,26 +181,23 @@ def _check_done(reader: Reader) -> None:
 def _version(reader: Reader, which: str) -> tuple[int, Path]:
     saved = {row["version"]: row for row in reader.rows("versions")}
     if which in {LAST, BEST}:
-        found = next((row for row in saved.values() if row[which]), None)
+        row = next((one for one in saved.values() if one[which]), None)
     else:
-        found = saved.get(int(which)) if which.isdecimal() else None
-    if found is None:
+        row = saved.get(int(which)) if which.isdecimal() else None
+    if row is None:
         known = ", ".join(f"{version}" for version in saved) or "none"
         raise UserError(
-            f"no version {which!r} was saved",
+            f"version {which!r} was not saved",
             where=str(reader.folder),
             hint=f"best, last, or one of: {known}",
         )
-    return found["version"], reader.folder / found["file"]
+    return row["version"], reader.folder / row["file"]
 
 
-def _summary(reader: Reader, version: int) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        row["model"]: row["accuracy"]
-        for row in reader.query("SELECT model, accuracy FROM evaluations WHERE version = ?", version)
-    }
-    found["clients"] = {
-        row["client"]: row["accuracy"]
-        for row in reader.query("SELECT client, accuracy FROM client_evaluations WHERE version = ?", version)
-    }
-    return found
+def _reported(reader: Reader, version: int) -> dict[int | None, float]:
+    rows = reader.query(
+        "SELECT NULL AS client, accuracy FROM evaluations WHERE version = ?1 AND model = 'global' "
+        "UNION ALL SELECT client, accuracy FROM client_evaluations WHERE version = ?1",
+        version,
+    )
+    return {row["client"]: row["accuracy"] for row in rows}

@@ -1,18 +1,20 @@
-"""PyTorch against ONNX Runtime on real samples: the gate that every export passes."""
+"""The second stage: PyTorch against ONNX Runtime on real samples, the gate that every export passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edgefl.compute.onnx_runtime import session
 from edgefl.compute.threads import one_thread
-from edgefl.export.graph import LOGITS, Form, Served
-from edgefl.export.running import session
+from edgefl.export.candidate import Candidate, Parity
+from edgefl.export.graph import ExportError, Served
+from edgefl.export.model import LOGITS, Form
 
 BATCHES = (1, 2, 7, 64)
 _CHUNK = 256
@@ -20,45 +22,46 @@ _CHUNK = 256
 _SHALLOW, _DEEP = (1e-4, 1e-5), (1e-3, 1e-4)
 _DEEP_FROM = 10
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Run = Callable[[Tensor], Floats]
 
 
-@dataclass(frozen=True)
-class Parity:
-    """How an exported model compares with the one it was made of.
+def verify(candidate: Candidate) -> Candidate:
+    """Compares the float32 ONNX model with PyTorch.
 
-    Attributes:
-        samples: test samples compared.
-        max_error: of logits, over all samples and the batch sizes 1, 2, 7 and 64.
-        within: whether all errors are within the tolerances.
-        rtol, atol: the tolerances.
-        agreement: the share of samples with the same largest logit.
-        accuracy: the exported model's.
-        torch_accuracy: PyTorch's.
+    Raises:
+        ExportError: they do not compute the same.
     """
-
-    samples: int
-    max_error: float
-    within: bool
-    rtol: float
-    atol: float
-    agreement: float
-    accuracy: float
-    torch_accuracy: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether the exported model is the same model."""
-        return self.within and self.agreement == 1.0
-
-    def __str__(self) -> str:
-        return (
-            f"max error {self.max_error:.2g}, "
-            f"top-1 agreement {self.agreement:.2%} on {self.samples:,} samples, "
-            f"accuracy {self.accuracy:.2%} against PyTorch's {self.torch_accuracy:.2%}"
+    result = parity(candidate.fp32, candidate.served, candidate.form, *candidate.test)
+    if not result.passed:
+        raise ExportError(
+            f"ONNX Runtime does not compute what PyTorch does: {result}",
+            hint="its files were not written; "
+            f"tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
+    return replace(candidate, parity=result)
+
+
+def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Tensor) -> Parity:
+    """Compares an ONNX model with the PyTorch module it was made from.
+
+    Args:
+        model: the ONNX model.
+        served: the module.
+        form: the model's input and outputs.
+        images: test samples as the input takes them, at least one.
+        labels: their labels.
+    """
+    rtol, atol = _DEEP if _depth(model) > _DEEP_FROM else _SHALLOW
+    return compare(runner(model, form), _module(served), images, labels, rtol=rtol, atol=atol)
+
+
+def _depth(model: bytes) -> int:
+    """How many convolutions and matrix products a model has: at most so many follow one another."""
+    import onnx
+
+    graph = onnx.load_from_string(model).graph
+    return sum(node.op_type in {"Conv", "Gemm", "MatMul"} for node in graph.node)
 
 
 def runner(model: bytes, form: Form) -> Run:
@@ -66,76 +69,55 @@ def runner(model: bytes, form: Form) -> Run:
     running = session(model)
 
     def run(images: Tensor) -> Floats:
-        found: Floats = running.run([LOGITS], {form.input: images.numpy()})[0]
-        return found
+        logits: Floats = running.run([LOGITS], {form.input: images.numpy()})[0]
+        return logits
 
     return run
-
-
-def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Tensor, *, depth: int) -> Parity:
-    """Compares an exported model with the module.
-
-    Args:
-        model: the export.
-        served: what it was made of.
-        form: what goes in.
-        images: test samples as the input takes them, at least one.
-        labels: theirs.
-        depth: how many convolutions and matrix products the model has.
-    """
-    rtol, atol = _DEEP if depth > _DEEP_FROM else _SHALLOW
-    theirs, ours = runner(model, form), _module(served)
-    return compared(ours, theirs, images, labels, rtol=rtol, atol=atol)
-
-
-def compared(ours: Run, theirs: Run, images: Tensor, labels: Tensor, *, rtol: float, atol: float) -> Parity:
-    """Compares two ways to compute logits; ``theirs`` is the one to judge.
-
-    Args:
-        ours: images -> logits, what is right.
-        theirs: the same.
-        images: test samples, at least one.
-        labels: theirs.
-        rtol: how much of a right logit an error may be.
-        atol: and how much beside.
-    """
-    # The odd batches show what a fixed batch axis would break, the large ones cover every sample. A client
-    # may have fewer samples than the largest batch: they come again.
-    chunks = [images[torch.arange(size) % len(images)] for size in BATCHES]
-    errors = [_Error.between(ours(chunk), theirs(chunk), rtol, atol) for chunk in chunks]
-    logits = [(ours(chunk), theirs(chunk)) for chunk in torch.split(images, _CHUNK)]
-    errors += [_Error.between(one, other, rtol, atol) for one, other in logits]
-    expected, found = (np.concatenate(side).argmax(axis=1) for side in zip(*logits, strict=True))
-    wanted = labels.numpy()
-    return Parity(
-        samples=len(images),
-        max_error=max(one.most for one in errors),
-        within=all(one.within for one in errors),
-        rtol=rtol,
-        atol=atol,
-        agreement=float((expected == found).mean()),
-        accuracy=float((found == wanted).mean()),
-        torch_accuracy=float((expected == wanted).mean()),
-    )
-
-
-@dataclass(frozen=True)
-class _Error:
-    most: float
-    within: bool
-
-    @classmethod
-    def between(cls, expected: Floats, found: Floats, rtol: float, atol: float) -> _Error:
-        gap = np.abs(expected - found)
-        most = float(gap.max()) if np.isfinite(gap).all() else float("inf")
-        return cls(most, bool((gap <= atol + rtol * np.abs(expected)).all()))
 
 
 def _module(served: Served) -> Run:
+    """Images -> logits (B, classes), by PyTorch."""
+
     def run(images: Tensor) -> Floats:
         with torch.inference_mode(), one_thread():
-            found = served(images)
-        logits: Tensor = found[0] if isinstance(found, tuple) else found
+            outputs = served(images)
+        logits: Tensor = outputs[0] if isinstance(outputs, tuple) else outputs
         return logits.numpy()
 
     return run
+
+
+def compare(
+    run: Run, reference: Run, images: Tensor, labels: Tensor, *, rtol: float = 0, atol: float = 0
+) -> Parity:
+    """Compares two ways to compute logits.
+
+    Args:
+        run: images -> logits, the way to judge.
+        reference: images -> logits, the way that is right.
+        images: test samples, at least one.
+        labels: their labels.
+        rtol: tolerated error of a logit, relative to the right one.
+        atol: tolerated error beside that.
+    """
+    # The odd batches show what a fixed batch axis would break, the large ones cover every sample.
+    chunks = [*odd_batches(images), *torch.split(images, _CHUNK)]
+    pairs = [(reference(chunk), run(chunk)) for chunk in chunks]
+    expected, actual = map(np.concatenate, zip(*pairs, strict=True))
+    errors = np.abs(expected - actual)
+    expected_classes, classes = (side[-len(images) :].argmax(axis=1) for side in (expected, actual))
+    return Parity(
+        samples=len(images),
+        max_error=float(errors.max()) if np.isfinite(errors).all() else float("inf"),
+        within=bool((errors <= atol + rtol * np.abs(expected)).all()),
+        rtol=rtol,
+        atol=atol,
+        agreement=float((expected_classes == classes).mean()),
+        accuracy=float((classes == labels.numpy()).mean()),
+        torch_accuracy=float((expected_classes == labels.numpy()).mean()),
+    )
+
+
+def odd_batches(images: Tensor) -> list[Tensor]:
+    """Batches of the sizes 1, 2, 7 and 64; images repeat where there are fewer."""
+    return [images[torch.arange(size) % len(images)] for size in BATCHES]

@@ -12,11 +12,12 @@ from builders import build_net
 from exported import METHODS, MODELS, exported, images, perturbed, spec, worked
 
 from edgefl.compute.loop import one_thread
+from edgefl.compute.onnx_runtime import session
 from edgefl.core import catalogue
-from edgefl.export.graph import OPSET, ExportError, Form, Served, check, to_onnx
-from edgefl.export.make import depth
+from edgefl.export.graph import OPSET, ExportError, Served, check, to_onnx
+from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
-from edgefl.export.verify import BATCHES, parity, runner, session
+from edgefl.export.verify import BATCHES, parity, runner
 from edgefl.protocol import BUFFERS, Predictor
 
 SHAPE = (3, 8, 8)
@@ -40,7 +41,7 @@ def test_a_model_passes_its_gate(name, method):
     """Logits within the tolerances in batches of 1, 2, 7 and 64, and the same class for every sample."""
     module, model = exported(name, method)
     x, y = images(MODELS[name][0])
-    found = parity(model, module, Form(), x, y, depth=depth(model))
+    found = parity(model, module, Form(), x, y)
     assert found.passed, str(found)
     assert found.accuracy == found.torch_accuracy
     graph = onnx.load_from_string(model).graph
@@ -84,7 +85,7 @@ def test_names_types_and_outputs(variant):
     names = ["logits", "probabilities"] if form.softmax else ["logits"]
     assert [one.name for one in running.get_outputs()] == names
     x, y = given(form)
-    assert parity(model, module, form, x, y, depth=depth(model)).passed
+    assert parity(model, module, form, x, y).passed
     if form.softmax:
         logits, probabilities = running.run(None, {taken.name: x.numpy()})
         expected = torch.from_numpy(logits).softmax(dim=1)

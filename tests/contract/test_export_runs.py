@@ -18,13 +18,18 @@ from onnx import numpy_helper
 
 import edgefl
 from edgefl.cli import main
+from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
 from edgefl.core.errors import RunError
-from edgefl.export import ExportError, Form, Wanted, export, make
+from edgefl.export import build, compact, mobile, write
+from edgefl.export.candidate import ExportOptions
+from edgefl.export.compact import calibration_images
+from edgefl.export.graph import ExportError
 from edgefl.export.latency import keep
-from edgefl.export.samples import calibration
+from edgefl.export.make import export
+from edgefl.export.model import Form
 from edgefl.export.trained import trained
-from edgefl.export.verify import runner, session
+from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
@@ -63,9 +68,9 @@ def runs(group, tmp_path):
     return {name: Path(shutil.copytree(folder, tmp_path / name)) for name, folder in group.items()}
 
 
-def one(run, out=None, **wanted):
+def one(run, out=None, **options):
     """A run's only export of a kind."""
-    (found,) = export(run, Wanted(**wanted), DataAccess(), out)
+    (found,) = export(run, ExportOptions(**options), DataAccess(), out)
     return found
 
 
@@ -108,7 +113,7 @@ def test_spherefed_leaves_with_sphere_and_calibrated_head(runs):
 def test_clients_leave_with_what_was_scored(runs, method):
     """Every client's file has the accuracy of its row in client_evaluations."""
     run = runs[method]
-    found = export(run, Wanted(everybody=True), DataAccess(), run / "all")
+    found = export(run, ExportOptions(all_clients=True), DataAccess(), run / "all")
     scored = rows(run, "SELECT * FROM client_evaluations ORDER BY version DESC, client")[: len(found)]
     assert [one.path.name for one in found] == [f"client-{client}.onnx" for client in range(4)]
     for one_of, row in zip(found, scored, strict=True):
@@ -192,8 +197,8 @@ def test_the_card_says_where_the_model_comes_from(runs):
 def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
     """At most 512 of everybody's, or of the client's own; the seed chooses, so that twice is the same."""
     given = []
-    real = make.to_int8
-    monkeypatch.setattr(make, "to_int8", lambda *a: given.append(a[2]) or real(*a))
+    real = compact.to_int8
+    monkeypatch.setattr(compact, "to_int8", lambda *a: given.append(a[2]) or real(*a))
     one(runs["fedavg"], precision="int8", max_drop=1)
     one(runs["fedavg"], precision="int8", max_drop=1)
     small = one(runs["fedclassavg"], precision="int8", client=1, max_drop=1)
@@ -215,7 +220,7 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
     (run,) = edgefl.run(scenario, out=tmp_path / "run").runs
     found = trained(run.folder, DataAccess())
     held = {image.numpy().tobytes() for image in found.federation.test_x[found.federation.test].contiguous()}
-    used = {image.numpy().tobytes() for image in calibration(found, None, Form())}
+    used = {image.numpy().tobytes() for image in calibration_images(found, None, Form())}
     assert len(used) > 400
     assert not used & held
     assert "All on training images held out for tuning" in one(run.folder).card.read_text(encoding="utf-8")
@@ -257,12 +262,12 @@ def broken(model: bytes) -> bytes:
 
 def test_a_smaller_file_that_loses_too_much_is_refused(runs, monkeypatch, capsys):
     """Exit status 1 with both accuracies, no file; --max-drop allows it."""
-    monkeypatch.setattr(make, "to_int8", lambda model, *_: broken(model))
+    monkeypatch.setattr(compact, "to_int8", lambda model, *_: broken(model))
     run = runs["fedavg"]
     status, out, err = cli(capsys, run, "--int8")
     assert (status, out) == (1, "")
     assert "accuracy falls by" in err
-    assert "on 359 test samples; at most 2.00% may be lost" in err
+    assert "on 359 test samples; the limit is 2.00%" in err
     assert "global-int8.onnx" in err
     assert "--max-drop" in err
     assert left(run) == []
@@ -290,8 +295,8 @@ def test_ort_format(runs, precision):
 
 def test_an_ort_file_that_disagrees_is_refused(runs, monkeypatch, capsys):
     """Exit status 1, neither file."""
-    real = make.to_ort
-    monkeypatch.setattr(make, "to_ort", lambda model, name: real(broken(model), name))
+    real = mobile.to_ort
+    monkeypatch.setattr(mobile, "to_ort", lambda model, name: real(broken(model), name))
     status, _, err = cli(capsys, runs["fedavg"], "--ort")
     assert status == 1
     assert "the ORT format does not compute" in err
@@ -323,13 +328,13 @@ def test_the_command_prints_sizes_accuracies_and_latencies(runs, capsys):
 
 def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
     """A file with another weight is refused with numbers, exit status 1."""
-    real = make.to_onnx
-    monkeypatch.setattr(make, "to_onnx", lambda *a: broken(real(*a)))
+    real = build.to_onnx
+    monkeypatch.setattr(build, "to_onnx", lambda *a: broken(real(*a)))
     status, out, err = cli(capsys, runs["fedavg"])
     assert (status, out) == (1, "")
     assert "ONNX Runtime does not compute what PyTorch does: max error" in err
     assert "top-1 agreement" in err
-    assert "no file of it was written" in err
+    assert "its files were not written" in err
     assert left(runs["fedavg"]) == []
     with pytest.raises(ExportError):
         one(runs["fedavg"])
@@ -337,21 +342,21 @@ def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
 
 def test_a_failure_among_clients_holds_nobody_up(runs, monkeypatch, capsys):
     """With --all, whose gate fails is named and has no file; everybody else has one."""
-    real, made = make.to_onnx, []
+    real, made = build.to_onnx, []
     monkeypatch.setattr(
-        make, "to_onnx", lambda *a: made.append(1) or (broken if len(made) == 2 else bytes)(real(*a))
+        build, "to_onnx", lambda *a: made.append(1) or (broken if len(made) == 2 else bytes)(real(*a))
     )
     status, out, err = cli(capsys, runs["fedclassavg"], "--all")
     assert status == 1
     assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-2.onnx", "client-3.onnx"]
     assert "client-2.onnx" in out
-    assert "1 of 4 models fail their gates and were not written" in err
+    assert "1 of 4 models failed their checks and were not written" in err
     assert "client-1.onnx: ONNX Runtime does not compute what PyTorch does" in err
 
 
 def test_a_full_disk_among_clients_says_what_there_is(runs, monkeypatch, capsys):
     """The models before it are written, and the hint counts them."""
-    real, written = make.all_atomically, []
+    real, written = write.all_atomically, []
 
     def full(files):
         written.append(1)
@@ -359,7 +364,7 @@ def test_a_full_disk_among_clients_says_what_there_is(runs, monkeypatch, capsys)
             raise RunError("cannot write client-2.onnx: No space left on device")
         real(files)
 
-    monkeypatch.setattr(make, "all_atomically", full)
+    monkeypatch.setattr(write, "all_atomically", full)
     status, _, err = cli(capsys, runs["fedclassavg"], "--all")
     assert status == 2
     assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-1.onnx"]
@@ -380,7 +385,7 @@ def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
 
 
 @pytest.mark.parametrize(
-    ("ended", "how"), [("running", "goes on, or was killed"), ("interrupted", "was interrupted")]
+    ("ended", "how"), [("running", "is still running or was killed"), ("interrupted", "was interrupted")]
 )
 def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
     """Its last saved model can leave; table and card do not pass it off as the end."""
@@ -389,14 +394,14 @@ def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", (json.dumps(ended),))
     status, out, _ = cli(capsys, run)
     assert status == 0
-    assert f"global: the run {how}" in out
+    assert f"global: last saved state of a run that {how}" in out
     page = (run / "export" / "global.md").read_text(encoding="utf-8")
-    assert f"**Global model: the run {how}" in page
+    assert f"**Global model: last saved state of a run that {how}" in page
 
 
 def test_clients_without_a_part_of_their_own(runs):
     """FedAvg's clients all have the global model, and the export says that."""
-    assert "keeps nothing of a client" in one(runs["fedavg"], client=1).standing
+    assert "keeps no client state" in one(runs["fedavg"], client=1).standing
     assert one(runs["fedavg"]).standing == ""
 
 
@@ -420,7 +425,7 @@ def test_a_text_of_the_users_own_is_no_card(runs, tmp_path, capsys):
     (tmp_path / "README.md").write_text("mine", encoding="utf-8")
     status, _, err = cli(capsys, runs["fedavg"], "--out", tmp_path / "README.onnx")
     assert status == 2
-    assert "README.md is no model card" in err
+    assert "README.md exists and is not a model card" in err
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == "mine"
     assert left(tmp_path) == []
 
@@ -428,8 +433,8 @@ def test_a_text_of_the_users_own_is_no_card(runs, tmp_path, capsys):
 def test_an_earlier_file_survives_a_failure(runs, monkeypatch, capsys):
     """A failed export leaves the one before as it was."""
     before = one(runs["fedavg"]).path.read_bytes()
-    real = make.to_onnx
-    monkeypatch.setattr(make, "to_onnx", lambda *a: broken(real(*a)))
+    real = build.to_onnx
+    monkeypatch.setattr(build, "to_onnx", lambda *a: broken(real(*a)))
     assert cli(capsys, runs["fedavg"])[0] == 1
     assert (runs["fedavg"] / "export" / "global.onnx").read_bytes() == before
 
@@ -438,17 +443,17 @@ MISTAKES = {
     "both": ("fedavg", ["--client", "0", "--all"], "--client and --all exclude each other"),
     "two precisions": ("fedavg", ["--int8", "--fp16"], "--int8 and --fp16 exclude each other"),
     "fp16 as ort": ("fedavg", ["--fp16", "--ort"], "float16 back into float32"),
-    "no share": ("fedavg", ["--int8", "--max-drop", "nan"], "nan is no share"),
-    "percent": ("fedavg", ["--int8", "--max-drop", "2"], "2 is no share"),
+    "no share": ("fedavg", ["--int8", "--max-drop", "nan"], "--max-drop must be between 0 and 1, not nan"),
+    "percent": ("fedavg", ["--int8", "--max-drop", "2"], "--max-drop must be between 0 and 1, not 2"),
     "no such client": ("fedavg", ["--client", "4"], "there is no client 4"),
     "negative client": ("fedclassavg", ["--client", "-1"], "the run has clients 0 to 3"),
     "no global model": ("fedclassavg", [], "fedclassavg has no global model"),
-    "no such version": ("fedavg", ["--version", "99"], "no version '99' was saved"),
+    "no such version": ("fedavg", ["--version", "99"], "version '99' was not saved"),
     "no version": ("fedavg", ["--version", "first"], "best, last, or one of"),
     "suffix": ("fedavg", ["--out", "x.pt"], "x.pt does not end in .onnx"),
-    "file for a folder": ("fedavg", ["--out", "file/x.onnx"], "cannot make file"),
+    "file for a folder": ("fedavg", ["--out", "file/x.onnx"], "cannot create file"),
     "folder for a file": ("fedavg", ["--out", "folder.onnx"], "folder.onnx is a folder"),
-    "file for --all": ("fedavg", ["--all", "--out", "file"], "cannot make file"),
+    "file for --all": ("fedavg", ["--all", "--out", "file"], "cannot create file"),
 }
 
 
@@ -492,7 +497,7 @@ def test_runs_without_a_model(tmp_path, capsys):
     (failed,) = edgefl.run(wild, out=tmp_path / "failed").runs
     assert failed.status == "failed"
     edgefl.run(single, out=tmp_path / "null", engine="null")
-    for name, what in (("failed", "has no model to trust"), ("null", "null engine and trained nothing")):
+    for name, what in (("failed", "models cannot be exported"), ("null", "null engine and trained nothing")):
         status, _, err = cli(capsys, tmp_path / name)
         assert status == 2
         assert what in err
@@ -520,11 +525,11 @@ def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
 def test_a_target_that_may_not_be_written(runs, monkeypatch, capsys):
     """Found before the work begins, not after."""
     real = os.access
-    monkeypatch.setattr(make.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
-    monkeypatch.setattr(make, "to_onnx", lambda *_: pytest.fail("worked first"))
+    monkeypatch.setattr(write.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    monkeypatch.setattr(build, "to_onnx", lambda *_: pytest.fail("worked first"))
     status, _, err = cli(capsys, runs["fedavg"])
     assert status == 2
-    assert "cannot be written" in err
+    assert "is not writable" in err
 
 
 def test_missing_dataset_files(tmp_path, monkeypatch, capsys):

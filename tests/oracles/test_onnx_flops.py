@@ -12,9 +12,9 @@ from builders import build_net
 from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.data import Spec
-from edgefl.export.graph import Form, Served, to_onnx
-from edgefl.export.kernels import kernels
-from edgefl.export.model import Graph, read_model
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.kernels import GraphCost
+from edgefl.export.model import Form, Graph, read_model
 from edgefl.protocol import Predictor
 
 SHAPE, CLASSES = (3, 32, 32), 10
@@ -37,7 +37,7 @@ def test_graph_and_trace_have_the_same_products(name: str, tmp_path):
     file = tmp_path / "m.onnx"
     file.write_bytes(content)
     for batch in (1, 4):
-        exported = [one.kernel for one in kernels(Graph(read_model(file), batch))]
+        exported = [one.kernel for one in GraphCost(Graph(read_model(file), batch)).kernels()]
         traced = meta.forward_kernels(net, batch)
         assert products(exported) == products(traced)
         assert sum(one.flops for one in exported) == sum(one.flops for one in traced) > 0

@@ -11,11 +11,12 @@ from graphs import floats, graph_of, write
 from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 
 from edgefl.core.errors import UserError
-from edgefl.export.bench import Wish, bench
+from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.latency import keep, kept, latency
 from edgefl.export.model import read_model
 from edgefl.export.predict import predictions
-from edgefl.report import latency as latency_tables
+from edgefl.export.timing import Calls, OperatorTime, Timing, profile, time_torch
+from edgefl.report.bench import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
@@ -71,31 +72,18 @@ def model(boards):
     return write(boards / "m.onnx", GEMM, {"w": floats(1000, 1000)}, ["batch", 1000])
 
 
-def fake(order):
-    """Measurements of 1 to 100 ms; PyTorch's are twice as long."""
-    if order.profile:
-        return {
-            "nodes": [
-                {"node": f"n{place}", "op": "Gemm", "seconds": 1.0, "share": 0.05} for place in range(20)
-            ]
-        }
-    factor = 2 if order.run else 1
-    seconds = [factor * place / 1000 for place in range(1, 101)]
-    load_s = None if order.run else 0.25
-    name = "torch 1" if order.run else "onnxruntime 1"
-    return {
-        "runtime": name,
-        "load_s": load_s,
-        "seconds": seconds,
-        "peak_bytes": 1000,
-        "warmup": 20,
-        "core_share": 0.5,
-    }
+def fake(function, *_, **__):
+    """Stands in for a fresh process: calls of 1 to 100 ms; PyTorch's take twice as long."""
+    if function is profile:
+        return [OperatorTime(f"n{place}", "Gemm", 1.0, 0.05) for place in range(20)]
+    in_torch = function is time_torch
+    calls = Calls(20, [(2 if in_torch else 1) * place / 1000 for place in range(1, 101)], 0.5)
+    return Timing("torch 1" if in_torch else "onnxruntime 1", None if in_torch else 0.25, 1000, calls)
 
 
 def test_figures_of_a_measurement(model):
     """Percentiles, samples a second over all calls, and whether the budget ended it."""
-    found = bench(model, Wish(threads=(1, 2), batch=4), fake)
+    found = bench(model, BenchOptions(threads=(1, 2), batch=4), fake)
     assert [row["threads"] for row in found["measured"]] == [1, 2]
     first = found["measured"][0]
     assert first["p50_s"] == pytest.approx(0.0505)
@@ -111,7 +99,7 @@ def test_figures_of_a_measurement(model):
 
 def test_predictions_by_hand(model):
     """Training's figures or the inference runtime's; energy at the active power."""
-    plain, served = bench(model, Wish(threads=(), devices=("plain", "served")), fake)["devices"]
+    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake)["devices"]
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
     assert plain["seconds"] == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
@@ -140,21 +128,21 @@ def test_quantised_predictions(boards):
 
 def test_a_float_model_on_an_int8_device(model):
     """It is not priced as if it were quantised, unless one asks for that."""
-    wish = Wish(threads=(), devices=("narrow",))
-    assert "no figure for fp32" in bench(model, wish, fake)["devices"][0]["unknown"]
-    assert bench(model, replace(wish, dtype="int8"), fake)["devices"][0]["seconds"] > 0
+    options = BenchOptions(threads=(), devices=("narrow",))
+    assert "no figure for fp32" in bench(model, options, fake)["devices"][0]["unknown"]
+    assert bench(model, replace(options, dtype="int8"), fake)["devices"][0]["seconds"] > 0
 
 
 def test_all_devices(model):
     """Every device has a row: a time, or why it has none."""
-    rows = bench(model, Wish(threads=(), devices=("all",)), fake)["devices"]
+    rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake)["devices"]
     assert {"plain", "wide", "raspberry-pi-5"} <= {row["device"] for row in rows}
     assert all(bool(row["unknown"]) == (row["seconds"] is None) for row in rows)
 
 
 def test_the_card_shows_what_was_measured(model):
     """Once, however often; and not of another file."""
-    found = bench(model, Wish(), fake)
+    found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
         keep(found)
     card = model.with_suffix(".md")
@@ -185,13 +173,13 @@ def test_a_time_says_what_it_stands_on(boards, model):
     ):
         device = text.replace(launch, f"launch_overhead: {other}")
         (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
-    found = bench(model, Wish(threads=(), devices=("free", "known", "plain")), fake)
+    found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
     assert {row["device"]: row["launch"] for row in found["devices"]} == {
         "free": "none",
         "known": "measured",
         "plain": "assumed",
     }
-    lines = shown(latency_tables.bench(found), 100).splitlines()
+    lines = shown(tables(found), 100).splitlines()
     times = [line.split("│")[:2] for line in lines if "│" in line]
     assert [(name.strip(), time.strip()[0]) for name, time in times] == [
         ("plain", "~"),
@@ -203,11 +191,9 @@ def test_a_time_says_what_it_stands_on(boards, model):
 
 def test_a_ratio_says_what_it_compares(model):
     """PyTorch computes in fp32, whatever the file does."""
-    found = {**bench(model, Wish(), fake), "precision": "int8"}
+    found = {**bench(model, BenchOptions(), fake), "precision": "int8"}
     found["measured"] *= 2
-    assert "PyTorch's in fp32 over ONNX Runtime's in int8, 1 thread: 1.00" in shown(
-        latency_tables.bench(found), 100
-    )
+    assert "PyTorch in fp32 / ONNX Runtime in int8, 1 thread: 1.00" in shown(tables(found), 100)
 
 
 def test_the_command(model, capsys):
@@ -249,7 +235,7 @@ def test_a_damaged_file(model, capsys, kept_share):
     for command in (["bench", model], ["infer", model, "image.png"]):
         status, _, err = run_command(capsys, *command)
         assert status == 2
-        assert "is no ONNX model, or is damaged" in err
+        assert "is not an ONNX model, or is damaged" in err
 
 
 @pytest.mark.parametrize("name", ["m.json", "m.textproto", "m.onnxtxt"])
@@ -259,7 +245,7 @@ def test_a_name_decides_nothing(tmp_path, capsys, name):
     for command in (["bench", tmp_path / name], ["infer", tmp_path / name, "image.png"]):
         status, _, err = run_command(capsys, *command)
         assert status == 2
-        assert f"{name} is no ONNX model, or is damaged" in err
+        assert f"{name} is not an ONNX model, or is damaged" in err
 
 
 def test_the_other_format_is_no_damage(tmp_path, capsys):

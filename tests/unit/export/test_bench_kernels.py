@@ -8,7 +8,12 @@ from graphs import BYTE, SCALE, codes, floats, graph_of, quantise
 
 from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE
 from edgefl.core.errors import UserError
-from edgefl.export.kernels import is_quantised, kernels
+from edgefl.export.kernels import GraphCost
+
+
+def kernels(graph, dtype=None):
+    """The graph's kernels."""
+    return GraphCost(graph, dtype).kernels()
 
 
 @pytest.fixture
@@ -148,7 +153,7 @@ def test_a_quantised_graph(graph):
     """Products read and write one byte a value, quantising around them is theirs; logits stay floats."""
     made = graph(QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     found = kernels(made)
-    assert is_quantised(made)
+    assert GraphCost(made).quantised
     # The input is quantised by itself: 10 floats to 10 bytes, with scale and zero point.
     assert [(one.kernel.op, one.dtype, one.moved_bytes) for one in found] == [
         ("QuantizeLinear", "fp32", 40 + 4 + 1 + 10),
@@ -174,7 +179,7 @@ def test_what_has_no_integer_form_runs_in_floats(graph):
         nodes = [*quantise("x"), (op, ["x_dq"], ["h"]), *quantise("h"), ("Identity", ["h_dq"], ["y"])]
         made = graph(nodes, SCALE, ["batch", 2, 4, 4])
         assert [one.kernel.op for one in kernels(made)] == expected
-        assert not is_quantised(made)
+        assert not GraphCost(made).quantised
 
 
 def test_batches_that_a_model_does_not_take(graph):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from graphs import BYTE, floats, write
 
-from edgefl.export.running import session
-from edgefl.export.timing import LEAST_RUNS, Order, operators, random_inputs, timed
+from edgefl.compute.onnx_runtime import session
+from edgefl.core import fresh
+from edgefl.core.errors import UserError
+from edgefl.export.timing import (
+    LEAST_RUNS,
+    Measurement,
+    OperatorTime,
+    growth,
+    operators,
+    profile,
+    random_inputs,
+    time_onnx,
+    timed,
+)
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
@@ -40,18 +50,18 @@ class Clock:
 def test_as_many_calls_as_were_ordered():
     """20 to warm up, 300 that count."""
     clock = Clock()
-    found = timed(clock.spend, Order("", budget_s=1e9), clock)
-    assert (found["warmup"], len(found["seconds"])) == (20, 300)
-    assert set(found["seconds"]) == {1.0}
+    found = timed(clock.spend, Measurement("", budget_s=1e9), clock)
+    assert (found.warmup, len(found.seconds)) == (20, 300)
+    assert set(found.seconds) == {1.0}
 
 
 def test_a_budget_ends_a_measurement():
     """A quarter of it for warming up; some calls are always made."""
     clock = Clock()
-    found = timed(clock.spend, Order("", budget_s=40.0), clock)
-    assert (found["warmup"], len(found["seconds"])) == (10, 40)
-    found = timed(clock.spend, Order("", budget_s=0.5), clock)
-    assert (found["warmup"], len(found["seconds"])) == (3, LEAST_RUNS)
+    found = timed(clock.spend, Measurement("", budget_s=40.0), clock)
+    assert (found.warmup, len(found.seconds)) == (10, 40)
+    found = timed(clock.spend, Measurement("", budget_s=0.5), clock)
+    assert (found.warmup, len(found.seconds)) == (3, LEAST_RUNS)
 
 
 def test_inputs_fit_the_model(model, tmp_path):
@@ -70,8 +80,8 @@ def test_operators_of_a_profile():
         events.append(_event("conv", "Conv", took))
         events.append(_event("relu", "Relu", 5))
     assert operators(events) == [
-        {"node": "conv", "op": "Conv", "seconds": pytest.approx(20e-6), "share": pytest.approx(0.8)},
-        {"node": "relu", "op": "Relu", "seconds": pytest.approx(5e-6), "share": pytest.approx(0.2)},
+        OperatorTime("conv", "Conv", pytest.approx(20e-6), pytest.approx(0.8)),
+        OperatorTime("relu", "Relu", pytest.approx(5e-6), pytest.approx(0.2)),
     ]
 
 
@@ -79,40 +89,25 @@ def _event(name, op, took):
     return {"cat": "Node", "name": f"{name}_kernel_time", "dur": took, "args": {"op_name": op}}
 
 
-GROWTH = """
-from edgefl.export.timing import growth
-import numpy as np
-with growth() as found:
-    size = np.ones(32_000_000 // 8).nbytes
-print(found[0] / size)
-"""
+def ones(size):
+    """Bytes of an array that is written to, and then freed."""
+    return np.ones(size // 8).nbytes
 
 
 def test_growth_sees_memory_that_is_used():
-    """At least what was written to, though it is freed before the end, where nothing freed was kept."""
-    done = subprocess.run([sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True)
-    assert float(done.stdout) >= 0.9
+    """At least what was written to, though it is freed before the end."""
+    size, grown = fresh.call(growth, partial(ones, 32_000_000))
+    assert grown >= 0.9 * size
 
 
 def test_a_fresh_process(model):
-    """The module does an order, and answers for what it cannot do."""
-    found = _answer(Order(str(model), runs=12))
-    assert found["runtime"].startswith("onnxruntime")
-    assert len(found["seconds"]) == 12
-    assert found["load_s"] > 0
-    assert found["peak_bytes"] > 0
-    nodes = _answer(Order(str(model), profile=True))["nodes"]
-    assert sum(one["share"] for one in nodes) == pytest.approx(1)
+    """Timings and operators come back from it, and so does the error of a model that does not run."""
+    timing = fresh.call(time_onnx, Measurement(str(model), runs=12))
+    assert timing.runtime.startswith("onnxruntime")
+    assert len(timing.calls.seconds) == 12
+    assert timing.load_s > 0
+    assert timing.peak_bytes > 0
+    assert sum(one.share for one in fresh.call(profile, Measurement(str(model)))) == pytest.approx(1)
     model.write_bytes(b"broken")
-    assert "cannot run the model" in _answer(Order(str(model)))["error"]["what"]
-
-
-def _answer(order):
-    done = subprocess.run(
-        [sys.executable, "-m", "edgefl.export.timing"],
-        input=json.dumps(order.plain()),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    with pytest.raises(UserError, match="cannot run the model"):
+        fresh.call(time_onnx, Measurement(str(model)))

@@ -89,7 +89,7 @@ def test_metadata_that_is_of_no_use(tmp_path, facts):
     """One message, whatever wrote it."""
     weights = {"w": np.ones((4, 3), np.float32)}
     model = write(tmp_path / "m.onnx", [("Gemm", ["x", "w"], ["y"])], weights, ["b", 4], facts=FACTS | facts)
-    with pytest.raises(UserError, match="takes no images of named classes"):
+    with pytest.raises(UserError, match="does not classify images"):
         infer(model, [grey(tmp_path / "p.png", 0)])
 
 
@@ -101,7 +101,7 @@ def test_files_that_are_no_images(tmp_path):
     cut = tmp_path / "cut.png"
     cut.write_bytes(whole[: len(whole) // 2])
     for file, message in (
-        (text, "is no image that Pillow can read"),
+        (text, "is not an image that Pillow can read"),
         (cut, "cannot read the image"),
         (tmp_path / "missing.png", "No such file"),
         (tmp_path, "Is a directory"),

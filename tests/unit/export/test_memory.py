@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from graphs import SCALE, codes, floats, graph_of, quantise
 
-from edgefl.export.memory import needs
+from edgefl.export.kernels import GraphCost
 
 
 @pytest.fixture
@@ -18,7 +18,9 @@ def graph(tmp_path):
 def test_a_chain_holds_two_results_at_once(graph):
     """10 to 40 to 5: 10 + 40 floats a sample, with an activation in its product's place."""
     nodes = [("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["r"]), ("Gemm", ["r", "v"], ["y"])]
-    found = needs(graph(nodes, {"w": floats(10, 40), "v": floats(40, 5)}, ["batch", 10], batch=3))
+    found = GraphCost(
+        graph(nodes, {"w": floats(10, 40), "v": floats(40, 5)}, ["batch", 10], batch=3)
+    ).memory()
     assert found.weights == 4 * (400 + 200)
     assert found.activations == 4 * 3 * (10 + 40)
 
@@ -31,7 +33,7 @@ def test_a_result_that_is_read_late_is_held(graph):
         ("Gemm", ["b", "w"], ["c"]),
         ("Add", ["x", "c"], ["y"]),
     ]
-    found = needs(graph(nodes, {"w": floats(8, 8), "flat": np.array([-1, 8])}, ["batch", 8]))
+    found = GraphCost(graph(nodes, {"w": floats(8, 8), "flat": np.array([-1, 8])}, ["batch", 8])).memory()
     # x, b and c at the second product; x, c and y at the sum.
     assert found.activations == 4 * 3 * 8
 
@@ -47,7 +49,7 @@ def test_quantised_results_take_a_byte(graph):
         *quantise("g"),
         ("Identity", ["g_dq"], ["y"]),
     ]
-    found = needs(graph(nodes, {"w": codes(64, 64), **SCALE}, ["batch", 64], batch=2))
+    found = GraphCost(graph(nodes, {"w": codes(64, 64), **SCALE}, ["batch", 64], batch=2)).memory()
     assert found.weights == 64 * 64 + 4 + 1
     # The input in floats and in bytes, before any product.
     assert found.activations == 2 * 64 * (4 + 1)
@@ -57,4 +59,4 @@ def test_another_type_halves_both(graph):
     """In fp16 floats take two bytes."""
     nodes = [("Gemm", ["x", "w"], ["y"])]
     made = graph(nodes, {"w": floats(10, 40)}, ["batch", 10])
-    assert [2 * size for size in needs(made, "fp16")] == list(needs(made))
+    assert [2 * size for size in GraphCost(made, "fp16").memory()] == list(GraphCost(made).memory())

@@ -13,7 +13,8 @@ from exported import exported, images
 from onnx import TensorProto, helper
 
 from edgefl.export import mobile, quantise
-from edgefl.export.graph import ExportError, Form
+from edgefl.export.graph import ExportError
+from edgefl.export.model import Form
 from edgefl.export.verify import runner
 
 FORM = Form()
@@ -108,7 +109,7 @@ def test_the_tools_come_in_any_order(mlp, tmp_path, first):
     np.save(tmp_path / "x.npy", x)
     code = f"""
 import numpy as np, torch
-from edgefl.export import Form, quantise
+from edgefl.export import quantise; from edgefl.export.model import Form
 model, x = open("model.onnx", "rb").read(), torch.from_numpy(np.load("x.npy"))
 for name in sorted(("to_fp16", "to_int8"), key="{first}".__ne__):
     print(len(getattr(quantise, name)(model, Form(), *([x] if name == "to_int8" else []), {{}})))

@@ -1,4 +1,4 @@
-"""ONNX Runtime as every measurement and every use of a file here has it; imports no torch."""
+"""ONNX Runtime with the same options wherever a file is run or measured; imports no torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from edgefl.core.errors import UserError
 
 
 def runtime() -> str:
-    """What runs the files, with its version."""
+    """The runtime and its version."""
     return f"onnxruntime {version('onnxruntime')}"
 
 
@@ -19,7 +19,7 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
     Args:
         model: the model, or its file's name.
         threads: within an operator.
-        profile: what the file with the time of every operator begins with; none is written where it is empty.
+        profile: prefix of the file that gets the time of every operator; empty for none.
 
     Raises:
         UserError: ONNX Runtime cannot run the model.
@@ -28,7 +28,7 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    # On shared cores, a thread that spins takes time from the one that works.
+    # On shared cores, a spinning thread takes time from the one that works.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     if profile:
@@ -36,10 +36,7 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        # ONNX Runtime's errors have no common class of their own.
-        name = model if isinstance(model, str) else ""
-        raise UserError(f"ONNX Runtime cannot run the model: {_first(error)}", where=name) from error
-
-
-def _first(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+        # ONNX Runtime's errors have no common base class.
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        where = model if isinstance(model, str) else ""
+        raise UserError(f"ONNX Runtime cannot run the model: {reason}", where=where) from error

@@ -1,0 +1,175 @@
+"""Commands about ONNX files: export a run's models, measure a file, and classify images with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
+from edgefl.core.errors import UserError
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Folder of the dataset's files; by default, where the run found them.")
+]
+
+
+@app.command()
+def export(
+    run: RunFolder,
+    client: Annotated[
+        int | None, typer.Option(help="Number of the client whose own model to export.")
+    ] = None,
+    all_clients: Annotated[bool, typer.Option("--all", help="Export every client's own model.")] = False,
+    version: Annotated[str, typer.Option(help="last, best, or a saved version's number.")] = "last",
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
+    ] = False,
+    fp16: Annotated[bool, typer.Option("--fp16", help="Store weights and activations in float16.")] = False,
+    max_drop: Annotated[
+        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+    ] = 0.02,
+    raw_input: Annotated[
+        bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
+    ] = False,
+    softmax: Annotated[bool, typer.Option("--softmax", help="Add probabilities as a second output.")] = False,
+    ort: Annotated[
+        bool, typer.Option("--ort", help="Also write ONNX Runtime's own format, for reduced mobile builds.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")
+    ] = None,
+    data_dir: DataDir = None,
+    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a run's model as verified ONNX, with a model card beside it."""
+    from edgefl.cli.steps import Steps
+    from edgefl.export.candidate import ExportOptions
+    from edgefl.export.make import SomeFailedError
+    from edgefl.export.make import export as export_run
+    from edgefl.export.model import Form
+    from edgefl.planning.learning import DataAccess
+
+    if all_clients and client is not None:
+        raise UserError("--client and --all exclude each other", where="--client")
+    if int8 and fp16:
+        raise UserError("--int8 and --fp16 exclude each other", where="--int8")
+    options = ExportOptions(
+        client,
+        all_clients,
+        version,
+        Form(raw_input=raw_input, softmax=softmax),
+        precision="int8" if int8 else "fp16" if fp16 else "fp32",
+        max_drop=max_drop,
+        ort=ort,
+    )
+    access = DataAccess(data_dir, download=not offline)
+    failed: SomeFailedError | None = None
+    with Steps(stderr()) as steps:
+        try:
+            done = export_run(
+                run, options, access, out, lambda done, total: steps.show("models", done, total)
+            )
+        except SomeFailedError as error:
+            done, failed = list(error.done), error
+    _print_exports([one.plain() for one in done], as_json=as_json)
+    if failed is not None:
+        raise failed
+
+
+def _print_exports(exports: list[dict[str, Any]], *, as_json: bool) -> None:
+    """Prints what was written; no table where nothing was."""
+    from edgefl.report.exports import exports as tables
+
+    if as_json:
+        print_json({"exports": exports})
+    elif exports:
+        console, folder = stdout(), Path(exports[0]["path"]).parent
+        console.print(tables(exports))
+        console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
+
+
+@app.command()
+def bench(
+    model: ModelFile,
+    threads: Annotated[
+        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
+    ] = None,
+    device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Calls that count in each measurement.", min=1)] = 300,
+    budget: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
+    ] = 30.0,
+    predict_only: Annotated[
+        bool, typer.Option("--predict-only", help="Measure nothing here; requires --device.")
+    ] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Add the measurements to the model card beside the file.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a model here, compared with PyTorch, and predict it on other devices."""
+    from edgefl.cli.steps import Steps
+    from edgefl.core.host import cores
+    from edgefl.export.bench import BenchOptions
+    from edgefl.export.bench import bench as bench_model
+    from edgefl.export.latency import card_of, keep
+    from edgefl.planning.fleets import dtype_of
+    from edgefl.report.bench import bench as tables
+
+    if predict_only and (card or not device):
+        raise UserError(
+            "--predict-only and --card exclude each other" if card else "--predict-only needs --device NAME",
+            where="--predict-only",
+        )
+    if card:
+        # A missing card is an error before the measurements, which take their time.
+        card_of(model)
+    options = BenchOptions(
+        threads=() if predict_only else sorted({1, threads or cores()}),
+        batch=batch,
+        runs=runs,
+        budget_s=budget,
+        devices=tuple(device or ()),
+        dtype=dtype_of(dtype),
+        run=run,
+    )
+    with Steps(stderr()) as steps:
+        result = bench_model(model, options, progress=steps.show)
+    if card:
+        keep(result)
+    if as_json:
+        print_json(result)
+    else:
+        stdout().print(tables(result))
+
+
+@app.command()
+def infer(
+    model: ModelFile,
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="PNG or JPEG files.")],
+    top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Classify images: class names and probabilities."""
+    from edgefl.export.infer import infer as infer_images
+    from edgefl.report.inference import inference
+
+    result = infer_images(model, images, top)
+    if as_json:
+        print_json(result)
+    else:
+        stdout().print(inference(result))

@@ -1,0 +1,81 @@
+"""The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from edgefl.data import normalised
+from edgefl.export.candidate import FP32, Candidate, ExportOptions, Samples
+from edgefl.export.graph import Served, to_onnx
+from edgefl.export.model import Form, Metadata
+from edgefl.export.trained import Trained
+
+
+def build(source: Trained, client: int | None, options: ExportOptions, path: Path) -> Candidate:
+    """Exports one predictor to ONNX, in memory.
+
+    Args:
+        source: the trained version.
+        client: the client whose model to export; None is the global model.
+        options: what was asked for.
+        path: the ONNX file to write in the end.
+
+    Raises:
+        ExportError: torch cannot export the model.
+        UserError: there is no such model.
+    """
+    form, spec = options.form, source.federation.spec
+    served = Served(source.predictor(client), spec, form).eval()
+    fp32 = to_onnx(served, spec.shape, form, asdict(_metadata(source, client, form)))
+    return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32, fp32)
+
+
+def _metadata(source: Trained, client: int | None, form: Form) -> Metadata:
+    spec, meta = source.federation.spec, source.meta
+    return Metadata(
+        class_names=spec.class_names,
+        input="float32 NCHW, (pixel / 255 - mean) / std" if form.raw_input else "uint8 NCHW, 0 to 255",
+        shape=spec.shape,
+        mean=spec.mean,
+        std=spec.std,
+        dataset=spec.name,
+        scenario=meta["name"],
+        run_id=meta["run_id"],
+        method=meta["method"],
+        model=source.model(client),
+        client="global" if client is None else client,
+        version=source.version,
+        round=source.round,
+        accuracy=source.reported.get(client),
+        precision=FP32,
+        edgefl=installed("edgefl-emulator"),
+    )
+
+
+def _test_samples(source: Trained, client: int | None, form: Form) -> Samples:
+    """The test samples that a model is scored on; all of them where a client has none of its own."""
+    federation = source.federation
+    own = federation.test if client is None else federation.test_parts[client]
+    indices = own if len(own) else federation.test
+    return Samples(images(source, indices, "test", form), federation.test_y[torch.from_numpy(indices)])
+
+
+def images(
+    source: Trained, indices: NDArray[np.int64], split: Literal["train", "test"], form: Form
+) -> Tensor:
+    """Images of a run's dataset as an exported model takes them: (len(indices), C, H, W)."""
+    federation = source.federation
+    if form.raw_input:
+        return normalised(federation, indices, split).contiguous()
+    pixels = federation.train_x if split == "train" else federation.test_x
+    if pixels is None:
+        raise AssertionError("an export reads its dataset's pixels")
+    return pixels[torch.from_numpy(indices)].contiguous()
