@@ -229,7 +229,10 @@ def test_what_is_merged_is_what_was_decoded():
     )
     learner.merge(merge_of(stale, 2))
     decoded = [topk.carried(topk.Params(share=0.25), upload, then) for upload in uploads]
-    worth = [tree_map(lambda new, old, upload: new + (upload - old), now, then, one) for one in decoded]
+    worth = [
+        tree_map(lambda new, old, sent: new + (sent - old), now, then, {part: one[part] for part in NUMBERS})
+        for one in decoded
+    ]
     expected = flatten(weighted_mean(worth, [1.0] * len(stale)))
     found = flatten({part: context.versions[2][part] for part in NUMBERS})
     for key, leaf in expected.items():
