@@ -1,1 +1,1 @@
-"""What everything stands on: errors, units, seeds, names, costs and plans. No torch, no simpy."""
+"""The base layer: errors, units, seeds, names, costs and plans. Imports neither torch nor SimPy."""

@@ -1,8 +1,8 @@
-"""Names and the files behind them: one file adds one thing.
+"""The catalogue of components: one file adds one component.
 
-Shipped things lie in the package (code) and in the checkout's or the wheel's folders (YAML). A
-user's own lie in folders of the same names under each directory on ``EDGEFL_PATH``; nothing else
-there is read or executed. A name that two files claim is an error that names both.
+Shipped components are in the package (code) and in the checkout's or the wheel's folders (YAML).
+Users' own are in folders of the same names under each directory on ``EDGEFL_PATH``; nothing else
+there is read or executed. Two files of one name are an error that names both.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CODE = {
     "samplers": "core/samplers",
 }
 _YAML = ("devices", "profiles", "links", "scenarios")
-# A kind whose files lie in another's folder, where they are not of that kind.
+# Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
@@ -45,13 +45,13 @@ KINDS = (*_YAML, *_CODE)
 
 @dataclass(frozen=True)
 class Entry:
-    """One named thing.
+    """One component.
 
     Attributes:
         kind: one of ``KINDS``.
-        name: the file's name without its suffix; a scenario in a folder has it in front.
+        name: the file's name without suffix; a scenario's name includes its folders.
         path: the file.
-        module: the module's dotted name where the file is part of the package, else "".
+        module: the module's dotted name if the file is part of the package, else "".
     """
 
     kind: str
@@ -73,7 +73,7 @@ def user_folders() -> list[Path]:
     """The directories on ``EDGEFL_PATH``.
 
     Raises:
-        UserError: one of them is no directory.
+        UserError: one of them is not a directory.
     """
     folders = [
         Path(text).expanduser() for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text
@@ -81,13 +81,13 @@ def user_folders() -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(
-                f"{folder} is no directory", where="EDGEFL_PATH", hint="separate directories with ':'"
+                f"{folder} is not a directory", where="EDGEFL_PATH", hint="separate directories with ':'"
             )
     return folders
 
 
 def user_files() -> list[dict[str, bytes]]:
-    """The files of components in each directory on ``EDGEFL_PATH``, by their paths in it."""
+    """The component files in each directory on ``EDGEFL_PATH``, by their relative paths."""
     return [
         {
             path.relative_to(root).as_posix(): path.read_bytes()
@@ -100,10 +100,10 @@ def user_files() -> list[dict[str, bytes]]:
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
-    """Everything of one kind, by name.
+    """All components of one kind, by name.
 
     Raises:
-        UserError: the kind is unknown, or two files claim one name.
+        UserError: the kind is unknown, or two files have one name.
     """
     if kind not in KINDS:
         raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
@@ -140,19 +140,19 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
-    """The entry of a name.
+    """The component of a name.
 
     Raises:
-        UnknownNameError: no file claims it; the nearest name is suggested.
+        UnknownNameError: no file has it; the nearest name is suggested.
     """
     known = entries(kind)
-    # Underscore and hyphen are one and the same in a name, as in Python distributions.
-    wanted = name if kind in _YAML else name.replace("_", "-")
-    if wanted not in known:
+    # Underscores and hyphens are equivalent in names, as in Python distributions.
+    canonical = name if kind in _YAML else name.replace("_", "-")
+    if canonical not in known:
         raise UnknownNameError(
-            f"unknown {_singular(kind)} {name!r}", where=where, hint=nearest(wanted, known)
+            f"unknown {_singular(kind)} {name!r}", where=where, hint=nearest(canonical, known)
         )
-    return known[wanted]
+    return known[canonical]
 
 
 def _singular(kind: str) -> str:
@@ -160,10 +160,10 @@ def _singular(kind: str) -> str:
 
 
 def load(kind: str, name: str, *, where: str = "") -> ModuleType:
-    """The module behind a name of a code kind.
+    """The module of a code component.
 
     Raises:
-        UnknownNameError: no file claims the name.
+        UnknownNameError: no file has the name.
         UserError: a user's file fails to import.
     """
     entry = find(kind, name, where=where)
@@ -187,13 +187,13 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
 
 
 def summary(entry: Entry) -> str:
-    """One line about an entry, without importing it: its docstring's or its comment's first line."""
+    """A component's description: the first line of its docstring or comment, without importing it."""
     text = entry.path.read_text(encoding="utf-8")
     if entry.path.suffix == ".py":
         try:
             doc = ast.get_docstring(ast.parse(text)) or ""
         except SyntaxError as error:
-            return f"(no Python: {error.msg}, line {error.lineno})"
+            return f"(not valid Python: {error.msg}, line {error.lineno})"
         return doc.split("\n", 1)[0].strip()
     for line in text.splitlines():
         if line.startswith("#"):

@@ -1,4 +1,4 @@
-"""Names of a scenario turned into code and checked parameters."""
+"""Component names resolved to modules and validated parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from edgefl.core.yamls import Document, validate
 
 
 class Nothing(Strict):
-    """The parameters of a component that declares none."""
+    """No parameters: of a component without ``Params``."""
 
 
 def resolve(
@@ -23,9 +23,9 @@ def resolve(
 
     Args:
         kind: the catalogue's kind, such as "methods".
-        component: name and parameters.
-        document: where it was written, for messages.
-        path: its place there.
+        component: its name and parameters.
+        document: the source, for messages.
+        path: its path there.
 
     Raises:
         UserError: the name is unknown or a parameter is wrong.
@@ -33,5 +33,8 @@ def resolve(
     module = catalogue.load(kind, component.name, where=str(document.place([*path, "name"])))
     params = getattr(module, "Params", Nothing)
     if not (isinstance(params, type) and issubclass(params, Strict)):
-        raise UserError(f"the Params of {component.name!r} is no Strict record", where=str(module.__file__))
+        raise UserError(
+            f"the Params of {component.name!r} must derive from edgefl.core.params.Strict",
+            where=str(module.__file__),
+        )
     return module, validate(params, component.params, document, path)

@@ -1,4 +1,4 @@
-"""What work costs, before any device is chosen: kernels, bytes, memory.
+"""Device-independent costs of work: kernels, bytes, memory.
 
 ``Kernel`` is one operator's work, ``Work`` a multiset of kernels, ``Cost`` what one job costs and a
 monoid under ``+``, ``Trace`` what the meta engine reads off a method's own code.
@@ -49,14 +49,14 @@ class Kernel(NamedTuple):
         kind: its class, which devices have an efficiency for: "dense", "depthwise", "elementwise".
         role: "forward", "grad-input", "grad-weight" or "update" (everything after the gradients).
         part: the part of the model whose weights a product has, such as "body"; FROZEN for a kept copy's;
-            empty where there is none.
-        m, n, k: the matrix product (m x k) @ (k x n) it amounts to, per group; 0 where it is none.
-        groups: how many such products.
+            empty if there is none.
+        m, n, k: the equivalent matrix product (m x k) @ (k x n), per group; 0 if it is not a product.
+        groups: the number of such products.
         flops: floating-point operations; a multiply-add is two. 0 for elementwise work, whose
             cost is its bytes.
         bytes: operands read and results written once each.
-        phases: of a strided convolution's input gradient, into how many products it falls apart that
-            multiply no inserted zeros: the phases of the stride that meet any tap. 0 for everything else.
+        phases: of a strided convolution's input gradient, the number of products without inserted zeros that
+            it splits into: the phases of the stride that meet any tap. 0 for all other kernels.
     """
 
     op: str
@@ -142,12 +142,12 @@ class Work:
 
     @property
     def bytes(self) -> int:
-        """All bytes moved between memory and the processor, nothing kept between kernels."""
+        """All bytes moved between memory and the processor, with nothing cached between kernels."""
         return sum(kernel.bytes * count for kernel, count in self)
 
     @property
     def launches(self) -> int:
-        """How many kernels are started."""
+        """The number of kernel launches."""
         return sum(self.kernels.values())
 
 
@@ -160,7 +160,7 @@ def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a job costs, on any device.
+    """A job's cost, independent of the device.
 
     ``+`` sums traffic and work and takes the larger peak: two jobs one after another.
 
@@ -168,8 +168,8 @@ class Cost:
         down: bytes the client receives, by part of the payload.
         up: bytes it sends, by part.
         steps: its work in order: (the kernels of one step, how many such steps).
-        peak: bytes of memory at the worst moment, by what holds them.
-        resident: bytes it keeps between jobs.
+        peak: peak memory in bytes, by what occupies it.
+        resident: bytes kept between jobs.
     """
 
     down: Mapping[str, int] = field(default_factory=dict)
@@ -210,7 +210,7 @@ class Cost:
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes of memory at the worst moment."""
+        """Peak memory in bytes."""
         return sum(self.peak.values())
 
 
@@ -224,7 +224,7 @@ class PhaseTrace:
 
 @dataclass(frozen=True)
 class Trace:
-    """What one exchange of one method on one model costs, read off its code by the meta engine.
+    """The cost of one exchange of a method on a model, read off its code by the meta engine.
 
     Attributes:
         exchange: its name.
@@ -233,7 +233,7 @@ class Trace:
         start: kernels before the first step.
         phases: kernels of the steps.
         finish: kernels after the last step.
-        peaks: memory at the worst moment, by what holds it, for each tuple of the phases' largest batches.
+        peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
         resident: client state kept between jobs, in bytes.
     """
 
@@ -263,5 +263,5 @@ class Trace:
 
 
 def largest(steps: Sequence[Mapping[int, int]]) -> tuple[int, ...]:
-    """The largest batch of each phase; 0 where a phase takes no step."""
+    """Each phase's largest batch; 0 for a phase without steps."""
     return tuple(max(counts, default=0) for counts in steps)

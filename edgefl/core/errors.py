@@ -1,13 +1,13 @@
-"""Everything that edgefl raises on purpose.
+"""All exceptions that edgefl raises on purpose.
 
 EdgeflError
 ├── UserError            bad input: exit status 2
 │   ├── ScenarioError    a value in a YAML file; knows file and line
-│   ├── UnknownNameError a name that no catalogue holds; suggests the nearest
-│   └── DataError        a data folder that lacks what was asked for
+│   ├── UnknownNameError an unknown name; suggests the nearest
+│   └── DataError        a data folder is incomplete or unreadable
 └── RunError             the run itself failed: exit status 1
 
-A message has three parts: what is wrong, where it stands, and what to do about it.
+A message has three parts: what is wrong, where, and what to do about it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 
 class EdgeflError(Exception):
-    """The root of edgefl's errors.
+    """The base class of edgefl's errors.
 
     Attributes:
-        what: one sentence, what is wrong.
-        where: file, line and key, or the argument; empty where there is no place.
-        hint: what to do about it; empty where nothing can be said.
+        what: what is wrong, in one sentence.
+        where: file, line and key, or the argument; empty if it has no location.
+        hint: what to do about it; may be empty.
     """
 
     exit_status = 1
@@ -54,11 +54,11 @@ class ScenarioError(UserError):
 
 
 class UnknownNameError(UserError):
-    """A name that no catalogue holds."""
+    """An unknown name."""
 
 
 class DataError(UserError):
-    """A data folder lacks what was asked for, or holds something unreadable."""
+    """A data folder is incomplete or unreadable."""
 
 
 class RunError(EdgeflError):
@@ -66,7 +66,7 @@ class RunError(EdgeflError):
 
 
 def told(error: BaseException) -> str:
-    """Anybody's error in one line: its type and the first line of what it says."""
+    """Any exception in one line: its type and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
@@ -80,11 +80,11 @@ def root(error: BaseException) -> BaseException:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands, for messages.
+    """The location of a value, for messages.
 
     Attributes:
         file: the file, or a word such as ``--set``.
-        line: 1-based; 0 where unknown.
+        line: 1-based; 0 if unknown.
         key: dotted path of the value.
     """
 
@@ -99,9 +99,9 @@ class Place:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that names the closest of ``known``, or lists them all when none is close."""
+    """A hint: the closest of ``known``, or all of them if none is close."""
     names = sorted(known)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
-    return f"known: {', '.join(names)}" if names else "none is known"
+    return f"known: {', '.join(names)}" if names else "none are known"

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from edgefl.core.errors import RunError
 
 
 def atomically(path: Path, content: bytes) -> None:
-    """Writes a file, whole or not at all.
+    """Writes a file atomically.
 
     Raises:
-        RunError: it cannot be written; a file that was there is as it was.
+        RunError: it cannot be written; an existing file is unchanged.
     """
     all_atomically({path: content})
 
 
 def all_atomically(files: Mapping[Path, bytes]) -> None:
-    """Writes files that belong together: none takes its name before all are written.
+    """Writes files that belong together: none gets its final name before all are written.
 
     Raises:
-        RunError: one cannot be written; files that were there are as they were.
+        RunError: one cannot be written; existing files are unchanged.
     """
     with ExitStack() as stack:
         for path, content in files.items():
@@ -37,8 +37,8 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary name that becomes ``path`` at the end; a failure leaves nothing under it."""
-    # A name of this thread's own: two writers of one path would mix what they write.
+    """A temporary file that is renamed to ``path`` at the end, and removed on failure."""
+    # Unique to the thread, so that two writers of one path do not mix their output.
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         yield temporary

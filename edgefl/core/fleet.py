@@ -1,4 +1,4 @@
-"""Fleets: which devices clients have, behind which links, how they differ and how they jitter."""
+"""Fleets: the clients' devices and links, and how much their speeds vary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Member(Strict):
 
     Attributes:
         device: a device's name.
-        share: its weight among the members; clients are dealt out in these proportions.
+        share: its weight among the members; clients are assigned in these proportions.
         link: the name of one of the fleet's links, or of a network class (``edgefl list links``).
         dtype: the number type that the device trains in, as far as its costs go; the learning itself is fp32.
     """
@@ -44,12 +44,12 @@ class Fleet(Strict):
     """A fleet of clients.
 
     Attributes:
-        title: its name for people.
+        title: its display name.
         members: the kinds of clients and their shares.
-        links: connections of its own, by name.
+        links: the fleet's own links, by name.
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
-        notes: what a user should know.
+        notes: remarks for users.
     """
 
     title: str = ""
@@ -60,8 +60,8 @@ class Fleet(Strict):
     notes: str = ""
 
     def deal(self, clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Which member each client is: shares by largest remainder, then shuffled."""
-        # Fractions, so that equal remainders are equal: of those the member named first gets the client.
+        """Each client's member index: shares by largest remainder, then shuffled."""
+        # Exact fractions: of equal remainders, the member listed first gets the client.
         shares = [Fraction(member.share) for member in self.members]
         exact = [share * clients / sum(shares) for share in shares]
         counts = [math.floor(count) for count in exact]
@@ -72,14 +72,14 @@ class Fleet(Strict):
 
 
 def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A fleet's data on top of the profile it names under "like", which it need not repeat.
+    """A fleet's data merged over the profile that it names under "like".
 
     Args:
         data: a fleet as plain data.
         where: its place, for messages.
 
     Raises:
-        UserError: no profile has that name, its file is no YAML, or profiles name each other in a circle.
+        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a circle.
     """
     layers = [dict(data)]
     below: list[str] = []
@@ -87,7 +87,7 @@ def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         name = str(parent)
         if name in below:
             raise UserError(
-                f"profiles stand on each other in a circle: {' -> '.join([*below, name])}", where=where
+                f"profiles inherit from each other in a circle: {' -> '.join([*below, name])}", where=where
             )
         below.append(name)
         document = Document.read(catalogue.find("profiles", name, where=where).path)

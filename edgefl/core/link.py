@@ -1,4 +1,4 @@
-"""A client's network connection: rates, latency, losses, and what its radio draws."""
+"""A client's network connection: rates, latency, packet loss and radio power."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RoundTrips = Annotated[int, Field(ge=0)]
 
 def _plain(value: object) -> object:
     if isinstance(value, str):
-        raise ValueError("a plain number of watts for each Mbit/s is wanted, such as 0.1")  # noqa: TRY004 - pydantic's
+        raise ValueError("give watts per Mbit/s as a plain number, such as 0.1")  # noqa: TRY004 - pydantic's
     return value
 
 
@@ -46,14 +46,14 @@ class Link(Strict):
     """A client's network connection.
 
     Attributes:
-        title: its name for people.
+        title: its display name.
         down: bits a second towards the client.
         up: bits a second from the client.
         latency: round-trip time.
         handshakes: round trips before the first byte of a transfer flows.
         loss: share of packets lost; caps what TCP reaches (Mathis et al. 1997, equation 3).
-        radio: what the transceiver draws; unknown makes a client's energy unknown.
-        notes: what a user should know.
+        radio: the transceiver's power; if unknown, so is the client's energy.
+        notes: remarks for users.
     """
 
     title: str
@@ -71,12 +71,12 @@ class Link(Strict):
     def _rates_are_known(self) -> Link:
         for name in ("down", "up"):
             if (getattr(self, name).value or 0.0) < 1:
-                raise ValueError(f"a link needs a {name} rate of 1 bit/s at least")
+                raise ValueError(f"a link needs a {name} rate of at least 1 bit/s")
         if self.latency.value is None:
-            raise ValueError("a link needs a latency; 0 s where there is none")
+            raise ValueError("a link needs a latency; give 0 s for none")
         for name in ("handshakes", "loss"):
             if getattr(self, name).value is None:
-                raise ValueError(f"leave {name} out where it is not known: 1 handshake and no loss are taken")
+                raise ValueError(f"leave out {name} if it is unknown: the default is 1 handshake and no loss")
         return self
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import GetCoreSchemaHandler, model_validator
+from pydantic import GetCoreSchemaHandler, ValidationInfo, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from edgefl.core import catalogue
@@ -35,18 +35,18 @@ class ByName:
 
     Attributes:
         kind: the catalogue's kind, such as "optimizers".
-        default: the name where none is given; "" where one must be.
+        default: the name if none is given; "" if it is required.
     """
 
     kind: str
     default: str = ""
 
     def record(self, value: Any) -> type[Named]:
-        """The record that a mapping, or a bare name, asks for.
+        """The record class for a mapping with a name, or for a bare name.
 
         Raises:
-            PydanticCustomError: it has no name, or one that no file has.
-            UserError: the file cannot be used.
+            PydanticCustomError: the name is missing or unknown.
+            UserError: the file has no usable ``Params``.
         """
         name = value.get("name", self.default) if isinstance(value, Mapping) else value
         if not name or not isinstance(name, str):
@@ -58,14 +58,17 @@ class ByName:
             raise PydanticCustomError("unknown_name", "{what}", context) from None
         found = getattr(module, "Params", None)
         if not (isinstance(found, type) and issubclass(found, Named)):
-            raise UserError(f"{name!r} has no record Params of its kind", where=str(module.__file__))
+            raise UserError(
+                f"{name!r} has no class Params derived from its kind's base class", where=str(module.__file__)
+            )
         return found
 
-    def _read(self, value: Any) -> Any:
+    def _read(self, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, Named):
             return value
-        return self.record(value).model_validate(value if isinstance(value, Mapping) else {})
+        settings = value if isinstance(value, Mapping) else {}
+        return self.record(value).model_validate(settings, context=info.context)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Reads with the file's record, and checks that it is one of the field's type."""
-        return core_schema.no_info_before_validator_function(self._read, handler(source))
+        return core_schema.with_info_before_validator_function(self._read, handler(source))

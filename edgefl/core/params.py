@@ -13,14 +13,14 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
-    """Frozen; an unknown key is an error; so is a number given as text, or as yes or no."""
+    """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
     def _lists_are_tuples(cls, value: Any) -> Any:
-        # YAML knows lists only; a frozen record holds tuples, which strictness would refuse to make of them.
+        # YAML has lists only; frozen records hold tuples, which strict validation does not make from lists.
         return {key: _frozen(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
 
 
@@ -29,10 +29,10 @@ def _frozen(value: Any) -> Any:
 
 
 class Component(BaseModel):
-    """A named, parametrised thing of a scenario: a method, a model, a partition, a policy, a codec.
+    """A method, model, partition, policy or codec of a scenario: a name with parameters.
 
-    Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. What stands beside ``name``
-    is checked later, by the component's own ``Params``.
+    Written as ``{name: dirichlet, alpha: 0.5}``, or as the bare name. The keys beside
+    ``name`` are validated later, by the component's own ``Params``.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -46,7 +46,7 @@ class Component(BaseModel):
 
     @property
     def params(self) -> dict[str, Any]:
-        """What stands beside the name."""
+        """The keys beside the name."""
         return dict(self.model_extra or {})
 
     def completed(self, params: Strict) -> Component:

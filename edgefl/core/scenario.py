@@ -1,4 +1,4 @@
-"""One experiment as a record: what a scenario file says, validated, with its sweep taken apart."""
+"""Scenario files as validated records, with sweeps expanded."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Saving = Annotated[float, Field(gt=0, lt=1)]
 
 
 class Task(Strict):
-    """Whose data is learned, and who holds it.
+    """The data, and how clients share it.
 
     Attributes:
         dataset: a dataset's name.
-        partition: how training data is shared out.
-        clients: how many there are.
-        augment: what training batches are changed by; a method may ask for another.
-        personal_test: each client's own test set holds this share of its training count, by class.
+        partition: how training data is split among clients.
+        clients: the number of clients.
+        augment: the augmentation of training batches; a method may choose another.
+        personal_test: the size of each client's own test set, as a share of its training samples, by class.
     """
 
     dataset: Component
@@ -42,13 +42,13 @@ class Task(Strict):
 
 
 class Server(Strict):
-    """The server's side.
+    """The server's settings.
 
     Attributes:
-        policy: when clients are asked, and when their work is merged.
-        selector: who is asked.
-        participants: clients a round; all where absent.
-        rounds: how many.
+        policy: when clients are dispatched, and when their updates are merged.
+        selector: which clients are dispatched.
+        participants: clients per round; all by default.
+        rounds: the number of rounds.
     """
 
     policy: Component = Component(name="sync")
@@ -58,14 +58,14 @@ class Server(Strict):
 
 
 class Evaluate(Strict):
-    """What is measured of the models, and when.
+    """What is evaluated, and when.
 
     Attributes:
-        every: rounds between evaluations; the last round always is one.
+        every: rounds between evaluations; the last round is always evaluated.
         models: the global model, the clients' personal ones, or both.
-        target: the accuracy whose time, bytes and energy are reported.
-        on: "test", or "holdout": a share of the training data kept out of training, for tuning.
-        holdout: that share.
+        target: the accuracy to report time, bytes and energy for.
+        on: "test", or "holdout" for a share of the training data that is held out for tuning.
+        holdout: the size of that share.
     """
 
     every: Count = 1
@@ -76,37 +76,37 @@ class Evaluate(Strict):
 
 
 class Wire(Strict):
-    """How payloads travel, each way."""
+    """The codecs in each direction."""
 
     up: Component = Component(name="raw")
     down: Component = Component(name="raw")
 
 
 class Engine(Component):
-    """Who does the client work; no part of a run's identity."""
+    """The engine that trains; not part of a run's identity."""
 
     name: str = "auto"
 
     @model_validator(mode="before")
     @classmethod
     def _null_is_a_name(cls, value: Any) -> Any:
-        # YAML reads the name of the null engine as no value at all.
+        # YAML parses the null engine's name as None.
         if isinstance(value, dict) and "name" in value:
             return {**value, "name": value["name"] or "null"}
         return {"name": "null"} if value is None else value
 
 
 class Published(Strict):
-    """What a paper says that one method saves over another; ``edgefl profile`` prints ours beside it.
+    """A paper's claim of what one method saves over another; ``edgefl profile`` prints ours beside it.
 
     Attributes:
-        method: the method that saves.
-        against: the one that it is compared with.
+        method: the method.
+        against: the method that it is compared with.
         exchange: the exchange that is compared.
-        latency: the share of the computing time saved, at most.
-        memory: the share of the peak memory saved, at most.
-        source: where it was read.
-        why: why ours is another figure, in a sentence.
+        latency: the largest share of computing time saved.
+        memory: the largest share of peak memory saved.
+        source: where the claim is made.
+        why: why ours differs, in a sentence.
     """
 
     method: str
@@ -201,12 +201,12 @@ class Scenario(SystemSpec, LearningSpec):
 
 
 class Draft(Strict):
-    """A scenario with the document it came from, so that later errors know their line.
+    """A scenario with its document, so that later errors can name a line.
 
     Attributes:
         scenario: the settings.
-        document: where they stand.
-        group: the name of the file's scenario, which all runs of its sweep share.
+        document: their source.
+        group: the name of the scenario, shared by all runs of its sweep.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, frozen=True)
@@ -217,14 +217,14 @@ class Draft(Strict):
 
 
 def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
-    """Every run that a scenario file asks for: one, or one for each setting of its sweep.
+    """The runs of a scenario file: one, or one for each setting of its sweep.
 
     Args:
         source: the file, or a parsed document.
         overrides: "key.path=value" texts, values in YAML, applied before the sweep.
 
     Raises:
-        ScenarioError: something in the file or an override is wrong.
+        ScenarioError: the file or an override is wrong.
     """
     document = source if isinstance(source, Document) else Document.read(source)
     data = copy.deepcopy(document.data)
@@ -233,7 +233,7 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
         key, separator, text = override.partition("=")
         if not separator or not key.strip():
             raise ScenarioError(
-                f"{override!r} is no KEY=VALUE", where="--set", hint="such as --set server.rounds=5"
+                f"{override!r} is not KEY=VALUE", where="--set", hint="for example --set server.rounds=5"
             )
         _put(data, key.strip(), _value(text, override), "--set")
         elsewhere[key.strip()] = "--set"
@@ -247,7 +247,7 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
 
 
 def _check_apart(sweep: Any, overrides: Sequence[str]) -> None:
-    """A setting that the sweep sets too would be silently lost."""
+    """Refuses an override that the sweep would silently replace."""
     if not isinstance(sweep, dict):
         return
     pairs = sweep.get("runs", [])
@@ -258,14 +258,14 @@ def _check_apart(sweep: Any, overrides: Sequence[str]) -> None:
         for other in swept:
             if _meet(key, other):
                 raise ScenarioError(
-                    f"{key!r} is set by the scenario's sweep as {other!r}, run by run",
+                    f"{key!r} is also set by the scenario's sweep, as {other!r}",
                     where="--set",
-                    hint="change the sweep (--set sweep.KEY=...), or leave it out with --set sweep=null",
+                    hint="change the sweep (--set sweep.KEY=...), or remove it with --set sweep=null",
                 )
 
 
 def _check_runs_apart(sweep: Any, document: Document) -> None:
-    """A setting of ``sweep.runs`` that another key of the sweep sets too would be silently lost."""
+    """Refuses a setting of ``sweep.runs`` that another key of the sweep would silently replace."""
     if not isinstance(sweep, dict) or not isinstance(sweep.get("runs"), list):
         return
     paired = {str(key) for pair in sweep["runs"] if isinstance(pair, dict) for key in pair}
@@ -273,14 +273,14 @@ def _check_runs_apart(sweep: Any, document: Document) -> None:
         for other in sorted(paired):
             if _meet(key, other):
                 raise ScenarioError(
-                    f"sweep.runs sets {other!r}, and the sweep sets {key!r} as well",
+                    f"sweep.runs sets {other!r}, which the sweep also sets as {key!r}",
                     where=str(document.place(["sweep"])),
-                    hint="leave one of them out, such as with --set 'sweep={runs: [...]}'",
+                    hint="remove one of them, for example with --set 'sweep={runs: [...]}'",
                 )
 
 
 def _meet(key: str, other: str) -> bool:
-    """Whether one of two dotted keys is, or holds, the other."""
+    """Whether one of two dotted keys equals or contains the other."""
     return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
 
 
@@ -288,11 +288,11 @@ def _value(text: str, override: str) -> Any:
     try:
         return YAML(typ="rt", pure=True).load(text)
     except YAMLError as error:
-        raise ScenarioError(f"the value in {override!r} is no YAML", where="--set") from error
+        raise ScenarioError(f"the value in {override!r} is not valid YAML", where="--set") from error
 
 
 def _one(document: Document, settings: dict[str, Any], named: Sequence[str], name: str) -> Draft:
-    """One run: ``settings`` change the document, and those in ``named`` make the run's name."""
+    """One run: ``settings`` override the document, and those in ``named`` form the run's name."""
     data = copy.deepcopy(document.data)
     if isinstance(data.get("method"), str):
         data["method"] = {"name": data["method"]}
@@ -331,26 +331,24 @@ def _named_apart(runs: list[Draft]) -> list[Draft]:
 
 
 def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Each run's changes: the product of the axes, the paired list under "runs", or the product of both.
+    """Each run's overrides: the product of the axes, the paired list under "runs", or the product of both.
 
-    With each comes the list of keys that name the run; of a pair with a name of its own that is the name.
+    Each comes with the keys that name the run; a pair with its own name is named by it.
     """
     if sweep is None:
         yield {}, []
         return
     where = str(document.place(["sweep"]))
     if not isinstance(sweep, dict) or not sweep:
-        raise ScenarioError(
-            "a sweep is a mapping of keys to lists, or 'runs' with a list of settings", where=where
-        )
+        raise ScenarioError("a sweep must map keys to lists, or 'runs' to a list of settings", where=where)
     pairs = sweep.get("runs", [{}])
     axes = {str(key): values for key, values in sweep.items() if key != "runs"}
     if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
-        raise ScenarioError("'runs' is a list of mappings of keys to values", where=where)
+        raise ScenarioError("'runs' must be a list of mappings of keys to values", where=where)
     for key, values in axes.items():
         if not isinstance(values, list) or not values:
             raise ScenarioError(
-                f"the sweep's {key!r} is {'an empty list' if values == [] else 'no list of values'}",
+                f"the sweep's {key!r} is {'an empty list' if values == [] else 'not a list of values'}",
                 where=where,
                 hint=f"write {key}: [a, b]",
             )
@@ -369,13 +367,13 @@ def _put(data: Any, key: str, value: Any, where: str) -> None:
             node[folder] = {"like" if folder == "fleet" else "name": node[folder]}
         node = node.setdefault(folder, {})
         if not isinstance(node, dict):
-            raise ScenarioError(f"{key!r}: {folder!r} holds no keys", where=where)
+            raise ScenarioError(f"{key!r}: {folder!r} is not a mapping", where=where)
     if last == "name" and folders and isinstance(node.get("name"), str) and node["name"] != value:
-        # Another component takes other parameters: the old ones go with the old name.
+        # Another component has other parameters: drop the old ones with the old name.
         node.clear()
     node[last] = value
 
 
 def slug(name: str) -> str:
-    """A name as a folder's: lower case, words joined with hyphens."""
+    """A name as a folder name: lower case, words joined by hyphens."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:80] or "run"

@@ -1,6 +1,6 @@
-"""Every random draw's seed, derived from the run's root seed and what the draw is for.
+"""Seeds of random draws, derived from the run's root seed and the draw's purpose.
 
-Two draws never share a stream, and adding a client, a round or a purpose moves no other draw.
+No two draws share a stream, and adding a client, a round or a purpose changes no other draw.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def derive(root: int, purpose: str, *, client: int = -1, exchange: str = "", nth
         nth: a count within the others: that client's n-th job, a round, an epoch.
 
     Raises:
-        ValueError: a name holds the separator, and could be mistaken for two.
+        ValueError: a name contains the separator.
     """
     if _SEPARATOR in purpose or _SEPARATOR in exchange:
-        raise ValueError(f"{purpose!r} and {exchange!r} may not hold {_SEPARATOR!r}")
+        raise ValueError(f"{purpose!r} and {exchange!r} must not contain {_SEPARATOR!r}")
     text = _SEPARATOR.join((str(root), purpose, str(client), exchange, str(nth)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 

@@ -1,4 +1,4 @@
-"""Numbers with where they come from."""
+"""Numbers with their sources."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Q = TypeVar("Q")
 
 
 class Sourced(Strict, Generic[Q]):
-    """A number with where it comes from.
+    """A number with its source.
 
     Attributes:
-        value: the number; absent exactly where the status is "unknown".
+        value: the number; None if and only if the status is "unknown".
         status: measured (the source gives this very number), derived (arithmetic on such), assumed (the
             source line says why), unknown.
         source: where it was read, or the reason for an assumption.
@@ -29,7 +29,7 @@ class Sourced(Strict, Generic[Q]):
     @model_validator(mode="after")
     def _value_and_status_agree(self) -> Sourced[Q]:
         if (self.value is None) != (self.status == "unknown"):
-            raise ValueError("a value stands exactly where the status is not 'unknown'")
+            raise ValueError("give a value, or the status 'unknown', but not both")
         return self
 
 

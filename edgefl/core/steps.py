@@ -1,4 +1,4 @@
-"""How local data are cut into batches, and how many steps a phase takes on them."""
+"""How local data are split into batches, and how many steps a phase takes on them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Passes:
-    """How long a phase works: so many epochs, or so many steps (exactly one of the two)."""
+    """The length of a phase: a number of epochs or a number of steps, exactly one of the two."""
 
     epochs: int | None = None
     steps: int | None = None
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
-            raise ValueError("a phase takes either epochs or steps")
+            raise ValueError("give a phase either epochs or steps")
         if (self.epochs or 0) < 0 or (self.steps or 0) < 0:
-            raise ValueError("a phase cannot take fewer than no epochs or steps")
+            raise ValueError("a phase's epochs or steps must not be negative")
 
 
 def batch_sizes(samples: int, batch_size: int) -> list[int]:

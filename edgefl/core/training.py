@@ -16,7 +16,7 @@ from edgefl.core.steps import Passes
 def _batch_size(value: Any) -> Any:
     whole = isinstance(value, int) and not isinstance(value, bool) and value > 0
     if not whole and value != "fit":
-        raise ValueError(f"a batch size is a whole number above 0, or fit; given: {value!r}")
+        raise ValueError(f"a batch size must be a positive integer or 'fit', not {value!r}")
     return value
 
 
@@ -28,9 +28,10 @@ BatchSize = Annotated[
 
 
 class Local(Strict):
-    """What a client does with its data in one round: ``epochs``, or ``steps`` instead.
+    """A client's training in one round: its length in ``epochs`` or ``steps``, and how it steps.
 
-    A batch size of "fit" is the largest that the fleet's devices can hold; planning puts the number there.
+    A batch size of "fit" means the largest that the fleet's devices can hold; planning replaces it by a
+    number.
     """
 
     epochs: Annotated[int, Field(gt=0)] | None = None
@@ -41,7 +42,7 @@ class Local(Strict):
     @model_validator(mode="after")
     def _one_length(self) -> Local:
         if self.epochs is not None and self.steps is not None:
-            raise ValueError("give epochs or steps, not both")
+            raise ValueError("give either epochs or steps, not both")
         return self
 
     @property
@@ -49,7 +50,7 @@ class Local(Strict):
         """The batch size as a number.
 
         Raises:
-            TypeError: planning has not put one in the place of "fit".
+            TypeError: it is still "fit": planning has not replaced it.
         """
         if isinstance(self.batch_size, str):
             raise TypeError("the batch size is not planned yet")
@@ -57,5 +58,5 @@ class Local(Strict):
 
     @property
     def passes(self) -> Passes:
-        """The length as the protocol's phases take it; one epoch where nothing is said."""
+        """The length in the protocol's terms; one epoch by default."""
         return Passes(steps=self.steps) if self.steps is not None else Passes(epochs=self.epochs or 1)

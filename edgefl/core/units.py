@@ -1,6 +1,8 @@
-"""Quantities as people write them ("12 Mbit/s", "4 GB", "7.2 W"), as floats in one base unit each.
+"""Parsing and formatting of quantities with units ("12 Mbit/s", "4 GB", "7.2 W").
 
-Base units are in the names of fields and variables: ``_s``, ``_bytes``, ``_bps`` (bits a second),
+Each dimension is stored as a float in one base unit.
+
+Base units show in the names of fields and variables: ``_s``, ``_bytes``, ``_bps`` (bits a second),
 ``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``.
 """
 
@@ -47,7 +49,7 @@ _QUANTITY = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Z
 
 
 def parse(text: object, dimension: str) -> float:
-    """Reads a quantity.
+    """Parses a quantity.
 
     Args:
         text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
@@ -58,7 +60,7 @@ def parse(text: object, dimension: str) -> float:
         The amount in the dimension's base unit.
 
     Raises:
-        ValueError: there is no unit, an unknown one, or the amount is negative or not finite.
+        ValueError: the unit is missing or unknown, or the amount is negative or not finite.
     """
     units = _UNITS[dimension]
     if text == 0 and not isinstance(text, bool):
@@ -70,11 +72,11 @@ def parse(text: object, dimension: str) -> float:
     number, unit = match[1], match[2]
     if unit not in units:
         raise ValueError(
-            f"{unit!r} is no unit of {dimension}; use one of {', '.join(units)}, as in '{example}'"
+            f"{unit!r} is not a unit of {dimension}; use one of {', '.join(units)}, as in '{example}'"
         )
     amount = float(number) * units[unit]
     if amount < 0 or not math.isfinite(amount):
-        raise ValueError(f"{text!r} is not a usable {dimension}: it must be finite and not negative")
+        raise ValueError(f"{text!r} is not a valid {dimension}: it must be finite and not negative")
     return amount
 
 
@@ -99,7 +101,7 @@ Hertz = Annotated[float, *_field("frequency")]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
-    """Three digits in the largest unit of which there is one after rounding; zero in the base unit."""
+    """Three digits, in the largest unit that gives at least 1 after rounding; zero in the base unit."""
     for scale, unit in steps:
         if abs(value) >= 0.9995 * scale or (value == 0 and scale == 1):
             return (
@@ -112,29 +114,29 @@ def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
 
 
 def show_bytes(value: float) -> str:
-    """A byte count for people, decimal units: ``"20.5 kB"``."""
+    """A byte count for display, in decimal units: ``"20.5 kB"``."""
     return _scaled(value, [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")])
 
 
 def show_bits(value: float) -> str:
-    """A bit rate for people: ``"12 Mbit/s"``."""
+    """A bit rate for display: ``"12 Mbit/s"``."""
     return _scaled(value, [(1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1, "bit/s")])
 
 
 def show_flops(value: float) -> str:
-    """An operation count for people: ``"1.24 GFLOP"``."""
+    """An operation count for display: ``"1.24 GFLOP"``."""
     return _scaled(
         value, [(1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP"), (1, "FLOP")]
     )
 
 
 def show_joules(value: float) -> str:
-    """An energy for people: ``"12.4 kJ"``."""
+    """An energy for display: ``"12.4 kJ"``."""
     return _scaled(value, [(1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")])
 
 
 def show_seconds(value: float) -> str:
-    """A duration for people: ``"2 h 05 min"``, ``"3 min 12 s"``, ``"4.31 s"``, ``"12 ms"``."""
+    """A duration for display: ``"2 h 05 min"``, ``"3 min 12 s"``, ``"4.31 s"``, ``"12 ms"``."""
     if round(value) >= _HOUR_S:
         hours, rest = divmod(round(value / 60), 60)
         return f"{hours:,} h {rest:02d} min"

@@ -1,4 +1,4 @@
-"""YAML 1.2 files whose errors know their line."""
+"""YAML 1.2 files with errors that name file, line and key."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def text_of(path: Path) -> str:
 
 
 class Document:
-    """A parsed YAML mapping that can say where each of its values stands.
+    """A parsed YAML mapping that knows the location of its values.
 
     Attributes:
         file: the file's path, as messages print it.
-        data: the mapping, of ruamel's commented types, or plain where no file was read.
-        elsewhere: dotted keys whose values were not written in the file, and where they were.
+        data: the mapping, in ruamel's commented types, or plain if it was not read from a file.
+        elsewhere: dotted keys whose values come from elsewhere, such as the command line, and from where.
     """
 
     def __init__(self, file: str, data: dict[str, Any], elsewhere: Mapping[str, str] | None = None) -> None:
@@ -50,7 +50,7 @@ class Document:
         """Reads a file.
 
         Raises:
-            ScenarioError: the file cannot be read, is no YAML, or holds no mapping.
+            ScenarioError: the file cannot be read, or is not a YAML mapping.
         """
         return cls.parse(text_of(path), str(path))
 
@@ -59,20 +59,20 @@ class Document:
         """Parses text; ``file`` is for messages.
 
         Raises:
-            ScenarioError: it is no YAML, repeats a key, or is no mapping.
+            ScenarioError: it is not a YAML mapping, or repeats a key.
         """
         try:
             data = YAML(typ="rt", pure=True).load(text)
         except DuplicateKeyError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             raise ScenarioError(
-                "a key stands twice", where=str(Place(file, line)), hint="keep one of them"
+                "duplicate key", where=str(Place(file, line)), hint="remove one of them"
             ) from error
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ScenarioError(f"this is no YAML: {error.problem}", where=str(Place(file, line))) from error
+            raise ScenarioError(f"not valid YAML: {error.problem}", where=str(Place(file, line))) from error
         except YAMLError as error:
-            raise ScenarioError(f"this is no YAML: {error}", where=file) from error
+            raise ScenarioError(f"not valid YAML: {error}", where=file) from error
         if data is None:
             raise ScenarioError("the file is empty", where=file)
         if not isinstance(data, CommentedMap):
@@ -80,7 +80,7 @@ class Document:
         return cls(file, data)
 
     def place(self, path: Sequence[str | int]) -> Place:
-        """Where the value at ``path`` stands, or the nearest enclosing one that was written down."""
+        """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
         dotted = ".".join(str(key) for key in path)
         for written, where in self.elsewhere.items():
             if f"{dotted}.".startswith(f"{written}."):
@@ -97,7 +97,7 @@ class Document:
 
 
 def _line_of(node: Any, key: str | int) -> int:
-    if not isinstance(node, CommentedMap | CommentedSeq):  # plain data was not written in the file
+    if not isinstance(node, CommentedMap | CommentedSeq):  # plain data has no lines
         return 0
     try:
         position = node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key)
@@ -113,17 +113,17 @@ def validate(
     prefix: Sequence[str | int] = (),
     context: Mapping[str, str] | None = None,
 ) -> T:
-    """Checks ``value`` against ``model``, with a message that says where and what instead.
+    """Validates ``value`` against ``model``, with messages that name file, line and key.
 
     Args:
         model: the record.
-        value: plain data, standing at ``prefix`` in ``document``.
-        document: where the value comes from.
+        value: plain data, found at ``prefix`` in ``document``.
+        document: the source.
         prefix: its path there.
         context: ``units.RESOLVED`` for what a record was dumped to.
 
     Raises:
-        ScenarioError: the first thing that is wrong, and how many more there are.
+        ScenarioError: describes the first error and counts the others.
     """
     try:
         return model.model_validate(value, context=dict(context) if context else None)
@@ -141,13 +141,11 @@ def _explain(
     first, *more = error.errors(include_url=False)
     path = [*prefix, *_written(first["loc"], document, prefix)]
     key = str(path[-1]) if path else ""
-    hint = f"({len(more)} more to mend after this one)" if more else ""
+    hint = f"(and {len(more)} more {'error' if len(more) == 1 else 'errors'})" if more else ""
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
         known = _siblings(model, value, first["loc"])
-        hint = " ".join(
-            filter(None, [nearest(key, known) if known else "there is nothing to set here", hint])
-        )
+        hint = " ".join(filter(None, [nearest(key, known) if known else "there are no keys here", hint]))
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
     elif first["type"] == "literal_error":
@@ -159,7 +157,7 @@ def _explain(
         hint = " ".join(filter(None, [first["ctx"]["hint"], hint]))
     else:
         message = first["msg"].removeprefix("Value error, ")
-        what = message if first["type"] == "value_error" else f"{message}; given: {first['input']!r}"
+        what = message if first["type"] == "value_error" else f"{message}; got {first['input']!r}"
     return ScenarioError(what, where=str(document.place(path)), hint=hint)
 
 
@@ -168,7 +166,7 @@ def _words(expected: str) -> list[str]:
 
 
 def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str | int]) -> list[str | int]:
-    """Drops the tags that pydantic puts into a location for the arms of a union."""
+    """A location without the tags that pydantic adds for the members of a union."""
     node: Any = document.data
     for key in prefix:
         try:
@@ -189,7 +187,7 @@ def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str 
 
 
 def _siblings(model: type[BaseModel], value: Any, loc: Sequence[str | int]) -> list[str]:
-    """The keys that were possible where ``loc``'s last one is not."""
+    """The keys that are valid in place of ``loc``'s last one."""
     current: Any = model
     for key in loc[:-1]:
         value = _item(value, key)

@@ -1,4 +1,4 @@
-"""One named thing in words: what ``edgefl show`` prints."""
+"""Descriptions of components: what ``edgefl show`` prints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Description(NamedTuple):
 
 
 def describe(kind: str, name: str) -> Description:
-    """What there is to say about one named thing.
+    """A component's description.
 
     Raises:
         UserError: the kind or the name is unknown, or the file is wrong.
@@ -82,7 +82,7 @@ def _watts(value: float) -> str:
     return f"{value:g} W"
 
 
-# By the last word of a number's name, or the one before it where that is a key of the file's own.
+# By the last word of a number's name, or by the first if the last is a key of the file's own.
 _SHOWN: dict[str, Callable[[Any], str]] = {
     "peak": _flops_s,
     "memory_bandwidth": _bytes_s,
@@ -149,7 +149,7 @@ def _parameters(params: Any) -> Rows:
             field.get("description", ""),
         )
         for name, field in schema.get("properties", {}).items()
-        if name != "name"  # of a record found by name: the file's own
+        if name != "name"  # a named record's name is the file's
     ]
 
 
@@ -164,7 +164,7 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
 
 
 def _shown(annotation: Any) -> Callable[[float], str] | None:
-    """How a quantity's default is printed, by the text that ``core.units`` describes the quantity with."""
+    """The formatter of a quantity's default, found by the description that ``core.units`` gives it."""
     schema = annotation.json_schema if isinstance(annotation, WithJsonSchema) else None
     return _QUANTITIES.get((schema or {}).get("description", "").partition(",")[0])
 

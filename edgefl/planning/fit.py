@@ -24,9 +24,9 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     """The learning with a number where its batch size is "fit".
 
     One number for all clients, since a batch size is part of the learning: the largest with which every
-    exchange leaves each device enough memory, on every model that the device could hold at all. A device
-    that cannot do the work, or cannot hold the smallest batch of a model, does not count for it, since those
-    clients are refused whatever the batch size; neither does one whose memory is unknown.
+    exchange fits each device, on every model that fits the device at all. A device that cannot do the work,
+    or cannot hold the smallest batch of a model, is disregarded for it, since its clients are refused at any
+    batch size; so is a device whose memory is unknown.
 
     Args:
         learning: what is trained.
@@ -35,7 +35,7 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
         samples: the clients' numbers of samples.
 
     Raises:
-        ScenarioError: the smallest batch fits nowhere, or no memory is known.
+        ScenarioError: not even the smallest batch fits, or no memory is known.
     """
     if learning.spec.local.batch_size != FIT:
         return learning
@@ -44,20 +44,20 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     rooms = list(_rooms(fleet, devices_of(fleet, where), [work for one in needs for work in one.works]))
     if not rooms:
         raise ScenarioError(
-            "no device of the fleet that could do the work has a known memory to fit a batch into",
+            "cannot fit a batch: no device that can do the work has a known memory",
             where=where,
-            hint="give a batch size, or a fleet with known memories",
+            hint="give a batch size, or a fleet with known memory",
         )
-    # The room that counts for a model is the smallest that holds it at all.
+    # A model's limit is the smallest memory that can hold it at all.
     tight = [(one, [room for room in rooms if room >= one.bytes(one.smallest)]) for one in needs]
     held = [(one, min(able)) for one, able in tight if able]
     if not held:
         least = min(one.bytes(one.smallest) for one in needs)
         raise ScenarioError(
-            f"not even a batch of {needs[0].smallest} fits: it takes {show_bytes(least)}, "
+            f"not even a batch of {needs[0].smallest} fits: it needs {show_bytes(least)}, "
             f"and the largest device has {show_bytes(max(rooms))}",
             where=where,
-            hint="take a smaller model, or a fleet with more memory",
+            hint="choose a smaller model, or a fleet with more memory",
         )
     batch_size = min(_largest(one, room, set(samples)) for one, room in held)
     local = learning.spec.local.model_copy(update={"batch_size": batch_size})
@@ -68,11 +68,11 @@ def fit_note(asked: Local, found: Local) -> list[str]:
     """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
     if asked.batch_size != FIT:
         return []
-    return [f"batch_size: fit is {found.size}, the largest that every able device holds"]
+    return [f"batch_size: fit is {found.size}, the largest that fits every device able to train"]
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:
-    """What each member that can do the work may use, in bytes of fp32: a narrower type needs as much less."""
+    """The memory of each member that can do the work, in bytes as if in fp32: narrower types need less."""
     for member in fleet.members:
         device = devices[member.device]
         room = device.usable_memory_bytes
@@ -81,7 +81,7 @@ def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) ->
 
 
 def _largest(needs: _Needs, room: float, samples: set[int]) -> int:
-    """By bisection: memory never falls with the batch. A rest of one joins a batch, which must then fit."""
+    """By bisection, as memory never falls with the batch. A remainder of 1 joins a batch, which must fit."""
     low, high = needs.smallest, max(*samples, needs.smallest) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -91,10 +91,10 @@ def _largest(needs: _Needs, room: float, samples: set[int]) -> int:
 
 
 class _Needs:
-    """The memory that the hungriest exchange takes on one model, by batch size.
+    """The peak memory of a method's exchanges on one model, by batch size.
 
     Attributes:
-        smallest: the smallest batch that trains: 1, or 2 where a norm needs more than one value.
+        smallest: the smallest batch that trains: 1, or 2 if a norm needs more than one value.
         works: one step of each exchange.
     """
 
@@ -109,7 +109,7 @@ class _Needs:
             self.smallest = 2
 
     def bytes(self, batch_size: int) -> int:
-        """The most of all exchanges."""
+        """The largest of all exchanges."""
         if batch_size not in self._known:
             self._known[batch_size] = max(
                 meta.peak_bytes(self._method, exchange, self._net, batch_size)

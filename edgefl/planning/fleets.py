@@ -19,7 +19,7 @@ def device(name: str, *, where: str = "") -> Board:
     """A device by name.
 
     Raises:
-        UserError: no file claims the name, or the file is wrong.
+        UserError: no file has the name, or the file is wrong.
     """
     path = catalogue.find("devices", name, where=where).path
     return _board(str(path), text_of(path))
@@ -27,13 +27,13 @@ def device(name: str, *, where: str = "") -> Board:
 
 @lru_cache(maxsize=256)
 def _board(file: str, text: str) -> Board:
-    """A device's file. The runs of a sweep ask for the same ones, and reading one takes 20 ms."""
+    """A device's file. Cached, as the runs of a sweep share devices and parsing one takes 20 ms."""
     document = Document.parse(text, file)
     data = plain(document.data)
     kind = str(data.get("kind", "roofline")) if isinstance(data, dict) else "roofline"
     if kind not in KINDS:
         raise UserError(
-            f"{kind!r} is no kind of device; there are {', '.join(KINDS)}",
+            f"unknown kind of device {kind!r}",
             where=str(document.place(["kind"])),
             hint=nearest(kind, KINDS),
         )
@@ -41,10 +41,10 @@ def _board(file: str, text: str) -> Board:
 
 
 def profile(name: str, *, where: str = "") -> Fleet:
-    """A fleet by name, as its file has it.
+    """A fleet by name, as in its file.
 
     Raises:
-        UserError: no file claims the name, or the file is wrong.
+        UserError: no file has the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("profiles", name, where=where).path)
     return validate(Fleet, inherited(plain(document.data), document.file), document)
@@ -54,17 +54,17 @@ def link(name: str, *, where: str = "") -> Link:
     """A network class by name.
 
     Raises:
-        UserError: no file claims the name, or the file is wrong.
+        UserError: no file has the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("links", name, where=where).path)
     return validate(Link, plain(document.data), document)
 
 
 def fleet_of(draft: Draft) -> Fleet:
-    """A scenario's fleet: its own, or the profile it names; with all links that its members name.
+    """A scenario's fleet: its own or the named profile, with all links that its members name.
 
     Raises:
-        UserError: a file is wrong, or a link is neither the fleet's own nor a network class.
+        UserError: a file is wrong, or a link is unknown.
     """
     where = str(draft.document.place(["fleet"]))
     fleet = draft.scenario.fleet
@@ -73,7 +73,7 @@ def fleet_of(draft: Draft) -> Fleet:
 
 
 def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
-    """The links that a fleet's members name, by name: its own first, then network classes.
+    """The links that a fleet's members name: the fleet's own first, then network classes.
 
     Raises:
         UnknownNameError: a name is neither.
@@ -83,7 +83,7 @@ def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
         if member.link not in fleet.links and member.link not in catalogue.entries("links"):
             known = (*fleet.links, *catalogue.entries("links"))
             raise UnknownNameError(
-                f"member {member.device!r} names link {member.link!r}; known: {', '.join(known)}",
+                f"unknown link {member.link!r} of member {member.device!r}; known: {', '.join(known)}",
                 where=where,
                 hint=nearest(member.link, known),
             )
@@ -105,8 +105,8 @@ def dtype_of(text: str | None) -> DType | None:
     """A number type by name.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: the name is unknown.
     """
     if text is not None and text not in WIDTHS:
-        raise UserError(f"no number type is called {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
+        raise UserError(f"unknown number type {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
     return cast("DType | None", text)

@@ -1,4 +1,4 @@
-"""The torch side of a plan: data shared out, nets and methods built."""
+"""The torch side of a plan: federated data, nets, methods and codecs."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Learning:
 
     Attributes:
         spec: the settings, with every component's parameters written out.
-        federation: the data, shared out.
+        federation: the data, split among clients.
         nets: one for each model of the scenario.
         methods: the method built on each net.
         client_models: for each client, the index of its net and method.
-        augmentations: what changes training batches; see ``augment``.
-        down: how payloads travel to clients.
-        up: how uploads travel to the server.
+        augmentations: the augmentations of training batches; see ``augment``.
+        down: the codec of payloads to clients.
+        up: the codec of uploads to the server.
     """
 
     spec: LearningSpec
@@ -47,7 +47,7 @@ class Learning:
     up: Codec
 
     def augment(self, phase: Phase) -> Augmentation | None:
-        """The augmentation of a phase's batches; None is none."""
+        """The augmentation of a phase's batches; None for none."""
         return self.augmentations[_key(phase.augment)]
 
 
@@ -55,22 +55,22 @@ Need: TypeAlias = Literal["pixels", "labels", "embedded", "nothing"]
 
 
 class DataAccess:
-    """How to get at datasets' files, and what the runs of one sweep share.
+    """Access to datasets' files, and caches shared by the runs of a sweep.
 
     Attributes:
-        traces: what work costs before any device, by everything that it depends on: runs that differ in
-            seed, fleet or learning rate alone are traced once.
+        traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
+            fleet or learning rate are traced once.
     """
 
     def __init__(self, folder: Path | None = None, *, download: bool = True, need: Need = "pixels") -> None:
-        """Says where files are.
+        """Configures the access.
 
         Args:
-            folder: where they lie; None for the default place.
-            download: whether they may be fetched.
-            need: "pixels" for training; "labels" where they are at hand, else assumed as balanced as can be;
-                "embedded" for the labels of a source that says ``EMBEDDED = True``, as its data come with a
-                package and so are at hand everywhere; "nothing" to assume them always.
+            folder: the data folder; None for the default.
+            download: whether missing files may be downloaded.
+            need: "pixels" for training; "labels" if available, else assumed as balanced as possible;
+                "embedded" for the labels of sources with ``EMBEDDED = True``, whose data come with a package
+                and so are available everywhere; "nothing" to always assume them.
         """
         self.folder = folder
         self.download = download
@@ -79,7 +79,7 @@ class DataAccess:
         self.traces: dict[str, tuple[Trace, ...]] = {}
 
     def arrays(self, name: str, source: ModuleType) -> Arrays | None:
-        """A dataset's content; None where it is not needed or, for labels alone, not at hand."""
+        """A dataset's content; None if it is not needed or, for labels alone, not available."""
         if self.need == "nothing" or (self.need == "embedded" and not getattr(source, "EMBEDDED", False)):
             return None
         if name not in self._read:
@@ -92,16 +92,16 @@ class DataAccess:
             found: Arrays = source.load(self.folder, download=self.download)
             return found
         try:
-            at_hand: Arrays = source.load(self.folder, download=False)
+            local: Arrays = source.load(self.folder, download=False)
         except DataError:
             if self.folder is not None:
                 raise
             return None
-        return at_hand
+        return local
 
 
 def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Federation:
-    """The data of a learning, shared out.
+    """The data, split among clients.
 
     Raises:
         UserError: a name, a parameter or the data is wrong.
@@ -169,15 +169,15 @@ def _completed(spec: LearningSpec, document: Document) -> LearningSpec:
 def _augmentations(
     methods: tuple[Method, ...], task: Component, document: Document
 ) -> Mapping[str, Augmentation | None]:
-    """The augmentation of every phase that trains, by ``_key``: the task's, or one of the phase's own."""
-    wanted: dict[str, tuple[Component, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
+    """The augmentations of all phases, by ``_key``: the task's, and those that phases choose themselves."""
+    chosen: dict[str, tuple[Component, tuple[str, str]]] = {_key(None): (task, ("task", "augment"))}
     for method in methods:
         for exchange in method.exchanges:
             for phase in exchange.work.phases:
                 if phase.augment is not None:
-                    wanted[_key(phase.augment)] = (phase.augment, ("method", "augment"))
+                    chosen[_key(phase.augment)] = (phase.augment, ("method", "augment"))
     found: dict[str, Augmentation | None] = {}
-    for key, (component, path) in wanted.items():
+    for key, (component, path) in chosen.items():
         module, params = resolve("augmentations", component, document, path)
         found[key] = None if component.name == "none" else partial(module.augment, params)
     return found
@@ -210,24 +210,24 @@ def _builder(module: ModuleType, name: str, kind: str) -> Callable[..., Any]:
     """
     found: Callable[..., Any] | None = getattr(module, "build", None)
     if found is None:
-        raise UserError(f"the {kind} {name!r} has no function build", where=str(module.__file__))
+        raise UserError(f"the {kind} {name!r} has no function 'build'", where=str(module.__file__))
     return found
 
 
 def _no_result(module: ModuleType, kind: str, found: object) -> UserError:
-    wanted = "edgefl.protocol.Method" if kind == "method" else "edgefl.protocol.Net"
-    what = f"its build returned {type(found).__name__}, no {wanted}"
+    expected = "edgefl.protocol.Method" if kind == "method" else "edgefl.protocol.Net"
+    what = f"its build returned {type(found).__name__}, not {expected}"
     return UserError(
         f"this {kind} cannot be used: {what}",
         where=str(module.__file__),
-        hint="return what was built; docs/extending.md has an example",
+        hint="return the object built; see docs/extending.md for an example",
     )
 
 
 def build_method(
     component: Component, document: Document, path: Sequence[str | int], net: Net, local: Local
 ) -> Method:
-    """A method on a net, and below it the base that its parameters name.
+    """A method on a net, with the base that its parameters name.
 
     Args:
         component: the method.
@@ -261,15 +261,15 @@ def build_method(
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(
-            f"{component.name} has two exchanges of one name: {', '.join(names)}",
+            f"{component.name} has two exchanges of the same name: {', '.join(names)}",
             where=where,
-            hint="a method cannot stand on itself; take another base",
+            hint="a method cannot be its own base; choose another",
         )
     return method
 
 
 def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, document: Document) -> None:
-    """All clients must receive payloads of the same shapes: the server has one state for them all."""
+    """Refuses models whose clients would receive payloads of different shapes: the server has one state."""
     first, *others = [
         {
             exchange.name: _shapes(exchange.down(method.server(net.on_meta()), 0))
@@ -283,7 +283,7 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
                 f"{name} sends parts whose shapes differ between model 1 ({nets[0].name}) "
                 f"and model {place} ({net.name})",
                 where=str(document.place(["model"])),
-                hint="take one model, or a method that sends what they share, such as fedclassavg or local",
+                hint="choose one model, or a method that sends shared parts only, as fedclassavg or local",
             )
 
 

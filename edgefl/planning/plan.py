@@ -1,4 +1,4 @@
-"""The plan itself."""
+"""Scenarios turned into plans."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from edgefl.planning.pricing import prices
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and the learning that belongs to it.
+    """A plan with its learning.
 
     Attributes:
-        plan: what the world runs.
-        learning: what engines run.
+        plan: what the world simulates.
+        learning: what engines train.
         resolved: everything the result depends on, as plain data.
     """
 
@@ -50,7 +50,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained.
 
     Raises:
-        UserError: something in the scenario, or in a file that it names, is wrong.
+        UserError: the scenario, or a file that it names, is wrong.
     """
     _check_participants(draft)
     fleet = fleet_of(draft)
@@ -88,7 +88,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
 
 
 def deal(scenario: Scenario, fleet: Fleet, learning: Learning, samples: Ints) -> Clients:
-    """Which device, link, model and slowdown each client has."""
+    """Each client's device, link, model and slowdown."""
     count, root = scenario.task.clients, scenario.seed
     member = fleet.deal(count, seeds.generator(root, "fleet"))
     devices = tuple(dict.fromkeys(one.device for one in fleet.members))
@@ -110,7 +110,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning, samples: Ints) ->
 
 
 def _apart(names: list[str]) -> tuple[str, ...]:
-    """The names, numbered where two models share one."""
+    """The names, numbered if two models share one."""
     return tuple(
         name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
     )
@@ -118,10 +118,10 @@ def _apart(names: list[str]) -> tuple[str, ...]:
 
 def _check_participants(draft: Draft) -> None:
     scenario = draft.scenario
-    wanted = scenario.server.participants
-    if wanted is not None and wanted > scenario.task.clients:
+    participants = scenario.server.participants
+    if participants is not None and participants > scenario.task.clients:
         raise ScenarioError(
-            f"{wanted} participants a round, but only {scenario.task.clients} clients",
+            f"{participants} participants per round, but only {scenario.task.clients} clients",
             where=str(draft.document.place(["server", "participants"])),
             hint="lower server.participants or raise task.clients",
         )
@@ -152,7 +152,7 @@ def _labels(learning: Learning) -> list[str]:
 def _resolved(
     scenario: Scenario, learning: Learning, fleet: Fleet, devices: Mapping[str, Board]
 ) -> dict[str, Any]:
-    """The scenario with every default written out and every named file's content in it."""
+    """The scenario with all defaults written out and the contents of all named files."""
     data = scenario.resolved()
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"

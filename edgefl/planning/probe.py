@@ -1,4 +1,4 @@
-"""A scenario's exchange as something that ``edgefl.compute.measured`` can do in a fresh process."""
+"""An exchange as work that ``edgefl.compute.measured`` can run in a fresh process."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def measured_exchange(
     device: str = "cpu",
     limit: int | None = None,
 ) -> Measurement:
-    """One client's share of an exchange, done for real; see ``edgefl.compute.measured.measure``.
+    """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
 
     Args:
         spec: what is trained, its batch size a number; the data's files are not needed.
         exchange: the exchange's name.
-        model: the place of the client's model among the scenario's.
-        samples: of the client.
-        device: torch's.
+        model: the index of the client's model among the scenario's.
+        samples: the client's number of samples.
+        device: the torch device.
         limit: the maximum number of steps in each phase; None for all.
 
     Raises:
@@ -37,13 +37,13 @@ def measured_exchange(
 
 
 def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
-    """The work, in the process that does it.
+    """The work, in the process that runs it.
 
     Args:
         resolved: the resolved ``LearningSpec``.
         exchange_name: see ``measured_exchange``, as for the others.
-        model: the place of the client's model.
-        samples: of the client.
+        model: the index of the client's model.
+        samples: the client's number of samples.
     """
     spec, document = LearningSpec.of_resolved(resolved, "scenario")
     learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))

@@ -8,7 +8,7 @@ from edgefl.core import catalogue
 from edgefl.core.components import Nothing
 from edgefl.core.scenario import Scenario
 
-# Where a component may stand in a scenario -> the kind of its name.
+# Fields of components -> the kind of the component.
 _PLACES = {
     ("Task", "dataset"): "datasets",
     ("Task", "partition"): "partitions",
@@ -20,12 +20,12 @@ _PLACES = {
     ("", "method"): "methods",
     ("", "engine"): "engines",
 }
-# Records that are found by name -> the kind of that name, and the name where none is given.
+# Base classes of records found by name -> their kind, and the default name.
 _RECORDS = {"Optimizer": ("optimizers", "sgd"), "Schedule": ("schedules", ""), "Sampler": ("samplers", "")}
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario with all components that are known here."""
+    """JSON Schema (2020-12) of a scenario, with all components found on this machine."""
     found = Scenario.model_json_schema(mode="validation")
     definitions = found["$defs"]
     for kind in sorted({*_PLACES.values(), "models"}):
@@ -44,7 +44,7 @@ def schema() -> dict[str, Any]:
     found["properties"]["fleet"] = {"anyOf": [profiles, own, {"$ref": "#/$defs/Fleet"}]}
     found["properties"]["sweep"] = {
         "type": "object",
-        "description": "keys to lists of values (their product), or 'runs' with a list of paired settings",
+        "description": "keys with lists of values (their product), or 'runs' with a list of paired settings",
         "properties": {"runs": {"type": "array", "items": {"type": "object"}}},
         "additionalProperties": {"type": "array"},
     }
@@ -52,7 +52,7 @@ def schema() -> dict[str, Any]:
 
 
 def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dict[str, Any]:
-    """A bare name, or a mapping with the name, unless it is the default, and its parameters."""
+    """A bare name, or a mapping with name and parameters; the default's name may be left out."""
     names = list(catalogue.entries(kind))
     arms: list[dict[str, Any]] = [{"enum": names}]
     for name in names:

@@ -26,15 +26,15 @@ def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
     if way == "down" and found.needs_reference:
         raise ScenarioError(
             f"{component.name!r} cannot carry what clients receive: it codes the difference from a payload "
-            "that both ends have, and there is none before",
+            "that both ends already have, and on the way down there is none",
             where=where,
-            hint="take it for wire.up: there both ends have the payload that the client received",
+            hint="use it for wire.up, where both ends have the payload that the client received",
         )
     if not hasattr(module, "sizes"):
-        raise UserError(f"the codec {component.name!r} has no function sizes", where=str(module.__file__))
+        raise UserError(f"the codec {component.name!r} has no function 'sizes'", where=str(module.__file__))
     if not hasattr(module, "carried") and not (hasattr(module, "encode") and hasattr(module, "decode")):
         raise UserError(
-            f"the codec {component.name!r} has no function carried, nor encode and decode",
+            f"the codec {component.name!r} has neither a function 'carried' nor 'encode' and 'decode'",
             where=str(module.__file__),
         )
     return found

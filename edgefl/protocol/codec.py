@@ -23,9 +23,10 @@ _SMALL_BYTES = 1 << 20
 
 @dataclass
 class Codec:
-    """One way's codec, with its parameters.
+    """The codec of one direction, with its parameters.
 
-    A codec whose module says ``NEEDS_REFERENCE = True`` is given what both ends have before; others get None.
+    A codec with ``NEEDS_REFERENCE = True`` in its module gets the payload that both ends already have; others
+    get None.
 
     Attributes:
         component: its name and parameters as the scenario has them.
@@ -46,23 +47,24 @@ class Codec:
 
     @property
     def lossless(self) -> bool:
-        """Whether what it carries is what was sent, so that nobody need ask it."""
+        """Whether the receiver gets exactly what was sent, so that coding can be skipped."""
         return getattr(self.module, "carried", None) is unchanged
 
     @property
     def needs_reference(self) -> bool:
-        """Whether it codes the difference from what both ends have before."""
+        """Whether it codes the difference from a payload that both ends already have."""
         return bool(getattr(self.module, "NEEDS_REFERENCE", False))
 
     def sizes(self, payload: Payload, reference: Payload | None = None) -> dict[str, int]:
-        """The bytes on the wire, by part of the payload; none where it has no tensors, whatever the codec.
+        """The bytes on the wire, by part of the payload; empty if it has no tensors.
 
         Args:
-            payload: on the meta device: time is known before training, so sizes follow from shapes and types.
-            reference: what both ends have before; None on the way down.
+            payload: on the meta device: time is known before training, so sizes depend on shapes and types
+                only.
+            reference: the payload that both ends already have; None on the way down.
 
         Raises:
-            UserError: the codec needs values to tell.
+            UserError: the codec needs values for it.
         """
         if not leaves(payload):
             return {}
@@ -73,19 +75,19 @@ class Codec:
         except Exception as error:
             raise self._sizeless(f"{type(error).__name__}: {error}".splitlines()[0]) from error
         if not isinstance(found, Mapping):
-            raise self._sizeless(f"sizes() returned a {type(found).__name__}, no bytes by part")
+            raise self._sizeless(f"sizes() returned a {type(found).__name__}, not bytes by part")
         for part, size in found.items():
             if type(size) is not int or size < 0:
                 kind = "a tensor without a value" if isinstance(size, Tensor) else repr(size)
-                raise self._sizeless(f"sizes() returned {kind} for the part {part!r}, no number of bytes")
+                raise self._sizeless(f"sizes() returned {kind} for the part {part!r}, not a number of bytes")
         return dict(found)
 
     def _sizeless(self, why: str) -> UserError:
         return UserError(
-            f"the codec {self.component.name!r} does not tell a payload's size from shapes and types: {why}",
+            f"the codec {self.component.name!r} cannot size a payload from shapes and types alone: {why}",
             where=f"{self.where}; {self.module.__file__}",
-            hint="time is known before training, when tensors have no values: let the codec fill up its "
-            "message to a size that does not depend on them",
+            hint="time is known before training, when tensors have no values: have the codec pad its "
+            "messages to a size that does not depend on them",
         )
 
     def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
@@ -104,15 +106,15 @@ class Codec:
             except Exception as error:
                 raise self._failed(f"{type(error).__name__}: {error}") from error
         if not _alike(found, payload):
-            raise self._failed("what it carries has other keys, shapes or types than what was sent")
+            raise self._failed("the decoded payload has other keys, shapes or types than the one sent")
         return found
 
     def carried_all(self, payloads: Sequence[Payload], references: Sequence[Payload | None]) -> list[Payload]:
         """``carried`` of each payload.
 
-        Small ones beside one reference are coded together under ``vmap``, each still on its own: one by one,
-        64 uploads of a small model would take longer than their training. Which those are follows from what
-        is merged, never from the engine.
+        Small payloads with one reference are coded together under ``vmap``, with the same results: one by
+        one, 64 uploads of a small model would take longer than their training. Which are coded together
+        depends on the merge alone, never on the engine.
 
         Raises:
             RunError: see ``carried``.
@@ -129,7 +131,7 @@ class Codec:
                 for start in range(0, len(payloads), _TOGETHER)
                 for found in self._together(payloads[start : start + _TOGETHER], reference)
             ]
-        except Exception:  # noqa: BLE001 - a user's codec may do what vmap cannot, and then does it one by one
+        except Exception:  # noqa: BLE001 - a user's codec may do what vmap cannot: it is then called one by one
             self._apart = True
             return [self.carried(*pair) for pair in pairs]
 
@@ -137,18 +139,18 @@ class Codec:
         first, *others = payloads
         stacked = tree_map(lambda *same: torch.stack(same), first, *others)
         with torch.no_grad(), warnings.catch_warnings():
-            # vmap warns where it would call an operator client after client: no better than one by one.
+            # vmap warns if it would run an operator client by client, which is no faster than one by one.
             warnings.simplefilter("error")
             found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
         if not _alike(found, stacked):
-            raise ValueError("what is carried has other keys, shapes or types")
+            raise ValueError("the decoded payload has other keys, shapes or types")
         return unstacked(found, len(payloads))
 
     def received(self, payload: Payload) -> Payload:
-        """What clients have after decoding what the server sent.
+        """What clients have after decoding the server's payload.
 
-        The tensors that came last, such as a version's for the next client, are not coded again: clients who
-        are sent the same tensors begin with the same tensors, which an engine may then keep once for all.
+        The last tensors are not coded again: clients that are sent the same tensors, such as those of a
+        version, receive the same tensors, which an engine can then keep once for all of them.
 
         Raises:
             RunError: see ``carried``.
@@ -173,12 +175,12 @@ class Codec:
         return RunError(
             f"the codec {self.component.name!r} fails: {why}",
             where=f"{self.where}; {self.module.__file__}",
-            hint="docs/extending.md says what a codec promises",
+            hint="see docs/extending.md for what a codec must do",
         )
 
 
 def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]) -> bool:
-    """Whether payloads are small, of one shape, and beside one reference."""
+    """Whether payloads are small, of equal shapes, and share one reference."""
     first, *others = payloads or [{}]
     return (
         bool(others)

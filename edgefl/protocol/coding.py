@@ -1,17 +1,17 @@
-"""What codecs are made of: payloads tensor by tensor beside what the receiver has, and tensors as bytes.
+"""Building blocks of codecs: payloads coded tensor by tensor, and tensors as bytes.
 
-A codec is a file with these functions, of which each codec has ``sizes``, and ``carried`` or both of the
-others (see ``docs/extending.md``)::
+A codec is a file with some of these functions: ``sizes``, and either ``carried`` or both ``encode`` and
+``decode`` (see ``docs/extending.md``)::
 
     sizes(params, payload, reference) -> {part: bytes}       from shapes and types only: payload has no values
     carried(params, payload, reference) -> payload           what the receiver has after decoding
     encode(params, payload, reference) -> bytes              what travels
     decode(params, data, like, reference) -> payload         ``like`` has the payload's shapes and types
 
-``reference`` is what both ends have before: the payload that the client received, on the way up; None on the
-way down. Most codecs treat one tensor after another, and say so with ``by_part``, ``each``, ``joined`` and
-``split``: their functions are given a tensor and its counterpart, the reference's tensor at the same path,
-of the same shape and type, or None.
+``reference`` is the payload that both ends already have: on the way up the one that the client received, on
+the way down None. Most codecs work tensor by tensor, with ``by_part``, ``each``, ``joined`` and ``split``:
+these call a function with a tensor and its counterpart, the reference's tensor of the same path, shape and
+type, or None.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _pairs(payload: Tree, reference: Tree | None) -> Iterator[tuple[Tensor, Tens
 
 
 def unchanged(params: object, payload: Payload, reference: Payload | None) -> Payload:  # noqa: ARG001 - every codec is asked the same way
-    """Exactly what was sent: to be ``carried`` in a lossless codec, which then is never called for it."""
+    """The payload itself: ``carried`` of lossless codecs, which are then never called for it."""
     return payload
 
 
@@ -77,7 +77,7 @@ def split(read: Read, size: Size, data: bytes, like: Payload, reference: Payload
     """The payload whose ``joined`` is ``data``.
 
     Raises:
-        ValueError: there are more or fewer bytes than the shapes ask for.
+        ValueError: the number of bytes does not match the shapes.
     """
     found, start = [], 0
     for leaf, counterpart in _pairs(like, reference):
@@ -85,23 +85,23 @@ def split(read: Read, size: Size, data: bytes, like: Payload, reference: Payload
         found.append(read(data[start:end], leaf, counterpart))
         start = end
     if start != len(data):
-        raise ValueError(f"{len(data)} bytes came where {start} were expected")
+        raise ValueError(f"received {len(data)} bytes, expected {start}")
     payload: Payload = rebuild(like, found)
     return payload
 
 
 def coded(leaf: Tensor) -> bool:
-    """Whether a lossy codec touches a tensor: real numbers, more than none of them, and no scalar."""
+    """Whether lossy codecs code a tensor: floating-point, not empty, not a scalar."""
     return leaf.is_floating_point() and leaf.dim() > 0 and leaf.numel() > 0
 
 
 def plain_size(leaf: Tensor) -> int:
-    """The bytes of a tensor as it is."""
+    """A tensor's bytes, uncoded."""
     return leaf.numel() * leaf.element_size()
 
 
 def to_bytes(leaf: Tensor) -> bytes:
-    """A tensor's values as they lie in memory, row after row."""
+    """A tensor's values in row-major order."""
     if not leaf.numel():
         return b""
     data: bytes = leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()

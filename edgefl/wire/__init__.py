@@ -1,1 +1,1 @@
-"""How payloads travel, one codec a file."""
+"""Codecs of payloads, one file each."""

@@ -1,8 +1,8 @@
-"""Half precision: real numbers as IEEE 754 binary16, two bytes each; everything else as it is.
+"""Half precision: floating-point numbers as IEEE 754 binary16, two bytes each; everything else unchanged.
 
 Rounds to the nearest, with a relative error of at most 2^-11 from 2^-14 (6.1e-5) on and an absolute one of at
-most 2^-25 below. Numbers beyond +-65504, the largest in half precision, become that (a saturating conversion,
-as the default of ONNX's Cast and of CUDA's ``cvt.satfinite``), so that what is sent stays finite.
+most 2^-25 below. Numbers beyond +-65504, the largest in half precision, saturate (as in ONNX's Cast by
+default and CUDA's ``cvt.satfinite``), so that results stay finite.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Params(Strict):
 
 
 def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """Two bytes a real number, by part."""
+    """Two bytes per floating-point number, by part."""
     return by_part(_size, payload, reference)
 
 

@@ -1,13 +1,13 @@
-"""Eight bits: each tensor's real numbers on an affine grid of its own, one byte each.
+"""Eight bits: floating-point numbers quantised affinely per tensor, one byte each.
 
 Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference"
-(CVPR 2018), eq. 1: x = scale * (q - zero), here per tensor, with q an int8. What travels of a tensor is its
-scale (float32), its zero point (int32) and its q: 8 bytes and one a number. The grid spans the tensor's own
-range: scale = (max - min) / 255. Zero itself is on the grid, but needs not be in the range, so that numbers
-far from zero, such as batch norm's variances, lose nothing to it. Every number comes back with an error of at
-most scale / 2; a tensor of one value comes back as it is, but for rounding.
+(CVPR 2018), eq. 1: x = scale * (q - zero), here per tensor, with q an int8. A tensor is sent as its scale
+(float32), its zero point (int32) and its q: 8 bytes plus one per number. The grid spans the tensor's own
+range: scale = (max - min) / 255. Zero is on the grid but need not be in the range, so that numbers far from
+zero, such as batch norm's variances, keep their precision. The error of a number is at most scale / 2; a
+tensor of one repeated value is restored up to rounding.
 
-Integers, scalars and empty tensors travel as they are.
+Integers, scalars and empty tensors are sent unchanged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOW, _HIGH = -128, 127
 _GRID_BYTES = 8
 # So that max / scale fits the zero point, and float64 holds every product exactly.
 _MOST_STEPS = 2**23
-# No grid is finer, so that a tensor of zeros has one, too.
+# The finest grid, so that a tensor of zeros has one, too.
 _FINEST = torch.finfo(torch.float32).tiny
 
 
@@ -32,7 +32,7 @@ class Params(Strict):
 
 
 def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:  # noqa: ARG001 - every codec is asked the same way
-    """A byte a real number and 8 a tensor, by part."""
+    """One byte per floating-point number and 8 per tensor, by part."""
     return by_part(_size, payload, reference)
 
 
@@ -57,7 +57,7 @@ def _size(leaf: Tensor, _: Tensor | None) -> int:
 
 def _quantised(leaf: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A tensor's scale () of float32, zero point () of int32, and places on the grid, of int8."""
-    # In float64, where a number's place is found exactly: float32 would add up to a step far from zero.
+    # In float64, for exact grid positions: far from zero, float32 would be off by up to a step.
     values = leaf.double()
     low, high = values.aminmax()
     largest = torch.maximum(low.abs(), high.abs())

@@ -1,4 +1,4 @@
-"""Tensors as they are: every value in its own type, nothing added, nothing lost."""
+"""Uncoded tensors: every value in its own type, without overhead or loss."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The safetensors file format: tensors as they are behind a header that names them.
+"""The safetensors file format: uncoded tensors behind a header that names them.
 
 https://github.com/huggingface/safetensors#format: 8 bytes of the header's length; the header, JSON with each
-tensor's type, shape and place, filled up with blanks to a multiple of 8; the values. The bytes are what
-``safetensors.torch.save`` makes of the payload with its paths, joined with "/", as names. All but the values
-is the part "header". A payload without tensors is no file: nothing travels.
+tensor's type, shape and offsets, padded with blanks to a multiple of 8; the values. The bytes are those that
+``safetensors.torch.save`` writes for the payload, with paths joined by "/" as names. Everything but the
+values is the part "header". A payload without tensors sends nothing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes
     """The file's bytes."""
     if not flatten(payload):
         return b""
-    # The format refuses tensors that share memory, so each has its own.
+    # The format refuses tensors that share memory, so each gets its own.
     own = {name: leaf.detach().cpu().clone().contiguous() for name, leaf in flatten(payload).items()}
     data: bytes = library.save(own)
     return data

@@ -1,16 +1,16 @@
-"""Top-k: of each tensor's change, the entries of largest magnitude; the receiver adds them to what it has.
+"""Top-k: the entries of largest magnitude of each tensor's change, which the receiver adds to what it has.
 
 Aji and Heafield, "Sparse Communication for Distributed Gradient Descent" (EMNLP 2017), and Lin et al., "Deep
-Gradient Compression" (ICLR 2018), for a model's update in place of a gradient, and without their memory: what
-is not sent is lost, not kept for the next time.
+Gradient Compression" (ICLR 2018), for a model's update in place of a gradient, and without error feedback:
+what is not sent is lost, not carried over.
 
-What is coded is the difference of an upload from the payload that its client received, which the server has
-as well, so that this is a codec for the way up. Of a tensor of n numbers, k = ceil(share * n) travel, each as
-its value in the tensor's own type and its index in row-major order as an int32. With float32 that is less
-than the tensor as it is where share is below 1/2.
+It codes the difference of an upload from the payload that the client received, which the server has as well,
+and so works on the way up only. Of a tensor of n numbers, k = ceil(share * n) are sent, each as its value in
+the tensor's own type and its row-major index as an int32. With float32 this saves bytes if share is below
+1/2.
 
-What has no counterpart in the payload received - same path, shape and type -, such as the sums of a
-calibration, is no change of anything and travels whole. So do integers, scalars and empty tensors.
+Tensors without a counterpart of the same path, shape and type in the payload received, such as the sums of a
+calibration, are sent whole. So are integers, scalars and empty tensors.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _INDEX_BYTES = 4
 
 
 class Params(Strict):
-    """How much travels."""
+    """How much is sent."""
 
-    share: Annotated[float, Field(gt=0, le=1, description="of each tensor's entries, how many travel")] = 0.1
+    share: Annotated[float, Field(gt=0, le=1, description="share of each tensor's entries sent")] = 0.1
 
 
 def sizes(params: Params, payload: Payload, reference: Payload | None) -> dict[str, int]:
@@ -53,7 +53,7 @@ def encode(params: Params, payload: Payload, reference: Payload | None) -> bytes
 
 
 def decode(params: Params, data: bytes, like: Payload, reference: Payload | None) -> Payload:
-    """The reference, changed in the places that came."""
+    """The reference with the received changes applied."""
     return split(
         lambda piece, leaf, base: _read(params, piece, leaf, base),
         lambda leaf, base: _size(params, leaf, base),

@@ -101,7 +101,7 @@ def test_bytes_that_do_not_fit_are_refused(codec, params, given_, more):
     """A message of another length is not read as if it were whole."""
     payload, reference = given_
     data = codec.encode(params, payload, reference)
-    with pytest.raises(ValueError, match="bytes came where"):
+    with pytest.raises(ValueError, match="bytes, expected"):
         codec.decode(params, data + more, payload, reference)
 
 

@@ -157,10 +157,10 @@ def test_an_unknown_method_is_bad_input():
 @pytest.mark.parametrize(
     ("kind", "code", "message"),
     [
-        ("methods", "return 3", "its build returned int, no edgefl.protocol.Method"),
-        ("methods", None, "the method 'mine' has no function build"),
-        ("models", "return None", "its build returned NoneType, no edgefl.protocol.Net"),
-        ("models", None, "the model 'mine' has no function build"),
+        ("methods", "return 3", "its build returned int, not edgefl.protocol.Method"),
+        ("methods", None, "the method 'mine' has no function 'build'"),
+        ("models", "return None", "its build returned NoneType, not edgefl.protocol.Net"),
+        ("models", None, "the model 'mine' has no function 'build'"),
     ],
 )
 def test_what_builds_nothing_is_named(tmp_path, monkeypatch, capsys, kind, code, message):

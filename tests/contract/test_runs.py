@@ -245,7 +245,7 @@ BAD = {
     ),
     "unknown link": (
         ["--set", "fleet.members=[{device: laptop-cpu, link: wifi}]"],
-        "member 'laptop-cpu' names link 'wifi'",
+        "unknown link 'wifi' of member 'laptop-cpu'",
         "",
     ),
     "fleet's key": (["--set", "fleet={like: home-lab, slowdwn: {}}"], "unknown key 'slowdwn'", "'slowdown'"),
@@ -256,12 +256,12 @@ BAD = {
     ),
     "too many participants": (
         ["--set", "server.participants=7"],
-        "7 participants a round",
+        "7 participants per round",
         "server.participants",
     ),
     "stands on itself": (
         ["--set", "method={name: spherefed, base: spherefed}"],
-        "two exchanges of one name",
+        "two exchanges of the same name",
         "base",
     ),
     "not a number": (["--set", "seed=x"], "integer", ""),

@@ -276,9 +276,9 @@ def status(arguments):
 SIZED = {
     "compresses": (
         "len(zlib.compress(b''.join(leaf.numpy().tobytes() for leaf in leaves(payload))))",
-        r"shapes and types: \w+: ",
+        r"shapes and types alone: \w+: ",
     ),
-    "counts": ("int((leaves(payload)[0] != 0).sum())", r"shapes and types: RuntimeError: "),
+    "counts": ("int((leaves(payload)[0] != 0).sum())", r"shapes and types alone: RuntimeError: "),
     "counts without asking": ("4 * (leaves(payload)[0] != 0).sum()", "returned a tensor without a value"),
     "halves": ("2.5", "returned 2.5"),
     "owes": ("-1", "returned -1"),
@@ -319,15 +319,18 @@ def test_a_value_sized_codec_ends_a_command_with_one_block(own, capsys):
     )
     assert status(["profile", "quickstart", "--set", "wire.down=entropy", "--set", "sweep=null"]) == 2
     told = capsys.readouterr().err
-    assert told.startswith("error: the codec 'entropy' does not tell a payload's size")
+    assert told.startswith("error: the codec 'entropy' cannot size a payload from shapes")
     assert "Traceback" not in told
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("def carried(params, payload, reference): return payload", "no function sizes"),
-        ("def sizes(params, payload, reference): return {}", "no function carried, nor encode and decode"),
+        ("def carried(params, payload, reference): return payload", "no function 'sizes'"),
+        (
+            "def sizes(params, payload, reference): return {}",
+            "neither a function 'carried' nor 'encode' and 'decode'",
+        ),
         ("def sizes(p, x, r): return 7\ndef carried(p, x, r): return x", "returned a int"),
     ],
 )

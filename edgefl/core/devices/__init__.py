@@ -1,4 +1,4 @@
-"""Devices as records with a cost model each: every number with its source and its standing."""
+"""Device records, each kind with a cost model; every number has a status and a source."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from edgefl.core.devices.roofline import Roofline
 from edgefl.core.devices.systolic import Systolic
 
 KINDS: dict[str, type[Board]] = {"roofline": Roofline, "systolic": Systolic, "measured": Measured}
-"""The cost models by the name that a device's file gives under ``kind``."""
+"""The cost models, by the name under ``kind`` in a device's file."""
 
 __all__ = [
     "KINDS",

@@ -1,4 +1,4 @@
-"""What every device has, whatever its cost model: memory, power, what it can train."""
+"""What all devices have, whatever their cost model: memory, power, training support."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Trains = Literal["everything", "last layer", "nothing"]
 
 
 class Bounds(NamedTuple):
-    """Seconds of work, by what bounds each kernel.
+    """Seconds of work, by what each kernel is bound by.
 
     Attributes:
-        compute_s: of kernels that wait for arithmetic.
-        memory_s: of kernels that wait for memory.
-        launch_s: of starting kernels.
+        compute_s: of compute-bound kernels.
+        memory_s: of memory-bound kernels.
+        launch_s: of kernel launches.
     """
 
     compute_s: float = 0.0
@@ -40,26 +40,26 @@ class Bounds(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The total."""
         return self.compute_s + self.memory_s + self.launch_s
 
     def plus(self, other: Bounds, times: int = 1) -> Bounds:
-        """With ``times`` times another."""
+        """The sum with ``times`` times another."""
         return Bounds(*(one + times * two for one, two in zip(self, other, strict=True)))
 
 
 class Clock(Protocol):
-    """A device in one number type, ready to time work."""
+    """Times work on a device in one number type."""
 
     def time(self, work: Work) -> Bounds:
-        """The work's kernels, one after another."""
+        """The time of the work's kernels, run one after another."""
 
 
 class KernelClock:
-    """Times work kernel by kernel; those seen before are not timed again.
+    """Times work kernel by kernel, and remembers the kernels it has timed.
 
     Args:
-        launch_s: seconds to start a kernel.
+        launch_s: the launch overhead of a kernel, in seconds.
     """
 
     def __init__(self, launch_s: float) -> None:
@@ -67,7 +67,7 @@ class KernelClock:
         self._known: dict[Kernel, tuple[float, float]] = {}
 
     def time(self, work: Work) -> Bounds:
-        """The work's kernels, one after another, each as long as the slower of its roofs."""
+        """The time of the work's kernels, run one after another, each bound by the slower of its roofs."""
         compute_s = memory_s = 0.0
         for kernel, count in work:
             one = self._known.get(kernel)
@@ -81,14 +81,14 @@ class KernelClock:
 
     @abstractmethod
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
-        """One kernel's seconds by arithmetic and by memory, without its start."""
+        """One kernel's seconds of arithmetic and of memory traffic, without launch overhead."""
 
 
 class Power(Strict):
     """Electrical power of the whole device, in watts.
 
     Attributes:
-        idle: doing nothing.
+        idle: idle.
         active: training at full load.
     """
 
@@ -96,7 +96,7 @@ class Power(Strict):
     active: Sourced[units.Watts]
 
     @model_validator(mode="after")
-    def _work_takes_no_less_than_idling(self) -> Power:
+    def _active_is_at_least_idle(self) -> Power:
         idle, active = self.idle.value, self.active.value
         if idle is not None and active is not None and active < idle:
             raise ValueError(f"active, {active:.4g} W, is below idle, {idle:.4g} W")
@@ -104,10 +104,10 @@ class Power(Strict):
 
 
 class Training(Strict):
-    """What a device can train.
+    """How much of a model the device can train.
 
     Attributes:
-        supports: "everything", "last layer" (backpropagation through more is refused) or "nothing".
+        supports: "everything", "last layer" (anything deeper is refused) or "nothing".
         source: why, and where it was read.
     """
 
@@ -116,17 +116,17 @@ class Training(Strict):
 
 
 class Board(Strict):
-    """What every device has.
+    """A device.
 
     Attributes:
-        title: its name for people.
+        title: its display name.
         category: sbc, edge-gpu, phone, laptop, mcu, fpga, npu, server or server-gpu.
         memory: bytes of memory.
-        reserved_memory: bytes that the system and the runtime take of it.
+        reserved_memory: bytes of it that the system and the runtime occupy.
         power: idle and active.
-        battery: energy of a full battery; left out where there is none.
-        training: what it can train; everything where left out.
-        notes: what a user should know.
+        battery: energy of a full battery; left out if there is none.
+        training: what it can train; everything by default.
+        notes: remarks for users.
     """
 
     title: str
@@ -139,16 +139,16 @@ class Board(Strict):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _something_is_left_of_memory(self) -> Board:
+    def _reserved_memory_is_less_than_memory(self) -> Board:
         memory, reserved = self.memory.value, self.reserved_memory.value
         if memory is not None and reserved is not None and reserved >= memory:
             taken, whole = units.show_bytes(reserved), units.show_bytes(memory)
-            raise ValueError(f"reserved_memory, {taken}, leaves nothing of memory, {whole}")
+            raise ValueError(f"reserved_memory, {taken}, is not below memory, {whole}")
         return self
 
     @property
     def usable_memory_bytes(self) -> float | None:
-        """What training may use; None where it is unknown."""
+        """Memory available to training; None if unknown."""
         if self.memory.value is None or self.reserved_memory.value is None:
             return None
         return self.memory.value - self.reserved_memory.value
@@ -163,7 +163,7 @@ class Board(Strict):
         return [name for name, number in self.numbers() if number.value is None]
 
     def refusal(self, work: Work, dtype: str) -> str:
-        """Why the device cannot do work at all, whatever its size; empty where it can."""
+        """Why the device cannot do the work at all, whatever its size; empty if it can."""
         supports = self.training.supports if self.training else "everything"
         source = self.training.source if self.training else ""
         modelled = dtype != "int8" or supports != "everything"
@@ -181,49 +181,49 @@ class Board(Strict):
         if not gradients or (supports == "last layer" and not deep and len(weights) == 1):
             return ""
         if not modelled:
-            return "in int8 the training of a last layer alone is modelled: take another number type"
+            return "int8 training is modelled for the last layer only: choose another number type"
         return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
 
     @abstractmethod
     def dtypes(self) -> tuple[str, ...]:
-        """The number types it has figures for."""
+        """The supported number types."""
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> Clock:
-        """The device ready to time work in one number type.
+        """A clock for work in one number type.
 
         Args:
             name: the device's, for messages.
             dtype: one of ``dtypes()``.
-            inference: whether the runtime is the one for inference, not for training.
+            inference: use the runtime for inference instead of training.
 
         Raises:
-            UserError: a number that timing needs is unknown, or the device lacks the type.
+            UserError: a number that timing needs is unknown, or the device does not support the type.
         """
 
     @abstractmethod
     def launch(self, *, inference: bool = False) -> Sourced[float]:
-        """Seconds to start a kernel.
+        """The launch overhead of a kernel, in seconds.
 
         Args:
-            inference: whether the runtime is the one for inference, not for training.
+            inference: use the runtime for inference instead of training.
         """
 
     def launch_known(self, *, inference: bool = False) -> str:
-        """How well the time to start a kernel is known: its status, or "none" where it is 0."""
+        """The status of the launch overhead, or "none" if it is 0."""
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
     def needs(self, name: str, dtype: str, numbers: Iterator[tuple[str, Sourced[Any]]]) -> None:
-        """Sees to it that timing can go on.
+        """Checks that timing is possible.
 
         Args:
             name: the device's, for messages.
-            dtype: the number type asked for.
-            numbers: what timing reads, by name.
+            dtype: the number type.
+            numbers: the numbers that timing reads, by name.
 
         Raises:
-            UserError: the device lacks the type, or one of the numbers is unknown.
+            UserError: the device does not support the type, or a number is unknown.
         """
         if dtype not in self.dtypes():
             raise UserError(
@@ -236,13 +236,13 @@ class Board(Strict):
             raise UserError(
                 f"device {name!r} cannot be priced: {', '.join(missing)} unknown",
                 where=name,
-                hint="copy the file into a devices/ folder on EDGEFL_PATH, "
-                "measure or assume the number, say its source",
+                hint="copy the file to a devices/ folder on EDGEFL_PATH "
+                "and add the number, measured or assumed, with its source",
             )
 
 
 def known(number: Sourced[Any]) -> float:
-    """The value of a number that ``Board.needs`` has let pass."""
+    """The value of a number that ``Board.needs`` has checked."""
     if number.value is None:
         raise AssertionError("an unknown number got past Board.needs")
     return float(number.value)

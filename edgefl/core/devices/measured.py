@@ -1,11 +1,10 @@
-"""A device known by its step times: what calibration measured, interpolated over the batch size.
+"""A device with measured step times, interpolated over the batch size.
 
-A step is recognised by its matrix products: the same operators on the same weights and image sizes, whatever
-the batch size.
-Its time lies on the straight line between the two measured batch sizes around its own; outside the measured
-range, or for work that was not measured, there is no time but a refusal. Elementwise work that a method adds
-to a measured step is taken to be part of it; work without any product (copies before the first step) is
-bytes over the bandwidth and launches.
+A step is recognised by its matrix products: the same operators on the same weights and image sizes, at any
+batch size. Its time is interpolated linearly between the two nearest measured batch sizes; steps outside the
+measured range, and work that was not measured, are refused. Elementwise work that a method adds to a measured
+step counts as part of it; work without products (copies before the first step) is timed by its bytes and
+launches.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class Point(Strict):
     """One batch size.
 
     Attributes:
-        batch: samples a step.
-        flops: operations a step; they tell the batch size of work.
-        seconds: the step's time.
+        batch: samples per step.
+        flops: operations per step; they identify the batch size of work.
+        seconds: the time of a step.
     """
 
     batch: Annotated[int, Field(ge=1)]
@@ -46,17 +45,17 @@ class Curve(Strict):
     """One network's steps.
 
     Attributes:
-        network: which network and method, for people.
-        points: two batch sizes at least, rising.
+        network: network and method, for display.
+        points: at least two, in ascending order.
     """
 
     network: str
     points: Annotated[tuple[Point, ...], Field(min_length=2)]
 
     @model_validator(mode="after")
-    def _rising(self) -> Curve:
+    def _ascending(self) -> Curve:
         if any(one.batch >= two.batch or one.flops >= two.flops for one, two in pairwise(self.points)):
-            raise ValueError("points stand in rising order of batch and flops")
+            raise ValueError("points must be in ascending order of batch and flops")
         return self
 
     def seconds(self, flops: int, device: str) -> float:
@@ -64,10 +63,10 @@ class Curve(Strict):
 
         Args:
             flops: the step's operations.
-            device: whose curve it is, for messages.
+            device: the device's name, for messages.
 
         Raises:
-            UserError: the step is smaller or larger than what was measured.
+            UserError: the step is outside the measured range.
         """
         for low, high in pairwise(self.points):
             if low.flops <= flops <= high.flops:
@@ -79,19 +78,19 @@ class Curve(Strict):
             f"{self.network} was measured on {device!r} at batch sizes {low.batch} to {high.batch}, "
             f"not at {size:.4g}",
             where=device,
-            hint="take a batch size in this range, or calibrate at this one",
+            hint="choose a batch size in this range, or calibrate at this one",
         )
 
 
 class Measured(Board):
-    """A device known by its step times.
+    """A device with measured step times.
 
     Attributes:
-        runtime: what ran, with version and threads.
-        dtype: the number type it ran in.
+        runtime: the runtime, with version and threads.
+        dtype: the number type.
         networks: step times by fingerprint; see ``fingerprint``.
-        memory_bandwidth: bytes a second, for work without products.
-        launch_overhead: seconds a kernel, likewise.
+        memory_bandwidth: bytes per second, for work without products.
+        launch_overhead: launch overhead per kernel, likewise.
     """
 
     kind: Literal["measured"]
@@ -110,13 +109,13 @@ class Measured(Board):
         return self.launch_overhead
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> MeasuredClock:
-        """See ``Board.clock``; steps of training only.
+        """See ``Board.clock``; for training steps only.
 
         Raises:
-            UserError: also where inference is asked for.
+            UserError: also if inference is requested.
         """
         if inference:
-            raise UserError(f"device {name!r} has measured training steps only", where=name)
+            raise UserError(f"device {name!r} was measured on training steps only", where=name)
 
         def read() -> Iterator[tuple[str, Sourced[Any]]]:
             for key in self.networks:
@@ -138,7 +137,7 @@ class MeasuredClock:
         self._launch_s = known(device.launch_overhead)
 
     def time(self, work: Work) -> Bounds:
-        """One step, or work without products.
+        """The time of one step, or of work without products.
 
         Raises:
             UserError: the step was not measured, or not at this batch size.
@@ -151,13 +150,13 @@ class MeasuredClock:
             raise UserError(
                 f"device {self._name!r} was not measured on this work",
                 where=self._name,
-                hint=f"it knows {', '.join(one.network for one in self._device.networks.values())}",
+                hint=f"measured: {', '.join(one.network for one in self._device.networks.values())}",
             )
         return Bounds(compute_s=curve.seconds(work.flops, self._name))
 
 
 def fingerprint(work: Work) -> str:
-    """What a step's products are, whatever the batch size: 16 hexadecimal digits.
+    """An identifier of a step's products, independent of the batch size: 16 hexadecimal digits.
 
     Of a product with weights: the sides that do not count samples, (n, k) of a forward pass or an input's
     gradient and (m, n) of a weight's gradient; and the side that does, in units of the greatest divisor that
@@ -169,16 +168,16 @@ def fingerprint(work: Work) -> str:
     found: dict[str, int] = {}
     for kernel, count in work:
         if kernel.kind != ELEMENTWISE:
-            told: tuple[object, ...] = (kernel.op, kernel.kind, kernel.role)
+            identity: tuple[object, ...] = (kernel.op, kernel.kind, kernel.role)
             if _weighted(kernel):
                 inner = (kernel.m, kernel.n) if kernel.role == GRAD_WEIGHT else (kernel.n, kernel.k)
-                told = (*told, kernel.groups, inner, _samples(kernel) // unit)
-            found[repr(told)] = found.get(repr(told), 0) + count
+                identity = (*identity, kernel.groups, inner, _samples(kernel) // unit)
+            found[repr(identity)] = found.get(repr(identity), 0) + count
     return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:16]
 
 
 def _weighted(kernel: Kernel) -> bool:
-    """Whether it is a product with a part's weights, or their gradient."""
+    """Whether it is a product with a part's weights, or the gradient of one."""
     return kernel.kind != ELEMENTWISE and kernel.part != ""
 
 

@@ -1,10 +1,10 @@
-"""A roofline device: a peak, how much of it each class of kernels reaches, and a memory.
+"""A roofline device: peak rates, the efficiency of each class of kernels, and memory bandwidth.
 
-Kernels run one after another, each at the slower of its two roofs and with a fixed time to start it:
+Kernels run one after another, each bound by the slower of its two roofs, plus a fixed launch overhead:
 ``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (Williams, Waterman, Patterson 2009,
-with an efficiency for each class of kernels). Nothing stays in caches between kernels, but a kernel whose
-operands fit into a cache streams at the cache's bandwidth where the file gives one. A dense product with a
-short side fills vector registers and cache blocks badly: where the file gives a ``half_side`` h, one whose
+with an efficiency for each class of kernels). Nothing is cached between kernels, but a kernel whose
+operands fit into a cache streams at the cache's bandwidth if the file gives one. A dense product with a
+short side fills vector registers and cache blocks poorly: if the file gives a ``half_side`` h, one whose
 shortest side is s reaches s / (s + h) of the dense efficiency, half of it at s = h. Elementwise kernels have
 no FLOPs: their cost is bytes, at the elementwise efficiency of the bandwidth. In another number type than
 fp32 every byte counted in fp32 shrinks by the type's width; the efficiencies are the same unless the file
@@ -31,7 +31,7 @@ Side = Annotated[float, Field(gt=0)]
 
 
 class EfficiencyByClass(Strict):
-    """The share of the peak that kernels of each class reach; of the bandwidth, for elementwise ones."""
+    """The share of the peak that kernels of each class reach; for elementwise ones, of the bandwidth."""
 
     dense: Sourced[Efficiency]
     depthwise: Sourced[Efficiency]
@@ -39,11 +39,11 @@ class EfficiencyByClass(Strict):
 
 
 class Cache(Strict):
-    """A cache that streaming kernels feel.
+    """A cache that speeds up streaming kernels.
 
     Attributes:
-        size: bytes a kernel's operands may take to stay in it.
-        bandwidth: bytes a second from it.
+        size: bytes of operands that fit.
+        bandwidth: bytes per second.
     """
 
     size: Sourced[units.Bytes]
@@ -51,13 +51,13 @@ class Cache(Strict):
 
 
 class Runtime(Strict):
-    """How well one runtime uses the device.
+    """Efficiency and overhead of one runtime.
 
     Attributes:
         runtime: its name and version.
         efficiency: the share of the peak reached, by class of kernels.
-        half_side: the shortest side at which a dense product reaches half of its efficiency; where left out,
-            short sides cost nothing.
+        half_side: the shortest side at which a dense product reaches half of its efficiency; if left out,
+            short sides have no cost.
         launch_overhead: seconds added to every kernel.
     """
 
@@ -71,15 +71,15 @@ class Roofline(Board):
     """A roofline device.
 
     Attributes:
-        peak: operations a second by number type, a multiply-add being two.
+        peak: operations per second by number type; a multiply-add counts as two.
         efficiency: the share of the peak that training reaches, by class of kernels.
-        efficiency_in: the same in number types in which it differs.
-        half_side: the shortest side at which a dense product reaches half of its efficiency; where left out,
-            short sides cost nothing.
-        memory_bandwidth: bytes a second that streaming kernels reach.
-        cache: a cache's size and bandwidth; left out where none was measured.
+        efficiency_in: the same for number types in which it differs.
+        half_side: the shortest side at which a dense product reaches half of its efficiency; if left out,
+            short sides have no cost.
+        memory_bandwidth: bytes per second that streaming kernels reach.
+        cache: a cache's size and bandwidth; left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
-        inference: the same for a runtime for inference; training's figures where left out.
+        inference: the figures of a runtime for inference; those of training by default.
     """
 
     kind: Literal["roofline"] = "roofline"
@@ -95,7 +95,7 @@ class Roofline(Board):
     @model_validator(mode="after")
     def _efficiencies_have_peaks(self) -> Roofline:
         if lonely := sorted(self.efficiency_in.keys() - self.peak.keys()):
-            raise ValueError(f"efficiency_in has {', '.join(lonely)}, of which peak has none")
+            raise ValueError(f"efficiency_in has {', '.join(lonely)}, but peak does not")
         return self
 
     @model_validator(mode="after")
@@ -106,7 +106,7 @@ class Roofline(Board):
         return self
 
     def dtypes(self) -> tuple[str, ...]:
-        """The number types it has a peak for."""
+        """The number types with a peak."""
         return tuple(self.peak)
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:
@@ -171,7 +171,7 @@ class RooflineClock(KernelClock):
         self._width = width
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
-        """One kernel's seconds by each roof, without its start."""
+        """One kernel's seconds by each roof, without launch overhead."""
         moved = kernel.bytes * self._width
         size, rate = self._cache
         bandwidth = rate if moved <= size else self._streaming

@@ -41,10 +41,10 @@ class Gemm(NamedTuple):
 
 
 class SpecialUnit(Strict):
-    """A vector unit beside the array, for norms, activations and whatever else is no product.
+    """A vector unit beside the array, for norms, activations and everything else but products.
 
     Attributes:
-        lanes: values read or written a cycle; multiply-adds, for depthwise convolutions.
+        lanes: values read or written per cycle; multiply-adds, for depthwise convolutions.
     """
 
     lanes: Sourced[Cells]
@@ -54,18 +54,18 @@ class Systolic(Board):
     """A systolic array.
 
     Attributes:
-        rows, columns: its cells.
-        clock: cycles a second.
+        rows, columns: the array's size in cells.
+        clock_rate: cycles per second.
         dataflow: what stays in the cells: "os" outputs, "ws" weights, "is" inputs.
-        dtypes_supported: number types that its cells compute in, one multiply-add a cycle in each.
-        memory_bandwidth: the DRAM's bytes a second, shared by all operands.
+        dtypes_supported: the cells' number types, with one multiply-add per cycle in each.
+        memory_bandwidth: the DRAM's bytes per second, shared by all operands.
         bandwidth_efficiency: the share of it reached.
         on_chip_memory: bytes that keep operands between folds.
         launch_overhead: seconds added to every kernel.
         stride_handling: what a strided convolution's input gradient is: "phase" (one product for each phase
             of the stride, no wasted multiply-adds) or "zero-insert" (stride^2 times the work).
         depthwise: "array" (a product with one column for each channel) or "special_unit".
-        special_unit: what does everything but products.
+        special_unit: the unit for everything but products.
     """
 
     kind: Literal["systolic"]
@@ -127,7 +127,7 @@ class SystolicClock(KernelClock):
         self._lanes = known(device.special_unit.lanes)
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
-        """One kernel's seconds by arithmetic and by memory, without its start."""
+        """One kernel's seconds of arithmetic and of memory traffic, without launch overhead."""
         moved_s = kernel.bytes * self._word_bytes / WIDTHS[TRACED] / self._bandwidth
         if kernel.kind == ELEMENTWISE:
             values = kernel.bytes / WIDTHS[TRACED]
@@ -148,7 +148,7 @@ class SystolicClock(KernelClock):
 
 
 def gemms(kernel: Kernel, *, phases: bool) -> list[tuple[Gemm, int]]:
-    """The products of a kernel, and how often each.
+    """The products of a kernel, each with its count.
 
     The input gradient of a convolution with stride s is one product of zero-inserted operands, or one for
     each of the s^2 phases of the stride that meets any tap: as many places as the convolution has outputs,
@@ -174,13 +174,13 @@ def cycles(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
 
 
 def floor_words(gemm: Gemm) -> int:
-    """The DRAM traffic in words where on-chip memory holds all operands: each moves once."""
+    """The DRAM traffic in words if on-chip memory holds all operands: each moves once."""
     m, n, k = gemm
     return m * k + k * n + m * n
 
 
 def dram_words(dataflow: Dataflow, rows: int, columns: int, gemm: Gemm) -> int:
-    """The DRAM traffic in words where nothing is kept between folds."""
+    """The DRAM traffic in words if nothing is kept between folds."""
     return sum(traffic(dataflow, rows, columns, gemm))
 
 
@@ -212,7 +212,7 @@ class _Operand(NamedTuple):
 
     Attributes:
         words: its size.
-        times: how often DRAM moves it where nothing is kept.
+        times: how often DRAM moves it if nothing is kept.
         shared: the words of it that consecutive folds share, if folds are taken in the order that suits it.
     """
 

@@ -151,6 +151,6 @@ def test_unknown_kinds_suggest_the_nearest():
 def test_a_path_that_is_no_directory_is_named(tmp_path, monkeypatch):
     """EDGEFL_PATH is checked, so that a slip in it does not go unnoticed."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="is no directory") as caught:
+    with pytest.raises(UserError, match="is not a directory") as caught:
         catalogue.entries("methods")
     assert caught.value.where == "EDGEFL_PATH"

@@ -101,7 +101,7 @@ def test_a_deal_is_shuffled_by_its_generator_alone():
 
 def test_a_member_needs_its_link():
     """A member's link is the fleet's own or a network class; another name is refused, with all of them."""
-    with pytest.raises(UnknownNameError, match="names link 'air'; known: wire"):
+    with pytest.raises(UnknownNameError, match="unknown link 'air' of member 'd'; known: wire"):
         links_of(Fleet(members=(Member(device="d", link="air"),), links={"wire": link()}), "here")
 
 

@@ -147,7 +147,7 @@ def test_a_wrong_parameter_of_an_own_record_has_its_line():
 def test_a_file_without_a_record_is_named(own, text):
     """A user's file that has no record of its kind is the user's error."""
     path = own("optimizers/empty.py", text)
-    with pytest.raises(UserError, match="has no record Params") as caught:
+    with pytest.raises(UserError, match="has no class Params") as caught:
         Local.model_validate({"optimizer": {"name": "empty"}})
     assert caught.value.where == str(path)
 

@@ -99,10 +99,10 @@ def test_overrides_leave_the_document_as_it_was():
 @pytest.mark.parametrize(
     ("override", "what"),
     [
-        ("seed", "is no KEY=VALUE"),
-        ("=5", "is no KEY=VALUE"),
-        ("seed=[1", "is no YAML"),
-        ("seed.deep=1", "holds no keys"),
+        ("seed", "is not KEY=VALUE"),
+        ("=5", "is not KEY=VALUE"),
+        ("seed=[1", "is not valid YAML"),
+        ("seed.deep=1", "is not a mapping"),
         ("server.round=5", "unknown key 'round'"),
         ("seed=nine", "valid integer"),
     ],
@@ -177,7 +177,7 @@ def test_a_sweep_over_whole_components():
 )
 def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
     """It would be lost without a word; the message names the sweep's key."""
-    with pytest.raises(ScenarioError, match=f"sweep as '{other}'") as caught:
+    with pytest.raises(ScenarioError, match=f"sweep, as '{other}'") as caught:
         _load(f"sweep: {sweep}\n", override)
     assert caught.value.where == "--set"
 
@@ -185,7 +185,9 @@ def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
 @pytest.mark.parametrize("key", ["server.rounds", "server"])
 def test_a_sweep_sets_nothing_twice(key):
     """A pair's setting that another axis sets, or holds, would be lost without a word."""
-    with pytest.raises(ScenarioError, match=f"sweep.runs sets 'server.rounds', and the sweep sets '{key}'"):
+    with pytest.raises(
+        ScenarioError, match=f"sweep.runs sets 'server.rounds', which the sweep also sets as '{key}'"
+    ):
         _load(f"sweep: {{runs: [{{name: a, server.rounds: 3}}], {key}: [4, 5]}}\n")
 
 
@@ -198,13 +200,13 @@ def test_an_override_can_leave_the_sweep_out():
 @pytest.mark.parametrize(
     ("sweep", "what"),
     [
-        ("[1, 2]", "a sweep is a mapping"),
-        ("{}", "a sweep is a mapping"),
-        ("{seed: 1}", "'seed' is no list of values"),
+        ("[1, 2]", "a sweep must map keys to lists"),
+        ("{}", "a sweep must map keys to lists"),
+        ("{seed: 1}", "'seed' is not a list of values"),
         ("{seed: []}", "'seed' is an empty list"),
-        ("{runs: {seed: 1}}", "'runs' is a list of mappings"),
-        ("{runs: []}", "'runs' is a list of mappings"),
-        ("{runs: [seed]}", "'runs' is a list of mappings"),
+        ("{runs: {seed: 1}}", "'runs' must be a list of mappings"),
+        ("{runs: []}", "'runs' must be a list of mappings"),
+        ("{runs: [seed]}", "'runs' must be a list of mappings"),
     ],
 )
 def test_a_wrong_sweep_is_found_with_its_line(sweep, what):

@@ -213,7 +213,7 @@ def test_the_command(model, capsys):
     ("arguments", "message"),
     [
         (["--device", "nowhere"], "unknown device 'nowhere'"),
-        (["--dtype", "fp17"], "no number type"),
+        (["--dtype", "fp17"], "unknown number type"),
         (["--predict-only"], "--predict-only needs --device"),
         (["--run", "."], "does not say which run"),
         (["--card", "--threads", "1", "--runs", "1"], "no model card"),

@@ -72,7 +72,9 @@ def test_one_more_sample_would_not_fit(fleet):
     boards = fleet("50 kB", "1 MB")
     found = planned(boards)
     size = found.plan.scenario.local.size
-    assert f"batch_size: fit is {size}, the largest that every able device holds" in found.plan.assumed
+    assert (
+        f"batch_size: fit is {size}, the largest that fits every device able to train" in found.plan.assumed
+    )
     assert 1 < size < 359
     assert found.plan.clients.admitted.all()
     assert peak(size, boards) <= 50_000 < peak(size + 1, boards)
@@ -136,7 +138,7 @@ def test_norms_that_need_two_values_get_them(fleet):
     ("memory", "message"),
     [
         ("1 kB", "not even a batch of 1 fits"),
-        (None, "no device of the fleet that could do the work has a known"),
+        (None, "no device that can do the work has a known memory"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
@@ -148,7 +150,7 @@ def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, "fitting", True])
 def test_a_batch_size_is_a_number_or_fit(fleet, batch_size):
     """Anything else is refused in words."""
-    with pytest.raises(ScenarioError, match="a whole number above 0, or fit"):
+    with pytest.raises(ScenarioError, match="must be a positive integer or 'fit'"):
         planned(fleet("1 MB"), batch_size=batch_size)
 
 
