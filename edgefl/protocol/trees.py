@@ -43,11 +43,17 @@ def _collect(node: Tree, collected: list[Any]) -> None:
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """``function`` on every leaf of ``tree`` and the leaves of ``others`` in the same places.
 
+    With others, all are nested dicts.
+
     Raises:
-        KeyError: another tree has other keys.
+        KeyError: another tree lacks a key of ``tree``.
     """
     if others:
-        return rebuild(tree, map(function, leaves(tree), *(matched(tree, other) for other in others)))
+        if not isinstance(tree, dict):
+            return function(tree, *others)
+        return {
+            key: tree_map(function, inner, *(other[key] for other in others)) for key, inner in tree.items()
+        }
     if isinstance(tree, dict):
         return {
             key: tree_map(function, inner) if isinstance(inner, _NODES) else function(inner)
