@@ -1,7 +1,7 @@
-"""Data: where images come from, how they are shared out among clients, and how batches are cut.
+"""Data: where images come from, how they are split among clients, and how batches are cut.
 
 ``sources``, ``partitions`` and ``augmentations`` hold one file each for a dataset, a partition and an
-augmentation. ``federate`` joins a dataset and a partition; ``batches`` is what a client trains on.
+augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a client its training batches.
 """
 
 from edgefl.data.batching import Augmentation, Together, batches, normalised

@@ -27,7 +27,7 @@ Augmentation: TypeAlias = Callable[[Tensor, torch.Generator], Tensor]
 """(x (B, C, H, W) in [0, 1], generator) -> the same shape: a module's ``augment`` on its parameters."""
 
 _BRIGHTEST = 255
-# Images that clients who go together have ready, as float32.
+# The most bytes of float32 images that a group of clients prepares at once.
 _BLOCK_BYTES = 64_000_000
 
 
@@ -42,27 +42,27 @@ def batches(
 ) -> Iterator[Batch]:
     """A client's batches for one phase of one job, cut as ``edgefl.core.steps.step_sequence`` says.
 
-    Shuffles depend on the job's seed and the number of the pass alone, so that two methods whose phases
-    are equally long see the same batches. Augmentations draw from a stream of their own: with and
-    without them, the order of samples is the same.
+    Shuffles depend only on the job's seed and the number of the pass, so that two methods whose phases are
+    equally long see the same batches. Augmentations draw from a stream of their own, so that the order of
+    samples is the same with and without them.
 
     Args:
         federation: with pixels.
         client: its number.
-        phase: "train" data are shuffled anew in every pass and augmented; "plain" ones are neither.
+        phase: "train" data are shuffled anew in every pass and augmented; "plain" data are neither.
         batch_size: B.
         seed: the job's.
-        augment: what "train" data are augmented with, the phase's own or else the task's; None is nothing.
+        augment: of "train" data, the phase's own or else the task's; None for none.
 
     Returns:
         x (B, C, H, W), or (V, B, C, H, W) for a phase of V > 1 views, with y (B,).
 
     Raises:
         DataError: the federation was planned without files.
-        ValueError: the phase wants data of an unknown kind.
+        ValueError: the phase's kind of data is unknown.
     """
     if phase.data not in {"train", "plain"}:
-        raise ValueError(f"phase {phase.name!r} wants data {phase.data!r}; there are 'train' and 'plain'")
+        raise ValueError(f"the data of phase {phase.name!r} must be 'train' or 'plain', not {phase.data!r}")
     part = federation.parts[client]
     x = _scaled(federation, torch.from_numpy(part), "train")
     y = _rows(federation.train_y, torch.from_numpy(part))
@@ -72,7 +72,7 @@ def batches(
 
 
 class Together:
-    """Several clients' batches for one phase, for engines that take them together; as ``batches`` makes them.
+    """The batches of several clients for one phase, the same as those of ``batches``, stacked.
 
     Attributes:
         sizes: for each client, the batch sizes of its steps, in order.
@@ -88,7 +88,7 @@ class Together:
         *,
         augment: Augmentation | None = None,
     ) -> None:
-        """Takes what ``batches`` takes, with a client and a job's seed for each of the group."""
+        """Takes the arguments of ``batches``, with a client and a job's seed for each of the group."""
         parts = [federation.parts[client] for client in clients]
         cuts = {
             count: list(step_sequence(count, batch_size, phase.passes))
@@ -117,8 +117,8 @@ class Together:
     def take(self, chosen: Sequence[int], done: Sequence[int]) -> Batch:
         """The next batches of some clients; see ``edgefl.compute.job.Feed``."""
         if self._each:
-            found = [next(self._each[place]) for place in chosen]
-            return Batch(torch.stack([one.x for one in found]), torch.stack([one.y for one in found]))
+            taken = [next(self._each[place]) for place in chosen]
+            return Batch(*map(torch.stack, zip(*taken, strict=True)))
         size = self.sizes[chosen[0]][done[chosen[0]]]
         if self._aligned and len(chosen) == len(self.sizes) and len(set(done)) == 1:
             return self._from_block(self._starts[0][done[0]], size)
@@ -148,7 +148,7 @@ class Together:
 
 
 def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[int]) -> Tensor:
-    """The images that clients go through, (clients, most), padded with any of them at the ends."""
+    """The order of each client's images over all passes, (clients, most), padded at the ends."""
     samples = [len(part) for part in parts]
     most = max(samples)
     if phase.data == "train":
@@ -177,7 +177,7 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
 def _cut(
     x: Tensor, y: Tensor, phase: Phase, batch_size: int, seed: int, *, ready: Augmentation
 ) -> Iterator[Batch]:
-    """Cuts one client's images into batches; ``ready`` makes a view of a batch's images."""
+    """Cuts one client's images into batches; ``ready`` turns a batch's images into a view."""
     order, generator, start, current = torch.arange(len(y), device=x.device), torch.Generator(), 0, -1
     for nth, size in step_sequence(len(y), batch_size, phase.passes):
         if nth != current:
@@ -187,8 +187,8 @@ def _cut(
                 order = torch.from_numpy(shuffled([seed], [len(y)], range(nth, nth + 1))[0, 0]).to(x.device)
         chosen = order[start : start + size]
         start += size
-        found = x[chosen]
-        views = [ready(found, generator) for _ in range(phase.views)]
+        images = x[chosen]
+        views = [ready(images, generator) for _ in range(phase.views)]
         yield Batch(views[0] if phase.views == 1 else torch.stack(views), y[chosen])
 
 
@@ -197,21 +197,21 @@ def _scaled(federation: Federation, indices: Tensor, split: Literal["train", "te
     x = federation.train_x if split == "train" else federation.test_x
     if x is None:
         raise DataError(
-            f"{federation.spec.name} was planned without its files, so there are no images to work on",
+            f"no images of {federation.spec.name}: the run was planned without its files",
             hint="pass --data-dir DIR, or allow the download",
         )
-    # Channels last: small convolutions on a CPU take three quarters of the time.
+    # Channels-last: small convolutions on a CPU take a quarter less time.
     images = _rows(x, indices).to(torch.float32).div_(_BRIGHTEST)
     return images if indices.dim() > 1 else images.to(memory_format=torch.channels_last)
 
 
 def _rows(values: Tensor, indices: Tensor) -> Tensor:
-    """``values[indices]``, which for small images takes ten times as long on a CPU."""
+    """``values[indices]``, which would take ten times as long for small images on a CPU."""
     flat = values.index_select(0, indices.to(values.device).reshape(-1))
     return flat.view(*indices.shape, *values.shape[1:])
 
 
-def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - as augmentations are called
+def _as_it_is(x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - the signature of augmentations
     return x
 
 

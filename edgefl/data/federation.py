@@ -1,4 +1,4 @@
-"""A dataset shared out among clients: who trains on what, and who is tested on what."""
+"""A dataset split among clients: their training samples and their test samples."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints
 
 @dataclass(frozen=True)
 class Federation:
-    """A dataset and how it is shared out. Its pixels are torch's, its bookkeeping NumPy's.
+    """A dataset and its split. Pixels and labels are torch tensors, indices NumPy arrays.
 
     Attributes:
         spec: the dataset.
-        train_x: (N, C, H, W) uint8; None where the federation was planned without files.
+        train_x: (N, C, H, W) uint8; None if planned without files.
         train_y: (N,) int64.
-        parts: one array a client, the indices of its training images, sorted.
-        test_x: (M, C, H, W) uint8, or None likewise; with a holdout the very tensor ``train_x``.
+        parts: for each client the indices of its training images, sorted.
+        test_x: (M, C, H, W) uint8, or None likewise; with a holdout, the same tensor as ``train_x``.
         test_y: (M,) int64.
         test: the indices of all test images, sorted; with a holdout those of the held-out images.
-        test_parts: one array a client, the indices of its personal test images, sorted; an image may
-            stand in it twice, and an array may be empty.
+        test_parts: for each client the indices of its personal test images, sorted; an index may occur
+            twice, and an array may be empty.
         class_counts: (clients, classes) int64, training images of each class.
-        assumed: whether labels were made up, as balanced as can be, for want of files.
+        assumed: whether labels were made up, evenly over classes, because there were no files.
     """
 
     spec: Spec
@@ -54,7 +54,7 @@ class Federation:
         return len(self.parts)
 
     def to(self, device: torch.device) -> Federation:
-        """The same with its pixels and labels on a device; with a holdout, still one set of pixels."""
+        """The same with pixels and labels on a device; with a holdout, still one copy of the pixels."""
         train_x = self.train_x if self.train_x is None else self.train_x.to(device)
         test_x = train_x if self.test_x is self.train_x else self.test_x
         return replace(
@@ -66,13 +66,13 @@ class Federation:
         )
 
     def shared(self) -> dict[str, Tensor]:
-        """What training needs, as tensors that processes can share; see ``of_shared``.
+        """Everything that training needs, as tensors that processes can share; see ``of_shared``.
 
         Raises:
-            DataError: it was planned without files.
+            DataError: the federation was planned without files.
         """
         if self.train_x is None:
-            raise DataError(f"{self.spec.name} was planned without its files, so nothing can be trained")
+            raise DataError(f"cannot train on {self.spec.name}: the run was planned without its files")
         return {
             # Row by row, as they lie in memory.
             "train_x": self.train_x.permute(0, 2, 3, 1),
@@ -84,7 +84,7 @@ class Federation:
 
     @classmethod
     def of_shared(cls, spec: Spec, tensors: Mapping[str, Tensor]) -> Federation:
-        """A federation to train on, without test data, over the tensors of another's ``shared``."""
+        """A federation for training, without test data, over the tensors of ``shared``."""
         bounds, none = tensors["bounds"].tolist(), np.empty(0, dtype=np.int64)
         parts = tensors["parts"].numpy()
         return cls(
@@ -102,7 +102,7 @@ class Federation:
 
 
 def assumed_labels(spec: Spec) -> tuple[Ints, Ints]:
-    """Training and test labels of a dataset whose files are not at hand: its sizes, its classes in turn."""
+    """Training and test labels of a dataset without files: as many as it has, its classes in turn."""
     return np.arange(spec.train_size) % spec.classes, np.arange(spec.test_size) % spec.classes
 
 
@@ -116,26 +116,27 @@ def federate(
     personal_test: float = 0.3,
     holdout: float = 0.0,
 ) -> Federation:
-    """Shares a dataset out among clients.
+    """Splits a dataset among clients.
 
     Args:
         spec: the dataset.
-        arrays: its files' content; None plans on ``assumed_labels``, without pixels.
-        partition: (labels, classes, clients, rng) -> one index array a client.
+        arrays: its files' content; None for ``assumed_labels`` without pixels.
+        partition: (labels, classes, clients, rng) -> one index array per client.
         clients: how many.
-        seed: the run's root seed; the partition, the personal test sets and the holdout have a stream each.
+        seed: the run's root seed; partition, personal test sets and holdout each have a stream of their own.
         personal_test: r; a client with n training images of a class is tested on floor(r n) test images
             of it, drawn once a run, without repeats while the class's test images last.
-        holdout: above 0, this share of every class's training images takes the test set's place, for
-            tuning; neither training nor tuning then sees the test set.
+        holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
+            neither training nor tuning then sees the test set.
 
     Raises:
-        UserError: the settings are impossible, or the partition does not give every client some images.
+        UserError: a setting is out of range, or the partition does not give every client some images.
     """
     if clients < 1 or not 0 <= holdout < 1 or not 0 <= personal_test <= 1:
         raise UserError(
-            f"{clients} clients with a holdout of {holdout:g} and personal tests of {personal_test:g}",
-            hint="take at least 1 client, a holdout in [0, 1) and personal tests in [0, 1]",
+            f"cannot split data among {clients} clients with holdout {holdout:g} and personal_test "
+            f"{personal_test:g}",
+            hint="clients must be at least 1, holdout in [0, 1) and personal_test in [0, 1]",
         )
     train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else assumed_labels(spec)
     train_x, test_x = (
@@ -167,17 +168,17 @@ def federate(
 
 
 def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
-    """The parts, if each of the clients has one and every index is a training image's.
+    """The parts, if every client has one and all indices are of training images.
 
     Raises:
-        UserError: a partition of the user's own got it wrong.
+        UserError: they are not, which only a partition of the user's own can do.
     """
     wrong = [k for k, part in enumerate(parts) if not len(part) or part.min() < 0 or part.max() >= samples]
     if len(parts) != clients or wrong:
-        what = f"{len(parts)} parts for {clients} clients"
+        why = f"{len(parts)} parts for {clients} clients"
         if wrong:
-            what = f"client {wrong[0]} of no images, or of unknown ones"
-        raise UserError(f"the partition made {what}", where="task.partition")
+            why = f"client {wrong[0]} has no images, or indices out of range"
+        raise UserError(f"the partition is invalid: {why}", where="task.partition")
     return tuple(parts)
 
 
@@ -189,19 +190,19 @@ def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:
 
 def _personal_tests(counts: Ints, test_y: Ints, test: Ints, share: float, seed: int) -> tuple[Ints, ...]:
     by_class = [test[test_y[test] == label] for label in range(counts.shape[1])]
-    # 0.29 * 100 is 28.999...; a share of whole numbers is meant as written.
-    wanted = np.floor(share * counts + 1e-9).astype(np.int64)
+    # 0.29 * 100 is 28.999...; 29 is meant.
+    sizes = np.floor(share * counts + 1e-9).astype(np.int64)
     tests = []
-    for client, row in enumerate(wanted):
+    for client, row in enumerate(sizes):
         rng = seeds.generator(seed, "personal test", client=client)
         drawn = [_draw(by_class[label], row[label], rng) for label in np.flatnonzero(row)]
         tests.append(np.sort(np.concatenate(drawn)) if drawn else np.empty(0, dtype=np.int64))
     return tuple(tests)
 
 
-def _draw(stock: Ints, wanted: int, rng: np.random.Generator) -> Ints:
-    """So many of ``stock``: no repeats while it lasts, repeats beyond that; none of an empty one."""
-    if wanted <= len(stock):
-        return rng.choice(stock, wanted, replace=False)
-    more = rng.choice(stock, wanted - len(stock)) if len(stock) else stock
+def _draw(stock: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """``count`` of ``stock``: repeats only where it has fewer; none of an empty one."""
+    if count <= len(stock):
+        return rng.choice(stock, count, replace=False)
+    more = rng.choice(stock, count - len(stock)) if len(stock) else stock
     return np.concatenate([stock, more])

@@ -1,13 +1,13 @@
-"""Dataset files on disk: where they may lie, and how each layout is read.
+"""Dataset files on disk: where they are looked for, and how each layout is read.
 
-Three layouts, tried in this order in the data folder and in the folder in it that is named after the
-dataset; the first that is there is read:
+Three layouts are tried in this order, in the data folder and in its subfolder named after the dataset; the
+first that is present is read:
 
 - torchvision's own, such as ``MNIST/raw/train-images-idx3-ubyte`` or ``cifar-10-batches-py/``,
 - Hugging Face image Parquet: ``train*.parquet`` and ``test*.parquet``,
 - a tree of images: ``train/<class>/*.png`` and ``test/<class>/*.png``, or ``.jpg``.
 
-Where none is there, torchvision may download its own.
+If none is present, torchvision may download its own.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _SUFFIXES = {".png", ".jpg", ".jpeg"}
 
 
 def read(spec: Spec, folder: Path | None, dataset: str, *, download: bool) -> Arrays:
-    """A dataset from ``folder``, in whichever layout lies there.
+    """A dataset from ``folder``, in whichever layout it is.
 
     Args:
         spec: what the files must hold.
-        folder: the data folder; None is the user's cache, where downloads go without a folder.
+        folder: the data folder; None for the user's cache, which is also where downloads go.
         dataset: the name of its class in ``torchvision.datasets``.
-        download: whether torchvision may download what no layout offers.
+        download: whether torchvision may download the files if no layout is present.
 
     Raises:
         DataError: see ``read_as``.
@@ -55,12 +55,12 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
     """``read`` with torchvision's dataset class itself, or one derived from it.
 
     Raises:
-        DataError: the folder does not exist, holds none of the layouts (and nothing may be downloaded, or
-            the download failed), or holds files that are unreadable, incomplete, or of another dataset.
+        DataError: the folder does not exist, holds none of the layouts (and a download is not allowed or
+            failed), or holds files that are unreadable, incomplete, or of another dataset.
     """
     if folder is not None and not folder.is_dir():
         raise DataError(
-            f"{folder} is no directory", where="--data-dir", hint="name the folder that holds the data"
+            f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"
         )
     root = folder or _cache()
     names = sorted({spec.name, spec.name.replace("-", "_")})
@@ -77,7 +77,7 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
     if download:
         return _checked(spec, _downloaded(spec, root, dataset), root)
     raise DataError(
-        f"there are no files of {spec.name} in {root}",
+        f"no files of {spec.name} in {root}",
         where=f"looked there and in its {' and '.join(names)} for {_inside(dataset)} (torchvision), "
         "train*.parquet with test*.parquet, and train/<class>/*.png with test/<class>/*.png",
         hint="pass --data-dir DIR, or allow the download",
@@ -90,10 +90,10 @@ def _cache() -> Path:
 
 
 def _checked(spec: Spec, arrays: Arrays, where: Path) -> Arrays:
-    """``arrays``, if they are what ``spec`` says.
+    """``arrays``, if they fit ``spec``.
 
     Raises:
-        DataError: their images have another shape, or their labels are not the dataset's classes.
+        DataError: the images have another shape, or the labels are not the dataset's classes.
     """
     parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
     for part, (x, y) in parts.items():
@@ -103,7 +103,8 @@ def _checked(spec: Spec, arrays: Arrays, where: Path) -> Arrays:
             )
         if x.shape[1:] != spec.shape:
             raise DataError(
-                f"the {part} images are {x.shape[1:]}, {spec.name}'s are {spec.shape}", where=str(where)
+                f"the {part} images have shape {x.shape[1:]}, {spec.name}'s have {spec.shape}",
+                where=str(where),
             )
         classes = np.unique(y)
         if (
@@ -112,17 +113,17 @@ def _checked(spec: Spec, arrays: Arrays, where: Path) -> Arrays:
             or (part == "training" and len(classes) != spec.classes)
         ):
             raise DataError(
-                f"the {part} labels hold {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
+                f"the {part} labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
                 f"{spec.name} has {spec.classes}, from 0 to {spec.classes - 1}",
                 where=str(where),
-                hint="are these the files of another dataset?",
+                hint="are these files of another dataset?",
             )
     return arrays
 
 
 @contextmanager
 def _explained(what: str, where: str, hint: str = "") -> Iterator[None]:
-    """Turns whatever a library raises on a bad file into a ``DataError`` that begins with ``what``."""
+    """Turns any error that a library raises on a bad file into a ``DataError`` that begins with ``what``."""
     try:
         yield
     except (DataError, MemoryError):
@@ -157,18 +158,18 @@ def _downloaded(spec: Spec, root: Path, dataset: type[Any]) -> Arrays:
 
 def _by_torchvision(dataset: type[Any], root: Path, *, download: bool) -> Arrays:
     with warnings.catch_warnings():
-        # CIFAR's pickles of 2009 name a dtype in a way that NumPy 2.4.0 to 2.4.4 warn of.
+        # CIFAR's pickles of 2009 name a dtype in a way that NumPy 2.4.0 to 2.4.4 warn about.
         warnings.filterwarnings(
             "ignore", r"dtype\(\): align should be", np.exceptions.VisibleDeprecationWarning
         )
-        # torchvision unpacks archives without a filter; it has checked their md5 by then.
+        # torchvision unpacks archives without a filter, after it has checked their md5.
         warnings.filterwarnings("ignore", "Python 3.14 will, by default, filter", DeprecationWarning)
         train, test = (dataset(root, train=part, download=download) for part in (True, False))
     return Arrays(*_unpacked(train), *_unpacked(test))
 
 
 def _unpacked(found: Any) -> _Part:
-    """The arrays inside a torchvision dataset: (N, H, W) where grey, (N, H, W, C) where coloured."""
+    """The arrays inside a torchvision dataset: (N, H, W) if grey, (N, H, W, C) if coloured."""
     x = torch.as_tensor(found.data).numpy()  # a tensor in MNIST, an array in CIFAR
     x = x[:, None] if x.ndim == len("NHW") else x.transpose(0, 3, 1, 2)
     return np.ascontiguousarray(x, dtype=np.uint8), torch.as_tensor(found.targets).to(torch.int64).numpy()
@@ -183,9 +184,7 @@ def _parquet(spec: Spec, place: Path) -> Arrays | None:
         return None
     if not train or not test:
         missing = "test*.parquet" if train else "train*.parquet"
-        raise DataError(
-            f"{spec.name}'s Parquet files are incomplete: there is no {missing}", where=str(place)
-        )
+        raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
     return Arrays(*_parquet_part(spec, train), *_parquet_part(spec, test))
 
 
@@ -208,7 +207,7 @@ def _parquet_part(spec: Spec, files: Sequence[Path]) -> _Part:
 
 
 def _columns(schema: Any, path: Path) -> tuple[str, str]:
-    """The names of the image column, known by its type, and of the label column, known by its name."""
+    """The names of the image column, recognised by its type, and of the label column, by its name."""
     from pyarrow import types
 
     images = [
@@ -220,9 +219,9 @@ def _columns(schema: Any, path: Path) -> tuple[str, str]:
     labels = [name for name in _LABELS if name in schema.names and types.is_integer(schema.field(name).type)]
     if len(images) != 1 or not labels:
         raise DataError(
-            f"{path.name} is no image Parquet; its columns are {', '.join(schema.names)}",
+            f"{path.name} is not image Parquet; its columns are {', '.join(schema.names)}",
             where=str(path),
-            hint=f"it needs a column of struct<bytes, path> and an integer one named {' or '.join(_LABELS)}",
+            hint=f"it needs a column of struct<bytes, path> and an integer column {' or '.join(_LABELS)}",
         )
     return images[0], labels[0]
 
@@ -243,17 +242,17 @@ def _tree(spec: Spec, place: Path) -> Arrays | None:
 def _class_folders(spec: Spec, part: Path) -> list[str]:
     """The class folders' names in the order of labels.
 
-    That is the dataset's order where the names are its class names, numeric order where they are numbers,
-    and alphabetical order elsewhere.
+    That is the dataset's order if the names are its class names, numeric order if they are numbers, and
+    alphabetical order otherwise.
     """
     if not part.is_dir():
         raise DataError(
-            f"{spec.name}'s image folders are incomplete: there is no {part.name}/", where=str(part.parent)
+            f"{spec.name}'s image folders are incomplete: no {part.name}/", where=str(part.parent)
         )
     names = sorted(path.name for path in part.iterdir() if path.is_dir() and not path.name.startswith("."))
     if len(names) != spec.classes:
         raise DataError(
-            f"there are {len(names)} class folders; {spec.name} has {spec.classes} classes", where=str(part)
+            f"{len(names)} class folders, but {spec.name} has {spec.classes} classes", where=str(part)
         )
     order = {_plain(name): place for place, name in enumerate(spec.class_names)}
     if {_plain(name) for name in names} == set(order):
@@ -262,7 +261,7 @@ def _class_folders(spec: Spec, part: Path) -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A class name as a folder may spell it: ``T-shirt/top`` and ``t_shirt_top`` are one."""
+    """A class name as a folder may spell it: ``T-shirt/top`` and ``t_shirt_top`` are the same."""
     return re.sub(r"[\W_]+", "_", name.lower())
 
 
@@ -283,7 +282,7 @@ def _decoded(spec: Spec, images: Sequence[bytes | Path], where: Path) -> Pixels:
     """Decodes encoded images, or image files, to (N, C, H, W).
 
     One after another: for images this small PIL spends most of its time in Python, reading headers, and
-    threads only hold each other up.
+    threads would only wait for each other.
     """
     pixels = np.empty((len(images), *spec.shape), dtype=np.uint8)
     for place, source in enumerate(images):
@@ -301,5 +300,5 @@ def _image(spec: Spec, source: bytes | Path, name: str) -> Pixels:
         found = np.asarray(image if image.mode == mode else image.convert(mode))
     x = found[None] if mode == "L" else found.transpose(2, 0, 1)
     if x.shape != spec.shape:
-        raise DataError(f"an image is {x.shape}, {spec.name}'s are {spec.shape}", where=name)
+        raise DataError(f"an image has shape {x.shape}, {spec.name}'s have {spec.shape}", where=name)
     return x

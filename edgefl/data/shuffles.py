@@ -2,8 +2,8 @@
 
 A sample's key is a hash of the job's seed, the pass and the sample's place; a pass goes through the keys in
 ascending order. The hash is SplitMix64's output function (Steele, Lea and Flood 2014, Section 3), so that an
-order depends on its own seed alone, and thousands of them are a few operations on one array: a generator
-for each would take longer than a small model's training.
+order depends on its own seed alone, and thousands of orders are a few operations on one array. A generator
+for each order would take longer than a small model's training.
 """
 
 from __future__ import annotations

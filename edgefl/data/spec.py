@@ -1,4 +1,4 @@
-"""What is known of a dataset without its files, and what its files hold."""
+"""A dataset's facts, which need no files, and the content of its files."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Pixels: TypeAlias = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Spec:
-    """A dataset as it is planned with; none of its files is needed for it.
+    """A dataset as planning sees it, without its files.
 
     Attributes:
-        name: as scenarios write it, such as ``fashion-mnist``.
+        name: as written in scenarios, such as ``fashion-mnist``.
         shape: one image's (channels, height, width).
         classes: how many there are; labels run from 0 to ``classes - 1``.
         train_size: training images.
         test_size: test images.
-        class_names: one a class, in the order of labels.
-        mean: of the training pixels in [0, 1], one a channel.
+        class_names: in the order of labels.
+        mean: of the training pixels in [0, 1], one per channel.
         std: likewise.
     """
 
@@ -55,20 +55,20 @@ class Arrays:
 
 
 def stratified(labels: Ints, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Cuts indices in two so that the second part holds ``share`` of each class, rounded.
+    """Splits indices in two so that the second part holds ``share`` of each class, rounded.
 
     Returns:
         The kept and the held-out indices, each sorted; together all of them.
     """
     held = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
-        found = np.flatnonzero(labels == label)
-        held[rng.permutation(found)[: round(share * len(found))]] = True
+        members = np.flatnonzero(labels == label)
+        held[rng.permutation(members)[: round(share * len(members))]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 
 def channels_last(arrays: Arrays) -> Arrays:
-    """The same images, a pixel's channels side by side in memory, which is how convolutions like them."""
+    """The same images with a pixel's channels side by side in memory, which suits convolutions."""
     train_x, test_x = (
         np.ascontiguousarray(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
         for x in (arrays.train_x, arrays.test_x)

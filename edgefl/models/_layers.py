@@ -33,7 +33,7 @@ def norm_layer(model: str, norm: NormName, groups: int, common: int) -> Callable
         raise UserError(
             f"{groups} groups do not divide every layer of {model}",
             where=f"model {model}, key 'groups'",
-            hint=f"take a divisor of {common}, such as {min(8, common)}",
+            hint=f"use a divisor of {common}, such as {min(8, common)}",
         )
     return partial(nn.GroupNorm, groups)
 

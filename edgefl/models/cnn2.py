@@ -21,7 +21,7 @@ from edgefl.protocol.modules import functional_net
 
 _KERNEL = 5
 _POOL = 2
-# padding -> pixels added on each side, and the smallest image of which two poolings leave something
+# padding -> pixels added on each side, and the smallest image side that survives two poolings
 _PADDINGS = {"none": (0, 16), "same": (_KERNEL // 2, 4)}
 
 
@@ -40,8 +40,8 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
     """The CNN on samples of ``shape``; its convolutions have stride 1.
 
     Raises:
-        UserError: the image is smaller than 16x16, or 4x4 where it is padded, so that nothing is left after
-            the second pooling.
+        UserError: the image is smaller than 16x16, or 4x4 with padding: nothing would be left after the
+            second pooling.
     """
     depth, height, width = shape
     padding, smallest = _PADDINGS[params.padding]
@@ -49,7 +49,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         raise UserError(
             f"cnn2 needs images of at least {smallest}x{smallest} pixels, not {height}x{width}",
             where="model cnn2",
-            hint="take mlp, or a data set of larger images",
+            hint="use mlp, or a dataset of larger images",
         )
     first, second = params.channels
     flat = second * _pooled(_pooled(height, padding), padding) * _pooled(_pooled(width, padding), padding)

@@ -24,7 +24,7 @@ class Params(Strict):
 
 
 def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """The flat sample, then a linear layer and a ReLU a hidden width; the last activation is the features.
+    """A linear layer and a ReLU for each hidden width; the last activation is the features.
 
     Without hidden layers the features are the flattened sample and the body has no parameters.
     """

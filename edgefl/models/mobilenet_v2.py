@@ -1,9 +1,9 @@
 """MobileNetV2 (Sandler et al. 2018), torchvision's, with stems for small images.
 
 SphereFed, Table 14: the first convolution has stride 1, and the first block of 24 channels has stride 1
-on CIFAR and 2 on Tiny-ImageNet. Its ReLU after the linear projections is taken for a misprint, and
-torchvision's ReLU6 is kept. torchvision's dropout before the classifier is left out: a mask drawn inside
-the net would depend on how an engine groups its clients, and SphereFed's table has none.
+on CIFAR and 2 on Tiny-ImageNet. Its ReLU after the linear projections looks like a misprint, so torchvision's
+ReLU6 is kept. torchvision's dropout before the classifier is left out: a mask drawn inside the net would
+depend on how an engine groups its clients, and SphereFed's table has none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from edgefl.protocol.vision import torchvision
 
 _STEM = 32
 _LAST = 1280
-_COMMON = 8  # MobileNetV2 rounds its widths to multiples of 8; 24 and 32 share no more
+_COMMON = 8  # the greatest common divisor of its widths, which are multiples of 8
 
 # stem -> strides of the first convolution and of the first block of 24 channels
 _STRIDES = {"cifar": (1, 1), "tiny": (1, 2), "imagenet": (2, 2)}
@@ -40,9 +40,9 @@ class Params(Strict):
 
 
 def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """MobileNetV2 as torchvision has it, its classifier cut off; 1,280 features, or ``wrap`` of them.
+    """Torchvision's MobileNetV2 without its classifier; 1,280 features, or ``wrap`` of them.
 
-    Weights are drawn as torchvision draws them, never downloaded.
+    Weights are initialised as torchvision does, never downloaded.
 
     Raises:
         UserError: the groups do not divide 8, the widths' greatest common divisor.

@@ -35,9 +35,9 @@ class Params(Strict):
 
 
 def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
-    """ResNet-18 as torchvision has it, its classifier cut off; 512 features, or ``wrap`` of them.
+    """Torchvision's ResNet-18 without its classifier; 512 features, or ``wrap`` of them.
 
-    Weights are drawn as torchvision draws them, never downloaded.
+    Weights are initialised as torchvision does, never downloaded.
 
     Raises:
         UserError: the groups do not divide 64, the smallest width.

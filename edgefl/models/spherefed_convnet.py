@@ -2,7 +2,7 @@
 
 Channels and strides are 32, 64/2, 64/2, 64, 128/2, 128, 256/2. The table prints no padding; its 1,024
 features on 32x32 mean a padding of 1. The number of groups is not stated. Convolutions have no bias here,
-because the normalisation after each shifts anyway.
+because each normalisation has one.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
 from edgefl.planning.wire import codec
-from edgefl.protocol import Method, Net, Phase, Site
+from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Codec
 
 
@@ -272,7 +272,7 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
     """Refuses models whose clients would receive payloads of different shapes: the server has one state."""
     first, *others = [
         {
-            exchange.name: _shapes(exchange.down(method.server(net.on_meta()), 0))
+            exchange.name: shapes(exchange.down(method.server(net.on_meta()), 0))
             for exchange in method.exchanges
         }
         for method, net in zip(methods, nets, strict=True)
@@ -285,7 +285,3 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
                 where=str(document.place(["model"])),
                 hint="choose one model, or a method that sends shared parts only, as fedclassavg or local",
             )
-
-
-def _shapes(payload: Any) -> Any:
-    return {part: {key: tuple(leaf.shape) for key, leaf in tree.items()} for part, tree in payload.items()}

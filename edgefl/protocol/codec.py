@@ -14,7 +14,7 @@ from torch import Tensor
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.params import Component
 from edgefl.protocol.coding import unchanged
-from edgefl.protocol.trees import Payload, Tree, leaves, nbytes, rebuild, tree_map, unstacked
+from edgefl.protocol.trees import Payload, identical, leaves, nbytes, rebuild, shapes, tree_map, unstacked
 
 # How many payloads are coded together at most, and up to which size.
 _TOGETHER = 64
@@ -105,7 +105,7 @@ class Codec:
                 raise
             except Exception as error:
                 raise self._failed(f"{type(error).__name__}: {error}") from error
-        if not _alike(found, payload):
+        if shapes(found) != shapes(payload):
             raise self._failed("the decoded payload has other keys, shapes or types than the one sent")
         return found
 
@@ -142,7 +142,7 @@ class Codec:
             # vmap warns if it would run an operator client by client, which is no faster than one by one.
             warnings.simplefilter("error")
             found = torch.vmap(lambda payload: self.module.carried(self.params, payload, reference))(stacked)
-        if not _alike(found, stacked):
+        if shapes(found) != shapes(stacked):
             raise ValueError("the decoded payload has other keys, shapes or types")
         return unstacked(found, len(payloads))
 
@@ -157,7 +157,7 @@ class Codec:
         """
         if self.lossless:
             return payload
-        if self._last is None or not _identical(self._last[0], payload):
+        if self._last is None or not identical(self._last[0], payload):
             self._last = payload, self.carried(payload)
         return self._last[1]
 
@@ -185,24 +185,6 @@ def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]
     return (
         bool(others)
         and 0 < nbytes(first) <= _SMALL_BYTES
-        and all(_alike(payload, first) for payload in others)
-        and all(_identical(reference, references[0]) for reference in references)
-    )
-
-
-def _identical(one: Tree, other: Tree) -> bool:
-    """Whether two trees are of the very same tensors at the same paths."""
-    if not (isinstance(one, dict) and isinstance(other, dict)):
-        return one is other
-    return one.keys() == other.keys() and all(_identical(inner, other[key]) for key, inner in one.items())
-
-
-def _alike(one: Any, other: Tree) -> bool:
-    """Whether two trees have the same keys, shapes and types."""
-    if isinstance(other, Tensor):
-        return isinstance(one, Tensor) and one.shape == other.shape and one.dtype == other.dtype
-    return (
-        isinstance(one, dict)
-        and one.keys() == other.keys()
-        and all(_alike(one[key], inner) for key, inner in other.items())
+        and all(shapes(payload) == shapes(first) for payload in others)
+        and all(identical(reference, references[0]) for reference in references)
     )

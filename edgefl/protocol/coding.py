@@ -22,7 +22,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from edgefl.protocol.trees import Payload, Tree, leaves, rebuild
+from edgefl.protocol.trees import Payload, Tree, leaves, paths, rebuild, shapes
 
 Size: TypeAlias = Callable[[Tensor, Tensor | None], int]
 Change: TypeAlias = Callable[[Tensor, Tensor | None], Tensor]
@@ -32,17 +32,9 @@ Read: TypeAlias = Callable[[bytes, Tensor, Tensor | None], Tensor]
 
 def counterparts(payload: Tree, reference: Tree | None) -> list[Tensor | None]:
     """For each of ``leaves(payload)`` its counterpart in ``reference``, if it has one."""
-    if isinstance(payload, Tensor):
-        fits = (
-            isinstance(reference, Tensor)
-            and reference.shape == payload.shape
-            and reference.dtype == payload.dtype
-        )
-        return [reference if fits else None]
-    found: list[Tensor | None] = []
-    for key, inner in payload.items():
-        found += counterparts(inner, reference.get(key) if isinstance(reference, dict) else None)
-    return found
+    others = dict(paths(reference))
+    pairs = ((leaf, others.get(path)) for path, leaf in paths(payload) if isinstance(leaf, Tensor))
+    return [other if shapes(other) == shapes(leaf) else None for leaf, other in pairs]
 
 
 def _pairs(payload: Tree, reference: Tree | None) -> Iterator[tuple[Tensor, Tensor | None]]:

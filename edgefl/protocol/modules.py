@@ -1,9 +1,9 @@
 """From modules to a ``Net``: pure functions of the weights, at a module's speed.
 
-A skeleton of the module lies on the meta device and holds no data. A call puts the caller's tensors
-into the places the skeleton's parameters stand in, runs it and takes them out again. That is what
-``torch.func.functional_call`` does too, but with the places looked up once, which matters where a
-step takes some hundred microseconds. One process uses a net from one thread.
+A skeleton of the module is on the meta device and holds no data. A call puts the caller's tensors in the
+places of the skeleton's parameters, runs it and takes them out again, like ``torch.func.functional_call``,
+but with the places looked up once: a small model's step takes a few hundred microseconds. One process uses a
+net from one thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def functional_net(
         body: makes the module x (B, *shape) -> features (B, l).
         shape: one sample's (channels, height, width).
         classes: C.
-        width: l; given, because finding it out on the meta device takes two seconds of imports.
+        width: l; given, because deriving it on the meta device takes two seconds of imports.
         head_bias: whether the head has a bias.
     """
 
@@ -55,7 +55,7 @@ def functional_net(
         buffers = weights[BUFFERS]
         if not train:
             return evaluated.call(weights["body"], buffers, x), buffers
-        # Batch norm writes its running statistics in place: into copies, so that the input stays as it is.
+        # Batch norm writes its running statistics in place: here into copies of the input.
         new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
         return trained.call(weights["body"], new, x), new
 
@@ -74,7 +74,7 @@ def functional_net(
         name=name,
         init=init,
         features=features,
-        head=lambda weights, found: top.call(weights, {}, found),
+        head=lambda weights, features: top.call(weights, {}, features),
         shape=shape,
         classes=classes,
         feature_width=width,
@@ -92,7 +92,7 @@ def _initial(body: nn.Module, head: nn.Module) -> Tree:
 
 
 class _Place(NamedTuple):
-    """Where one tensor of a module stands: ``module.key``."""
+    """The place of one tensor in a module: ``module.key``."""
 
     module: nn.Module
     key: str
@@ -106,8 +106,8 @@ class _Skeleton:
         self._module = module
         self._parameters = _places(module, "_parameters")
         self._buffers = _places(module, "_buffers")
-        # An attribute in the instance's own dict hides the parameter of that name, and is found
-        # without nn.Module's slow ``__getattr__``.
+        # An attribute in the instance's own dict hides the parameter of that name, and bypasses
+        # nn.Module's slow ``__getattr__``.
         self._parameter_slots = [(vars(inner), key, name) for inner, key, name in self._parameters]
         self._buffer_slots = [(vars(inner), key, name) for inner, key, name in self._buffers]
 
@@ -115,15 +115,15 @@ class _Skeleton:
         """The module on ``x`` with the tensors of these names; afterwards it holds none of them.
 
         Raises:
-            KeyError: a tensor of the module is not among them.
+            KeyError: a tensor of the module is missing.
         """
         try:
             for attributes, key, name in self._parameter_slots:
                 attributes[key] = parameters[name]
             for attributes, key, name in self._buffer_slots:
                 attributes[key] = buffers[name]
-            found: Tensor = self._module.forward(x)
-            return found
+            result: Tensor = self._module.forward(x)
+            return result
         finally:
             for attributes, key, _ in self._parameter_slots:
                 attributes.pop(key, None)
@@ -131,7 +131,7 @@ class _Skeleton:
                 attributes.pop(key, None)
 
     def filled(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> nn.Module:
-        """A module of its own that holds these tensors, the parameters ready to take a gradient."""
+        """A copy of the module that holds these tensors, the parameters with gradients enabled."""
         module = copy.deepcopy(self._module)
         for inner, key, name in _places(module, "_parameters"):
             setattr(inner, key, nn.Parameter(parameters[name]))
@@ -153,8 +153,8 @@ def _places(module: nn.Module, kind: str) -> list[_Place]:
 def _without_counters(module: nn.Module) -> nn.Module:
     """The module, its batch norms without ``num_batches_tracked``.
 
-    The counter serves only a norm whose momentum is None. It is an integer, which no mean over
-    clients keeps one, so it is neither sent nor averaged.
+    The counter serves only a norm whose momentum is None. It is an integer, which a mean over clients would
+    not keep one, so it is neither sent nor averaged.
     """
     for inner in module.modules():
         if isinstance(inner, _BatchNorm):
@@ -164,10 +164,10 @@ def _without_counters(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def _drawing(seed: int) -> Iterator[None]:
-    """Modules made inside draw from ``seed`` alone and leave torch's generator as it was.
+    """Modules made inside draw from ``seed`` alone and do not change torch's generator.
 
-    They are made on the CPU, whatever the default device, so that an accelerator never changes the
-    first weights; or on the meta device where that is the default, to learn shapes without data.
+    They are made on the CPU, whatever the default device, so that an accelerator never changes the initial
+    weights; or on the meta device if that is the default, for shapes without data.
     """
     device = "meta" if torch.get_default_device().type == "meta" else "cpu"
     with torch.random.fork_rng(devices=[]), torch.device(device):

@@ -43,11 +43,17 @@ def _collect(node: Tree, collected: list[Any]) -> None:
 def tree_map(function: Callable[..., Any], tree: Tree, *others: Tree) -> Tree:
     """``function`` on every leaf of ``tree`` and the leaves of ``others`` in the same places.
 
+    With others, all are nested dicts.
+
     Raises:
-        KeyError: another tree has other keys.
+        KeyError: another tree lacks a key of ``tree``.
     """
     if others:
-        return rebuild(tree, map(function, leaves(tree), *(matched(tree, other) for other in others)))
+        if not isinstance(tree, dict):
+            return function(tree, *others)
+        return {
+            key: tree_map(function, inner, *(other[key] for other in others)) for key, inner in tree.items()
+        }
     if isinstance(tree, dict):
         return {
             key: tree_map(function, inner) if isinstance(inner, _NODES) else function(inner)
@@ -102,7 +108,7 @@ def _match(node: Tree, other: Tree, collected: list[Any]) -> None:
 
 
 def unstacked(tree: Tree | None, count: int) -> list[Any]:
-    """The trees of each row of a tree whose tensors have ``count`` rows; None for each where it is None."""
+    """A tree for each of the ``count`` rows that a tree's tensors have; None for each if it is None."""
     if tree is None:
         return [None] * count
     unbound = [leaf.unbind() for leaf in leaves(tree)]
@@ -166,12 +172,12 @@ def _folder(tree: dict[str, Any], path: Iterable[str]) -> dict[str, Any]:
 
 
 def nbytes(tree: Tree) -> int:
-    """The bytes of a tree's values."""
+    """The bytes of a tree's tensors."""
     return sum(leaf.numel() * leaf.element_size() for leaf in leaves(tree))
 
 
 def bytes_by_part(payload: Payload) -> dict[str, int]:
-    """The bytes of a payload's values, by its first level."""
+    """The bytes of a payload's tensors, by its first level."""
     return {part: nbytes(tree) for part, tree in payload.items()}
 
 

@@ -1,4 +1,4 @@
-"""torchvision, imported where it is needed and beside any torch."""
+"""torchvision, imported on demand and with any build of torch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 import torch
 
-# The operators for which torchvision registers shapes on import, whether or not its own binary loaded.
+# The operators whose shapes torchvision registers on import, even if its binary did not load.
 _OPERATORS = ("torchvision::nms", "torchvision::qnms")
 _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
@@ -15,9 +15,9 @@ _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 def torchvision() -> ModuleType:
     """The module ``torchvision``, its ``models`` and ``transforms`` loaded.
 
-    torchvision's wheel from PyPI is built for CUDA. Beside a CPU-only torch its operators do not load,
-    and the import fails where it describes them. Nothing here uses those operators, so declaring them
-    without an implementation is enough; they are declared only after the import failed for that reason.
+    torchvision's wheel from PyPI is built for CUDA. With a CPU-only torch its operators do not load, and the
+    import fails where it describes them. Nothing here uses those operators, so declaring them without an
+    implementation is enough; they are declared only after the import failed for that reason.
 
     Raises:
         ImportError: torchvision is not installed.

@@ -1,7 +1,7 @@
-"""What augmentations share: draws for each sample of a batch, and moving pixels.
+"""Used by several augmentations: draws for each sample of a batch, and moving pixels.
 
-Everything is drawn on the generator's device and then moved, so that a seed means the same images on
-every device.
+Everything is drawn on the generator's device and then moved, so that a seed gives the same images on every
+device.
 
 Shapes: B samples, C channels, H rows, W columns.
 """
@@ -13,19 +13,19 @@ from torch import Tensor
 
 
 def uniform(x: Tensor, low: float, high: float, generator: torch.Generator) -> Tensor:
-    """(B, 1, 1, 1) draws from [low, high), one a sample of ``x``."""
+    """(B, 1, 1, 1) draws from [low, high), one per sample of ``x``."""
     drawn = torch.rand(len(x), 1, 1, 1, generator=generator, device=generator.device)
     return (low + (high - low) * drawn).to(x.device)
 
 
 def integers(x: Tensor, low: int, high: int, generator: torch.Generator) -> Tensor:
-    """(B, 1, 1, 1) draws from low..high, both included, one a sample of ``x``."""
+    """(B, 1, 1, 1) draws from low..high, both included, one per sample of ``x``."""
     drawn = torch.randint(low, high + 1, (len(x), 1, 1, 1), generator=generator, device=generator.device)
     return drawn.to(x.device)
 
 
 def chance(x: Tensor, probability: float, generator: torch.Generator) -> Tensor:
-    """(B, 1, 1, 1) booleans that are true with ``probability``, one a sample of ``x``."""
+    """(B, 1, 1, 1) booleans that are true with ``probability``, one per sample of ``x``."""
     return uniform(x, 0.0, 1.0, generator) < probability
 
 
@@ -37,7 +37,7 @@ def rows_and_columns(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def moved(x: Tensor, pixels: int, generator: torch.Generator) -> Tensor:
-    """Moves each image by up to ``pixels`` rows and columns; what comes in from outside is 0."""
+    """Moves each image by up to ``pixels`` rows and columns; new pixels are 0."""
     down = integers(x, 0, 2 * pixels, generator)
     right = integers(x, 0, 2 * pixels, generator)
     padded = torch.nn.functional.pad(x, (pixels, pixels, pixels, pixels))

@@ -1,8 +1,8 @@
 """Contrastive: resized crop, flip, colour jitter and greyscale, as FedClassAvg's code makes its two views.
 
 The recipe is SimCLR's (Chen et al. 2020) with milder colours. Jitter works in the order brightness,
-contrast, saturation, hue; torchvision's draws the order. Images of one channel have neither saturation
-nor hue, and no greyscale to be turned into.
+contrast, saturation, hue; torchvision draws the order. For images of one channel, saturation, hue and
+greyscale do nothing.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _LUMA = (0.299, 0.587, 0.114)  # ITU-R BT.601, as torchvision and PIL weigh the 
 
 
 class Params(Strict):
-    """How strong."""
+    """How strong the changes are."""
 
     smallest: float = Field(0.2, gt=0, le=1, description="the smallest crop, as a share of the image's area")
-    flip: bool = Field(True, description="mirror half the images; digits and letters must not be")
+    flip: bool = Field(True, description="mirror half the images; not for digits and letters")
     jitter: float = Field(
         0.4, ge=0, le=1, description="brightness, contrast and saturation change by up to this share"
     )
     hue: float = Field(0.1, ge=0, le=0.5, description="hue turns by up to this share of the circle")
     jitter_probability: float = Field(0.8, ge=0, le=1, description="how often colours are changed")
-    grey_probability: float = Field(0.2, ge=0, le=1, description="how often colours are taken away")
+    grey_probability: float = Field(0.2, ge=0, le=1, description="how often an image becomes grey")
 
 
 def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:

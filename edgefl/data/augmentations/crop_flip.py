@@ -1,4 +1,4 @@
-"""Crop and flip: the usual one for CIFAR, a random crop of the padded image, mirrored half the time."""
+"""Crop and flip: a random crop of the padded image, mirrored half the time; usual for CIFAR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgefl.data.augmentations._draws import chance, moved
 
 
 class Params(Strict):
-    """How far."""
+    """How far images move."""
 
     padding: int = Field(4, ge=0, description="zeros padded on every side before the crop, in pixels")
 

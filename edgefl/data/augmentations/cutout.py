@@ -16,10 +16,10 @@ from edgefl.data.augmentations._draws import integers, rows_and_columns
 
 
 class Params(Strict):
-    """How large, and how bright."""
+    """The square's size and brightness."""
 
     size: int = Field(16, ge=1, description="side of the square, in pixels")
-    fill: float = Field(0.5, ge=0, le=1, description="what it is blanked with; 0 is black")
+    fill: float = Field(0.5, ge=0, le=1, description="the brightness of the square; 0 is black")
 
 
 def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -9,9 +9,9 @@ from edgefl.core.params import Strict
 
 
 class Params(Strict):
-    """There is nothing to set."""
+    """No parameters."""
 
 
-def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - asked as all are
+def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:  # noqa: ARG001 - the signature
     """``x`` itself; nothing is drawn."""
     return x

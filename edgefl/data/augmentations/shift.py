@@ -1,4 +1,4 @@
-"""Shift: each image moved by a few pixels; the mildest, and fit for digits."""
+"""Shift: each image moved by a few pixels; mild, and suitable for digits."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from edgefl.data.augmentations._draws import moved
 
 
 class Params(Strict):
-    """How far."""
+    """How far images move."""
 
-    pixels: int = Field(1, ge=0, description="at most so many rows and so many columns, either way")
+    pixels: int = Field(1, ge=0, description="the most rows and columns, in each direction")
 
 
 def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:
-    """(B, C, H, W) in [0, 1] -> the same shape; what comes in from outside is 0."""
+    """(B, C, H, W) in [0, 1] -> the same shape; new pixels are 0."""
     return moved(x, params.pixels, generator)

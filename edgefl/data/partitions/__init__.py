@@ -1,1 +1,1 @@
-"""Ways to share training data out among clients, one file each: ``Params`` and ``split``."""
+"""Ways to split training data among clients, one file each: ``Params`` and ``split``."""

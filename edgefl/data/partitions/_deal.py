@@ -1,4 +1,4 @@
-"""What partitions share: handing out so many samples of each class to each client."""
+"""Used by several partitions: giving each client a number of samples of each class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from edgefl.core.errors import UserError
 def deal(
     labels: NDArray[np.int64], counts: NDArray[np.int64], rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """Gives every client its count of each class, drawn at random; what no count asks for is dropped.
+    """Gives every client its count of each class, drawn at random; the rest is dropped.
 
     Args:
         labels: (n,).
@@ -19,13 +19,13 @@ def deal(
         rng: which samples of a class go where.
 
     Returns:
-        A sorted array of indices a client; no index stands in two.
+        A sorted array of indices for each client; no index is in two of them.
     """
     clients = len(counts)
     owner = np.full(len(labels), clients)
     for label, column in enumerate(counts.T):
-        found = rng.permutation(np.flatnonzero(labels == label))
-        owner[found[: column.sum()]] = np.repeat(np.arange(clients), column)
+        members = rng.permutation(np.flatnonzero(labels == label))
+        owner[members[: column.sum()]] = np.repeat(np.arange(clients), column)
     order = np.argsort(owner, kind="stable")
     return np.split(order, np.cumsum(counts.sum(axis=1)))[:clients]
 
@@ -43,8 +43,8 @@ def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
     """
     if clients > samples:
         raise UserError(
-            f"{samples} training samples cannot be shared out among {clients} clients",
-            hint="take fewer clients, or a larger dataset",
+            f"cannot split {samples} training samples among {clients} clients",
+            hint="use fewer clients, or a larger dataset",
         )
     share, rest = divmod(samples, clients)
     return np.full(clients, share, dtype=np.int64) + (np.arange(clients) < rest)

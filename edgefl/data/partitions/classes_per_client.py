@@ -1,4 +1,4 @@
-"""Classes per client: each client draws k classes, and a class is shared equally among its holders.
+"""Classes per client: each client draws k classes, and each class is split equally among its holders.
 
 With k = 2 this is the two-class skew of the literature, whose code lets clients overlap; here they do
 not.
@@ -18,9 +18,9 @@ _REDRAWS = 100
 
 
 class Params(Strict):
-    """How many classes a client knows."""
+    """How many classes a client has."""
 
-    k: int = Field(2, ge=1, description="classes a client, drawn without replacement")
+    k: int = Field(2, ge=1, description="classes per client, drawn without replacement")
 
 
 def split(
@@ -28,17 +28,17 @@ def split(
 ) -> list[NDArray[np.int64]]:
     """Every client holds samples of at most k classes, at least one sample, and no sample goes to two.
 
-    The holders' shares of a class differ by at most one. Dropped are the classes that no client drew,
-    whole; all others go out to the last sample.
+    The holders' shares of a class differ by at most one. Classes that no client drew are dropped; of all
+    others, every sample is used.
 
     Raises:
-        UserError: there are fewer than k classes, or the samples do not give every client one.
+        UserError: there are fewer than k classes, or too few samples to give every client one.
     """
     if params.k > classes:
         raise UserError(
             f"a client cannot hold {params.k} of {classes} classes",
             where="task.partition.k",
-            hint="take a smaller k",
+            hint="use a smaller k",
         )
     available = stock(labels, classes)
     for _ in range(_REDRAWS if clients <= len(labels) else 0):
@@ -46,9 +46,9 @@ def split(
         if counts.any(axis=1).all():
             return deal(labels, counts, rng)
     raise UserError(
-        f"{len(labels)} training samples do not give each of {clients} clients a sample of its classes",
+        f"too few training samples ({len(labels)}) to give each of {clients} clients one of its classes",
         where="task.partition",
-        hint="take fewer clients, or a larger k",
+        hint="use fewer clients, or a larger k",
     )
 
 
@@ -58,7 +58,7 @@ def _draw(k: int, available: NDArray[np.int64], clients: int, rng: np.random.Gen
     drawn = rng.permuted(np.tile(np.arange(classes), (clients, 1)), axis=1)[:, :k]
     counts = np.zeros((clients, classes), dtype=np.int64)
     for label, samples in enumerate(available):
-        # Who gets the one sample more that a division leaves is random.
+        # Which holders get one of the remaining samples is random.
         holders = rng.permutation(np.flatnonzero((drawn == label).any(axis=1)))
         if len(holders):
             share, rest = divmod(int(samples), len(holders))

@@ -1,9 +1,9 @@
-"""Dirichlet (LDA): each class is shared out by proportions drawn from Dir(alpha); sizes differ.
+"""Dirichlet (LDA): each class is split by proportions drawn from Dir(alpha); sizes differ.
 
 The capped form that FedNTD, NIID-Bench, MOON and FedClassAvg share: a client that already holds n/N
-samples gets none of the classes after it, and everything is drawn again until the smallest client
-holds ``min_samples``. Proportions of the clients that are left over, rescaled to 1, follow a
-Dirichlet distribution themselves, so they are drawn for those clients alone.
+samples gets none of the following classes, and everything is drawn again until the smallest client
+holds ``min_samples``. The proportions of the remaining clients, rescaled to 1, follow a Dirichlet
+distribution themselves, so they are drawn for those clients alone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _REDRAWS = 1000
 
 
 class Params(Strict):
-    """How unlike the clients are."""
+    """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
-    min_samples: int = Field(10, ge=1, description="draw again until the smallest client holds so many")
+    min_samples: int = Field(10, ge=1, description="draw again until every client has this many")
 
 
 def split(
@@ -32,14 +32,14 @@ def split(
     """Every sample goes to one client, and none is dropped.
 
     Raises:
-        UserError: the samples are too few for ``min_samples`` each, or a thousand draws did not give a
-            partition in which the smallest client holds as many.
+        UserError: the samples are too few for ``min_samples`` each, or a thousand draws gave no partition in
+            which every client has as many.
     """
     if clients * params.min_samples > len(labels):
         raise UserError(
-            f"{len(labels)} training samples do not give {clients} clients {params.min_samples} each",
+            f"too few training samples ({len(labels)}) to give {clients} clients {params.min_samples} each",
             where="task.partition",
-            hint="take fewer clients or a smaller min_samples",
+            hint="use fewer clients or a smaller min_samples",
         )
     available = stock(labels, classes)
     for _ in range(_REDRAWS):
@@ -47,10 +47,10 @@ def split(
         if counts.sum(axis=1).min() >= params.min_samples:
             return deal(labels, counts, rng)
     raise UserError(
-        f"{_REDRAWS} draws with alpha {params.alpha:g} left one of {clients} clients with fewer than "
-        f"{params.min_samples} samples each time",
+        f"none of {_REDRAWS} draws with alpha {params.alpha:g} gave each of {clients} clients "
+        f"{params.min_samples} samples",
         where="task.partition",
-        hint="take a larger alpha, fewer clients or a smaller min_samples",
+        hint="use a larger alpha, fewer clients or a smaller min_samples",
     )
 
 

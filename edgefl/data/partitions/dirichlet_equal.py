@@ -1,8 +1,8 @@
 """Dirichlet with equal sizes: each client fills its n/N places by class proportions from Dir(alpha).
 
-FedClassAvg reports such a partition without its recipe; this one is edgefl's own. Clients are served
+FedClassAvg reports such a partition without describing it; this one is edgefl's own. Clients are served
 in random order, and where a class runs out, the client's other classes fill its places: the clients
-served last take what is left, so their mixtures follow their proportions least.
+served last take the rest, so their mixtures follow their proportions least.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from edgefl.data.partitions._deal import deal, equal_sizes, stock
 
 
 class Params(Strict):
-    """How unlike the clients are."""
+    """How much the clients differ."""
 
     alpha: float = Field(0.5, gt=0, description="concentration; small is skewed, large is nearly IID")
 
@@ -33,21 +33,21 @@ def split(
     left = stock(labels, classes)
     counts = np.zeros((clients, classes), dtype=np.int64)
     for client in rng.permutation(clients):
-        wanted = rng.dirichlet(np.full(classes, params.alpha))
-        counts[client] = _filled(wanted, int(sizes[client]), left, rng)
+        proportions = rng.dirichlet(np.full(classes, params.alpha))
+        counts[client] = _filled(proportions, int(sizes[client]), left, rng)
         left -= counts[client]
     return deal(labels, counts, rng)
 
 
 def _filled(
-    wanted: NDArray[np.float64], places: int, left: NDArray[np.int64], rng: np.random.Generator
+    proportions: NDArray[np.float64], places: int, left: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """So many samples of each class for one client, at most what is ``left``."""
+    """One client's samples of each class, at most what is ``left``."""
     taken = np.zeros_like(left)
-    while places > taken.sum():  # each turn but the last uses up a class
+    while places > taken.sum():  # each iteration but the last uses up a class
         rest = left - taken
-        share = np.where(rest > 0, wanted, 0.0)
-        # A small alpha can leave the client's proportions without any class that is still there.
+        share = np.where(rest > 0, proportions, 0.0)
+        # With a small alpha, all classes of the client's proportions may be used up.
         share = share if share.sum() > 0 else rest.astype(np.float64)
         drawn = rng.multinomial(places - taken.sum(), share / share.sum())
         taken += np.minimum(drawn, rest)

@@ -10,11 +10,11 @@ from edgefl.data.partitions._deal import equal_sizes
 
 
 class Params(Strict):
-    """There is nothing to set."""
+    """No parameters."""
 
 
 def split(
-    params: Params,  # noqa: ARG001 - every partition is asked the same way
+    params: Params,  # noqa: ARG001 - the signature of all partitions
     labels: NDArray[np.int64],
     classes: int,  # noqa: ARG001
     clients: int,

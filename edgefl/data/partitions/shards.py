@@ -1,4 +1,4 @@
-"""Shards: every class is cut into pieces of one size, and each client gets so many pieces.
+"""Shards: every class is cut into pieces of one size, and each client gets the same number of pieces.
 
 A client holds at most as many classes as it has shards, and fewer where it draws a class twice. A
 shard holds one class only, unlike the cuts through sorted labels of McMahan et al. (2017).
@@ -16,13 +16,13 @@ from edgefl.data.partitions._deal import deal, stock
 
 
 class Params(Strict):
-    """One of the two; two shards a client where neither is given."""
+    """One of the two; two shards per client if neither is given."""
 
     shards_per_client: int | None = Field(
-        None, ge=1, description="shards a client; their size is as large as fits"
+        None, ge=1, description="shards per client; their size is as large as fits"
     )
     shard_size: int | None = Field(
-        None, ge=1, description="samples a shard; clients get as many shards as there are"
+        None, ge=1, description="samples per shard; clients get as many shards as there are"
     )
 
     @model_validator(mode="after")
@@ -37,8 +37,8 @@ def split(
 ) -> list[NDArray[np.int64]]:
     """All clients hold equally many samples, and no sample goes to two.
 
-    Dropped are each class's rest that fills no shard, and the shards that are left when every client has
-    its number; none where the classes divide evenly.
+    The rest of a class that fills no shard is dropped, and so are the shards that are left when every client
+    has its number; none are if the classes divide evenly.
 
     Raises:
         UserError: there are fewer shards than the clients need.
@@ -52,10 +52,10 @@ def split(
         each = int((available // size).sum()) // clients
     if not size or not each:
         raise UserError(
-            f"{len(labels)} training samples do not give {clients} clients "
+            f"too few training samples ({len(labels)}) to give {clients} clients "
             + (f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"),
             where="task.partition",
-            hint="take fewer clients, and fewer or smaller shards",
+            hint="use fewer clients, or fewer or smaller shards",
         )
     shards = rng.permutation(np.repeat(np.arange(classes), available // size))
     counts = np.zeros((clients, classes), dtype=np.int64)
@@ -64,7 +64,7 @@ def split(
 
 
 def _largest_size(available: NDArray[np.int64], shards: int) -> int:
-    """The largest size at which the classes give so many shards; 0 where not even size 1 does."""
+    """The largest size at which the classes give that many shards; 0 if not even size 1 does."""
     size = int(available.sum()) // shards
     while size and (available // size).sum() < shards:
         size -= 1

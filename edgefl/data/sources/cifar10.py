@@ -14,8 +14,8 @@ SPEC = Spec(
     train_size=50_000,
     test_size=10_000,
     class_names=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
-    # Of the 50,000 original training images, over all pixels of a channel. The also widespread std of
-    # (0.2023, 0.1994, 0.2010) is the mean of each image's own deviation, and not used here.
+    # Of the 50,000 original training images, over all pixels of a channel. The std of
+    # (0.2023, 0.1994, 0.2010), which is also common, is the mean of the images' own deviations.
     mean=(0.4914, 0.4822, 0.4465),
     std=(0.2470, 0.2435, 0.2616),
 )

@@ -1,7 +1,7 @@
 """scikit-learn's handwritten digits, 8 x 8 grey: needs neither files nor a network.
 
-The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 images). It comes
-without a split; this one holds 20 % of each class for testing, drawn once with a fixed seed.
+The test part of the UCI "Optical Recognition of Handwritten Digits" set (1,797 images). It comes without a
+split; here, 20% of each class are for testing, drawn once with a fixed seed.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ SPEC = Spec(
     std=(0.3757,),
 )
 
-# Whoever has edgefl has these.
+# Installed with edgefl.
 EMBEDDED = True
 
-# Fixed, and no part of a run's seed: every run sees the same test images.
+# Independent of a run's seed: every run has the same test images.
 _SPLIT_SEED = 1797
 _BRIGHTEST = 16
 
 
-def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - every source is asked the same way
+def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - the signature of all sources
     """The images, whatever ``folder`` and ``download`` say: they come with scikit-learn."""
     table = _table()
     x = np.rint(table[:, :-1].reshape(-1, *SPEC.shape) * (255 / _BRIGHTEST)).astype(np.uint8)
@@ -44,12 +44,12 @@ def load(folder: Path | None, *, download: bool) -> Arrays:  # noqa: ARG001 - ev
 
 
 def _table() -> NDArray[np.float64]:
-    """scikit-learn's table of 64 pixels and a label a row, read without importing all of scikit-learn."""
+    """scikit-learn's table, 64 pixels and a label per row, read without importing all of scikit-learn."""
     spec = importlib.util.find_spec("sklearn")
     file = Path(spec.origin or "").parent / "datasets" / "data" / "digits.csv.gz" if spec else Path()
     if file.is_file():
         return np.loadtxt(file, delimiter=",")
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    return np.column_stack([found.data, found.target])
+    digits = load_digits()
+    return np.column_stack([digits.data, digits.target])

@@ -25,7 +25,7 @@ SPEC = Spec(
         "Bag",
         "Ankle boot",
     ),
-    # Of the 60,000 training images, as published code gives them to more digits (0.28604, 0.35302).
+    # Of the 60,000 training images; published code has them to more digits (0.28604, 0.35302).
     mean=(0.2860,),
     std=(0.3530,),
 )

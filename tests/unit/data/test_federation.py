@@ -150,5 +150,5 @@ def test_no_clients():
 )
 def test_a_partition_that_is_wrong(parts):
     """Too few parts, an empty one, and an index that no image has: the partition is blamed."""
-    with pytest.raises(UserError, match="the partition made"):
+    with pytest.raises(UserError, match="the partition is invalid"):
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)

@@ -182,7 +182,7 @@ def test_nothing_there(tmp_path):
 
 def test_no_such_folder(tmp_path):
     """A folder that does not exist is an error even where a download is allowed: it may be misspelt."""
-    assert "is no directory" in _refused(COLOUR, tmp_path / "absent", _cifar(), download=True)
+    assert "is not a directory" in _refused(COLOUR, tmp_path / "absent", _cifar(), download=True)
 
 
 def test_without_a_folder_the_cache_is_looked_in(tmp_path, monkeypatch):
