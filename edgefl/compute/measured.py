@@ -26,7 +26,7 @@ from edgefl.compute.loop import work
 from edgefl.compute.watching import watching
 from edgefl.core import fresh
 from edgefl.core.event import Job
-from edgefl.core.measurement import Measurement
+from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.steps import step_sequence
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Phase, tree_map
 
@@ -64,7 +64,7 @@ def measure(
     *arguments: *Arguments,
     device: str = "cpu",
     limit: int | None = None,
-) -> Measurement:
+) -> MeasuredExchange:
     """Does one client's exchange in a fresh process.
 
     Args:
@@ -82,7 +82,7 @@ def measure(
 
 def _measure(
     build: Callable[..., ClientWork], arguments: tuple[Any, ...], device: str, limit: int | None
-) -> Measurement:
+) -> MeasuredExchange:
     torch.set_num_threads(1)
     return _measured(_Client(build(*arguments), torch.device(device)), limit)
 
@@ -142,7 +142,7 @@ class _Client:
         return tree_map(lambda leaf: leaf.to(self.device, copy=True), tree)
 
 
-def _measured(client: _Client, limit: int | None) -> Measurement:
+def _measured(client: _Client, limit: int | None) -> MeasuredExchange:
     gc.collect()
     with watching() as memory, _watching_cuda(client) as cuda:
         start = time.perf_counter()
@@ -154,7 +154,7 @@ def _measured(client: _Client, limit: int | None) -> Measurement:
     client.exchange(1)
     start, cpu_start = time.perf_counter(), time.process_time()
     client.exchange(limit)
-    return Measurement(
+    return MeasuredExchange(
         device=str(client.device),
         steps=sum(map(len, client.sizes(limit).values())),
         wall_s=time.perf_counter() - start,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Measurement:
+class MeasuredExchange:
     """What one client's exchange took.
 
     Attributes:

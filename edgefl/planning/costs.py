@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
-from edgefl.core.measurement import Measurement
+from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
 from edgefl.core.scenario import Published
 
@@ -81,7 +81,7 @@ class Measured:
         modelled_over_measured: the model's beside them.
     """
 
-    figures: Measurement = field(metadata={INLINE: Measurement})
+    figures: MeasuredExchange = field(metadata={INLINE: MeasuredExchange})
     modelled_over_measured: Ratios
 
 

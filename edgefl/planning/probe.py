@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgefl.compute.measured import ClientWork, measure
-from edgefl.core.measurement import Measurement
+from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess, data_of, learn_from
 
@@ -19,7 +19,7 @@ def measured_exchange(
     samples: int,
     device: str = "cpu",
     limit: int | None = None,
-) -> Measurement:
+) -> MeasuredExchange:
     """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
 
     Args:

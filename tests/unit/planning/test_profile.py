@@ -10,7 +10,7 @@ from rich.console import Console
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.core.measurement import Measurement
+from edgefl.core.measurement import MeasuredExchange
 from edgefl.planning.fleets import dtype_of
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.report import costs
@@ -120,8 +120,8 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
 
     def stand_in(_, exchange, *, model, samples, limit):
         asked.append((exchange, model, samples, limit))
-        figures = dict.fromkeys((one.name for one in fields(Measurement)), 0)
-        return Measurement(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
+        figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
+        return MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
     monkeypatch.setattr("edgefl.planning.profile.measured_exchange", stand_in)
     found = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=True))
