@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
+
+if TYPE_CHECKING:
+    from edgefl.report.exports import Exported
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
@@ -76,19 +80,19 @@ def export(
             )
         except SomeFailedError as error:
             done, failed = list(error.done), error
-    _print_exports([one.plain() for one in done], as_json=as_json)
+    _print_exports(done, as_json=as_json)
     if failed is not None:
         raise failed
 
 
-def _print_exports(exports: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
     """Prints what was written; no table where nothing was."""
     from edgefl.report.exports import exports as tables
 
     if as_json:
         print_json({"exports": exports})
     elif exports:
-        console, folder = stdout(), Path(exports[0]["path"]).parent
+        console, folder = stdout(), exports[0].path.parent
         console.print(tables(exports))
         console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
 

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from edgefl.core import seeds
 from edgefl.export.build import images as images_of
-from edgefl.export.candidate import FP16, FP32, INT8, Candidate, Compact
+from edgefl.export.candidate import FP16, FP32, INT8, Candidate
 from edgefl.export.graph import ExportError
 from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.trained import Trained
 from edgefl.export.verify import Run, compare, odd_batches, runner
+from edgefl.report.exports import Compact
 
 # Ranges of activations settle after some hundred images; more only cost time.
 CALIBRATION_IMAGES = 512
@@ -110,6 +111,7 @@ def judge(
         latency_ms=latency,
         fp32_latency_ms=fp32_latency,
         calibrated_on=calibrated_on,
+        drop=drop,
     )
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from edgefl.core import host
+from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.report.bench import cells
+from edgefl.report.bench import BenchResult, Measured, cells
 
 _TITLE = "## Latency"
 _HEADS = ("runtime", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
@@ -37,16 +37,16 @@ def card_of(model: Path) -> str:
         ) from error
 
 
-def keep(result: Mapping[str, Any]) -> None:
+def keep(result: BenchResult) -> None:
     """Keeps what ``edgefl.export.bench`` measured, and shows it in the model's card.
 
     Raises:
         UserError: the model has no card.
     """
-    model = Path(result["model"])
+    model = Path(result.model)
     page = card_of(model)
     machine = " ".join(filter(None, (platform.system(), platform.machine(), host.processor())))
-    atomically(kept(model), json.dumps({**result, "machine": machine}, indent=2).encode())
+    atomically(kept(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
     atomically(model.with_suffix(".md"), _replaced(page, latency(model, model.read_bytes())).encode())
 
 
@@ -63,6 +63,7 @@ def latency(model: Path, content: bytes) -> list[str]:
         return []
     if result.get("sha256") != hashlib.sha256(content).hexdigest():
         return []
+    rows = [Measured(**row) for row in result["measured"]]
     batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
     return [
         _TITLE,
@@ -71,7 +72,7 @@ def latency(model: Path, content: bytes) -> list[str]:
         "",
         _row(_HEADS),
         _row(["---", *["---:"] * (len(_HEADS) - 1)]),
-        *(_row([row["runtime"], *cells(row)]) for row in result["measured"]),
+        *(_row([row.runtime, *cells(row)]) for row in rows),
         "",
     ]
 

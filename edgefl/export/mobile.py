@@ -13,9 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgefl.core.errors import root, told
-from edgefl.export.candidate import FP32, Candidate, Ort
+from edgefl.export.candidate import FP32, Candidate
 from edgefl.export.graph import ExportError
 from edgefl.export.verify import compare, runner
+from edgefl.report.exports import Ort
 
 
 def mobile(candidate: Candidate) -> Candidate:

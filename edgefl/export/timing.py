@@ -22,6 +22,7 @@ import psutil
 from edgefl.compute.onnx_runtime import runtime, session
 from edgefl.core import host
 from edgefl.export.model import Form
+from edgefl.report.bench import OperatorTime
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]
@@ -109,15 +110,6 @@ class Timing(NamedTuple):
     load_s: float | None
     peak_bytes: int
     calls: Calls
-
-
-class OperatorTime(NamedTuple):
-    """The median seconds of an operator, and its share of all operators' time."""
-
-    node: str
-    op: str
-    seconds: float
-    share: float
 
 
 def time_onnx(measurement: Measurement) -> Timing:

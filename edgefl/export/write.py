@@ -7,10 +7,11 @@ from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import all_atomically
-from edgefl.export.candidate import FP32, Candidate, Exported, ExportOptions
+from edgefl.export.candidate import FP32, Candidate, ExportOptions
 from edgefl.export.card import card, is_card
 from edgefl.export.latency import latency
 from edgefl.export.trained import Trained
+from edgefl.report.exports import Exported
 
 
 def target(source: Trained, client: int | None, options: ExportOptions, out: Path | None) -> Path:

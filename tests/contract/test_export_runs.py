@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
 from edgefl.core.errors import RunError
 from edgefl.export import build, compact, mobile, write
+from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.candidate import ExportOptions
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
@@ -408,10 +408,7 @@ def test_clients_without_a_part_of_their_own(runs):
 def test_another_model_does_not_inherit_a_latency(runs):
     """A card shows what was measured of this very content, not of the file that it replaces."""
     first = one(runs["fedavg"])
-    row = {"runtime": "r", "threads": 1, "load_s": 1.0, "images_per_s": 1.0, "peak_bytes": 1, "runs": 1}
-    row |= dict.fromkeys(("p50_s", "p90_s", "p99_s"), 1.0) | {"stopped_early": False}
-    digest = hashlib.sha256(first.path.read_bytes()).hexdigest()
-    keep({"model": str(first.path), "sha256": digest, "batch": 1, "measured": [row]})
+    keep(bench(first.path, BenchOptions(runs=10)))
     assert "## Latency" in first.card.read_text(encoding="utf-8")
     again = one(runs["fedavg"])
     assert "## Latency" in again.card.read_text(encoding="utf-8")

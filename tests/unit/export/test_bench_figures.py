@@ -10,6 +10,7 @@ from commands import run_command, shown
 from graphs import floats, graph_of, write
 from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 
+from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.latency import keep, kept, latency
@@ -84,60 +85,60 @@ def fake(function, *_, **__):
 def test_figures_of_a_measurement(model):
     """Percentiles, samples a second over all calls, and whether the budget ended it."""
     found = bench(model, BenchOptions(threads=(1, 2), batch=4), fake)
-    assert [row["threads"] for row in found["measured"]] == [1, 2]
-    first = found["measured"][0]
-    assert first["p50_s"] == pytest.approx(0.0505)
-    assert first["p90_s"] == pytest.approx(0.0901)
-    assert first["p99_s"] == pytest.approx(0.09901)
-    assert first["images_per_s"] == pytest.approx(4 * 100 / 5.05)
-    assert first["stopped_early"]
-    assert len(found["slowest"]) == 10
-    assert (found["flops"], found["kernels"], found["quantised"]) == (4 * 2_000_000, 1, False)
-    assert "does not say which run" in found["pytorch"]
-    json.dumps(found, allow_nan=False)
+    assert [row.threads for row in found.measured] == [1, 2]
+    first = found.measured[0]
+    assert first.p50_s == pytest.approx(0.0505)
+    assert first.p90_s == pytest.approx(0.0901)
+    assert first.p99_s == pytest.approx(0.09901)
+    assert first.images_per_s == pytest.approx(4 * 100 / 5.05)
+    assert first.stopped_early
+    assert len(found.slowest) == 10
+    assert (found.flops, found.kernels, found.quantised) == (4 * 2_000_000, 1, False)
+    assert "does not say which run" in found.pytorch
+    json.dumps(document(found), allow_nan=False)
 
 
 def test_predictions_by_hand(model):
     """Training's figures or the inference runtime's; energy at the active power."""
-    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake)["devices"]
+    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake).devices
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
-    assert plain["seconds"] == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
-    assert plain["figures"] == "training"
-    assert plain["joules"] == pytest.approx(5 * plain["seconds"])
-    assert served["seconds"] == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
-    assert (served["figures"], served["dtype"]) == ("ort 9", "fp32")
-    assert served["images_per_s"] == pytest.approx(1 / served["seconds"])
+    assert plain.price.seconds == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
+    assert plain.price.figures == "training"
+    assert plain.price.joules == pytest.approx(5 * plain.price.seconds)
+    assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
+    assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
+    assert served.price.images_per_s == pytest.approx(1 / served.price.seconds)
 
 
 def test_quantised_predictions(boards):
     """Int8 where the device has it, fp32 for the rest; a device without int8 says so."""
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
-    rows = {row["device"]: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
-    assert "no figure for int8" in rows["plain"]["unknown"]
-    assert rows["plain"]["seconds"] is None
+    rows = {row.device: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
+    assert "no figure for int8" in rows["plain"].unknown
+    assert rows["plain"].price is None
     by_hand = (55 + 130 + 56) / 1e9 + 3e-6
-    assert rows["wide"]["dtype"] == "fp32 + int8"
-    assert rows["wide"]["seconds"] == pytest.approx(by_hand)
+    assert rows["wide"].price.dtype == "fp32 + int8"
+    assert rows["wide"].price.seconds == pytest.approx(by_hand)
     # What stands before the first product moves the same bytes on a device that has int8 alone.
-    assert rows["narrow"]["dtype"] == "int8"
-    assert rows["narrow"]["seconds"] == pytest.approx(by_hand)
+    assert rows["narrow"].price.dtype == "int8"
+    assert rows["narrow"].price.seconds == pytest.approx(by_hand)
     asked = predictions(graph, ("plain",), 1, "fp32")[0]
-    assert asked["dtype"] == "fp32"
+    assert asked.price.dtype == "fp32"
 
 
 def test_a_float_model_on_an_int8_device(model):
     """It is not priced as if it were quantised, unless one asks for that."""
     options = BenchOptions(threads=(), devices=("narrow",))
-    assert "no figure for fp32" in bench(model, options, fake)["devices"][0]["unknown"]
-    assert bench(model, replace(options, dtype="int8"), fake)["devices"][0]["seconds"] > 0
+    assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
+    assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
 
 
 def test_all_devices(model):
     """Every device has a row: a time, or why it has none."""
-    rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake)["devices"]
-    assert {"plain", "wide", "raspberry-pi-5"} <= {row["device"] for row in rows}
-    assert all(bool(row["unknown"]) == (row["seconds"] is None) for row in rows)
+    rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake).devices
+    assert {"plain", "wide", "raspberry-pi-5"} <= {row.device for row in rows}
+    assert all(bool(row.unknown) == (row.price is None) for row in rows)
 
 
 def test_the_card_shows_what_was_measured(model):
@@ -174,7 +175,7 @@ def test_a_time_says_what_it_stands_on(boards, model):
         device = text.replace(launch, f"launch_overhead: {other}")
         (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
     found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
-    assert {row["device"]: row["launch"] for row in found["devices"]} == {
+    assert {row.device: row.price.launch for row in found.devices} == {
         "free": "none",
         "known": "measured",
         "plain": "assumed",
@@ -191,8 +192,8 @@ def test_a_time_says_what_it_stands_on(boards, model):
 
 def test_a_ratio_says_what_it_compares(model):
     """PyTorch computes in fp32, whatever the file does."""
-    found = {**bench(model, BenchOptions(), fake), "precision": "int8"}
-    found["measured"] *= 2
+    found = bench(model, BenchOptions(), fake)
+    found = replace(found, precision="int8", measured=2 * found.measured)
     assert "PyTorch in fp32 / ONNX Runtime in int8, 1 thread: 1.00" in shown(tables(found), 100)
 
 
