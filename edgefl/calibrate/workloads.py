@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.compute import meta
+from edgefl.compute.onnx_runtime import session
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
 from edgefl.core.cost import Work
@@ -219,15 +220,9 @@ class OnnxInference(Computation):
 
     def ready(self, batch: int) -> Call:
         """A call of ONNX Runtime on a random batch, on as many threads as torch has."""
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = torch.get_num_threads(), 1
-        # Threads that spin while they wait take a shared core from the others.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        session = onnxruntime.InferenceSession(str(self.file), options, providers=["CPUExecutionProvider"])
-        inputs = {session.get_inputs()[0].name: torch.randn(batch, *self.network.shape).numpy()}
-        return partial(session.run, None, inputs)
+        running = session(str(self.file), torch.get_num_threads())
+        inputs = {running.get_inputs()[0].name: torch.randn(batch, *self.network.shape).numpy()}
+        return partial(running.run, None, inputs)
 
     def work(self, batch: int) -> Work:
         """See ``Computation``."""
