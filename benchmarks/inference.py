@@ -94,7 +94,7 @@ def exported(name: str, folder: Path) -> Path:
 def measured(file: Path, batch: int, repeats: int) -> float:
     """Seconds a call: the median over processes of each one's median."""
     measurement = Measurement(str(file), batch=batch, budget_s=20.0, cpu=True)
-    return median(median(fresh.call(time_onnx, measurement).calls.seconds) for _ in range(repeats))
+    return median(fresh.call(time_onnx, measurement).p50_s for _ in range(repeats))
 
 
 if __name__ == "__main__":

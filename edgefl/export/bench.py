@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from edgefl.core import fresh
 from edgefl.core.devices import TRACED
 from edgefl.core.errors import UserError
 from edgefl.export.kernels import INT8, GraphCost
 from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Measurement, Reference, Timing, profile, time_onnx, time_torch
+from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.report.bench import BenchResult, Measured, OperatorTime
 from edgefl.store import is_run, read
 
@@ -98,40 +96,21 @@ def _measure(
     if not options.threads:
         return [], []
     plain = Measurement(model, batch=options.batch, runs=options.runs, budget_s=options.budget_s)
-    steps: list[tuple[str, Measurement, Callable[[], Timing]]] = []
+    steps: list[tuple[str, Callable[[], Measured]]] = []
     for threads in options.threads:
         one, suffix = replace(plain, threads=threads), f"{threads} {'thread' if threads == 1 else 'threads'}"
-        steps.append((f"ONNX Runtime, {suffix}", one, partial(call, time_onnx, one, threads=threads)))
+        steps.append((f"ONNX Runtime, {suffix}", partial(call, time_onnx, one, threads=threads)))
         if reference is not None:
             in_torch = partial(call, time_torch, one, reference, threads=threads)
-            steps.append((f"PyTorch, {suffix}", one, in_torch))
+            steps.append((f"PyTorch, {suffix}", in_torch))
     rows = []
-    for place, (label, measurement, timing) in enumerate(steps):
+    for place, (label, measured) in enumerate(steps):
         progress(label, place, len(steps) + 1)
-        rows.append(_measured(measurement, timing()))
+        rows.append(measured())
     progress("operators", len(steps), len(steps) + 1)
     operators = call(profile, plain, threads=plain.threads)
     progress("", len(steps) + 1, len(steps) + 1)
     return rows, operators[:SLOWEST]
-
-
-def _measured(measurement: Measurement, timing: Timing) -> Measured:
-    seconds = np.array(timing.calls.seconds)
-    p50, p90, p99 = map(float, np.percentile(seconds, (50, 90, 99)))
-    return Measured(
-        runtime=timing.runtime,
-        threads=measurement.threads,
-        load_s=timing.load_s,
-        p50_s=p50,
-        p90_s=p90,
-        p99_s=p99,
-        images_per_s=measurement.batch * len(seconds) / float(seconds.sum()),
-        peak_bytes=timing.peak_bytes,
-        core_share=timing.calls.core_share,
-        warmup=timing.calls.warmup,
-        runs=len(seconds),
-        stopped_early=len(seconds) < measurement.runs,
-    )
 
 
 def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from torch import Tensor
 
@@ -43,13 +43,6 @@ class ExportOptions:
     ort: bool = False
 
 
-class Samples(NamedTuple):
-    """Test images as the exported model takes them, and their labels."""
-
-    images: Tensor
-    labels: Tensor
-
-
 UNVERIFIED = Parity(0, float("inf"), False, 0.0, 0.0, 0.0, 0.0, 0.0, False)
 
 
@@ -63,7 +56,7 @@ class Candidate:
         options: what was asked for.
         path: the ONNX file to write.
         served: the model in PyTorch.
-        test: the samples that every check uses.
+        test: images as the model takes them, and their labels, for every check.
         fp32: the float32 ONNX model.
         model: the ONNX model to write; ``fp32`` until it is made smaller.
         parity: float32 ONNX model against PyTorch.
@@ -77,7 +70,7 @@ class Candidate:
     options: ExportOptions
     path: Path
     served: Served
-    test: Samples
+    test: tuple[Tensor, Tensor]
     fp32: bytes
     model: bytes
     parity: Parity = UNVERIFIED

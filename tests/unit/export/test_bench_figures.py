@@ -16,7 +16,8 @@ from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.latency import keep, kept, latency
 from edgefl.export.model import read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Calls, OperatorTime, Timing, profile, time_torch
+from edgefl.export.timing import Calls, measured, profile, time_torch
+from edgefl.report.bench import OperatorTime
 from edgefl.report.bench import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
@@ -73,13 +74,14 @@ def model(boards):
     return write(boards / "m.onnx", GEMM, {"w": floats(1000, 1000)}, ["batch", 1000])
 
 
-def fake(function, *_, **__):
+def fake(function, measurement, *_, **__):
     """Stands in for a fresh process: calls of 1 to 100 ms; PyTorch's take twice as long."""
     if function is profile:
         return [OperatorTime(f"n{place}", "Gemm", 1.0, 0.05) for place in range(20)]
     in_torch = function is time_torch
     calls = Calls(20, [(2 if in_torch else 1) * place / 1000 for place in range(1, 101)], 0.5)
-    return Timing("torch 1" if in_torch else "onnxruntime 1", None if in_torch else 0.25, 1000, calls)
+    runtime, load_s = ("torch 1", None) if in_torch else ("onnxruntime 1", 0.25)
+    return measured(measurement, runtime, load_s, 1000, calls)
 
 
 def test_figures_of_a_measurement(model):
