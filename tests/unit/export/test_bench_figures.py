@@ -70,7 +70,7 @@ def boards(tmp_path, monkeypatch):
 
 @pytest.fixture
 def model(boards):
-    """A product of 1000 by 1000: 2 MFLOP a sample."""
+    """A product of 1000 by 1000: 2 MFLOP per sample."""
     return write(boards / "m.onnx", GEMM, {"w": floats(1000, 1000)}, ["batch", 1000])
 
 
@@ -85,7 +85,7 @@ def fake(function, measurement, *_, **__):
 
 
 def test_figures_of_a_measurement(model):
-    """Percentiles, samples a second over all calls, and whether the budget ended it."""
+    """Percentiles, samples per second over all calls, and whether the budget stopped it."""
     found = bench(model, BenchOptions(threads=(1, 2), batch=4), fake)
     assert [row.threads for row in found.measured] == [1, 2]
     first = found.measured[0]
@@ -101,7 +101,7 @@ def test_figures_of_a_measurement(model):
 
 
 def test_predictions_by_hand(model):
-    """Training's figures or the inference runtime's; energy at the active power."""
+    """By the figures of training or of the inference runtime; energy at the active power."""
     plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake).devices
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
@@ -130,21 +130,21 @@ def test_quantised_predictions(boards):
 
 
 def test_a_float_model_on_an_int8_device(model):
-    """It is not priced as if it were quantised, unless one asks for that."""
+    """It is priced as if it were quantised only on request."""
     options = BenchOptions(threads=(), devices=("narrow",))
     assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
     assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
 
 
 def test_all_devices(model):
-    """Every device has a row: a time, or why it has none."""
+    """Every device has a row, with a price or the reason why it has none."""
     rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake).devices
     assert {"plain", "wide", "raspberry-pi-5"} <= {row.device for row in rows}
     assert all(bool(row.unknown) == (row.price is None) for row in rows)
 
 
-def test_the_card_shows_what_was_measured(model):
-    """Once, however often; and not of another file."""
+def test_the_card_shows_the_measurements(model):
+    """Once, even if kept twice; and not those of another file."""
     found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
         keep(found)
@@ -166,8 +166,8 @@ def test_the_card_shows_what_was_measured(model):
     assert latency(model, content) == []
 
 
-def test_a_time_says_what_it_stands_on(boards, model):
-    """~ before a time with an assumed start of kernels; > before one without any, and those stand last."""
+def test_launch_overhead_marks_a_time(boards, model):
+    """~ before a time with an assumed launch overhead, > before one without, and those are listed last."""
     launch = "launch_overhead: {value: 1 ms, status: assumed, source: test}"
     text = DEVICE.replace("INT8\n", "")
     for name, other in (
@@ -192,8 +192,8 @@ def test_a_time_says_what_it_stands_on(boards, model):
     assert [line[:1] for line in lines[-2:]] == ["~", ">"]
 
 
-def test_a_ratio_says_what_it_compares(model):
-    """PyTorch computes in fp32, whatever the file does."""
+def test_a_ratio_names_its_precisions(model):
+    """PyTorch computes in fp32, whatever the file's precision."""
     found = bench(model, BenchOptions(), fake)
     found = replace(found, precision="int8", measured=2 * found.measured)
     assert "PyTorch in fp32 / ONNX Runtime in int8, 1 thread: 1.00" in shown(tables(found), 100)
@@ -232,7 +232,7 @@ def test_bad_input(model, capsys, arguments, message):
 
 @pytest.mark.parametrize("kept_share", [0.0, 0.1, 0.5, 0.99])
 def test_a_damaged_file(model, capsys, kept_share):
-    """Wherever it was cut off."""
+    """One message, wherever the file was cut off."""
     content = model.read_bytes()
     model.write_bytes(content[: int(kept_share * len(content))])
     for command in (["bench", model], ["infer", model, "image.png"]):
@@ -242,8 +242,8 @@ def test_a_damaged_file(model, capsys, kept_share):
 
 
 @pytest.mark.parametrize("name", ["m.json", "m.textproto", "m.onnxtxt"])
-def test_a_name_decides_nothing(tmp_path, capsys, name):
-    """What a file holds does: no parser of another format is asked."""
+def test_the_suffix_does_not_matter(tmp_path, capsys, name):
+    """A file is read by its content; no parser of another format is called."""
     (tmp_path / name).write_text("{", encoding="utf-8")
     for command in (["bench", tmp_path / name], ["infer", tmp_path / name, "image.png"]):
         status, _, err = run_command(capsys, *command)
@@ -251,8 +251,8 @@ def test_a_name_decides_nothing(tmp_path, capsys, name):
         assert f"{name} is not an ONNX model, or is damaged" in err
 
 
-def test_the_other_format_is_no_damage(tmp_path, capsys):
-    """A file in ONNX Runtime's own format is known, and the one to give instead is named."""
+def test_the_ort_format_is_recognised(tmp_path, capsys):
+    """A file in ONNX Runtime's own format is refused, naming the one to use instead."""
     (tmp_path / "m.ort").write_bytes(b"\0\0\0\0ORTM" + bytes(100))
     for command in (["bench", tmp_path / "m.ort"], ["infer", tmp_path / "m.ort", "image.png"]):
         status, _, err = run_command(capsys, *command)
@@ -262,14 +262,14 @@ def test_the_other_format_is_no_damage(tmp_path, capsys):
         assert "damaged" not in err
 
 
-def test_texts_stay_texts(boards):
-    """A run whose id is a number to JSON is found again."""
+def test_texts_are_not_parsed(boards):
+    """A run id that looks like a JSON number stays a text."""
     facts = {"run_id": "12345678901234e5", "scenario": "1", "client": "global", "version": 3}
     model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
     assert read_model(model).facts == facts
 
 
-def test_shapes_that_do_not_fit(boards, capsys):
+def test_incompatible_shapes(boards, capsys):
     """Three numbers and four cannot be added, at any batch size."""
     weights = {"w": floats(4), "v": floats(3)}
     nodes = [("Add", ["x", "w"], ["h"]), ("Gemm", ["h", "v"], ["y"])]

@@ -1,4 +1,4 @@
-"""What is measured of a smaller file, and when it is refused."""
+"""How a smaller model is compared with the float32 one, and when it is refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_same_model_loses_nothing(model, labels):
 
 
 def test_the_drop_is_counted_by_hand(model, labels):
-    """A model that is wrong on k of 64 loses k/64; so much may be allowed, a little less is refused."""
+    """A model that is wrong on k of 64 loses k/64; a lower limit refuses it."""
     other = with_head(model, lambda value: -value)
     wrong = int((runner(other, FORM)(X).argmax(axis=1) != labels.numpy()).sum())
     assert wrong > 0
@@ -72,7 +72,7 @@ def test_few_samples_still_make_large_batches(model, labels):
 
 
 def test_latencies_are_of_each_model(model):
-    """One number a model, in milliseconds."""
+    """One number per model, in milliseconds."""
     found = latencies_ms([model, model, model], FORM, X[:1])
     assert len(found) == 3
     assert all(0 < latency < 1000 for latency in found)
@@ -80,7 +80,7 @@ def test_latencies_are_of_each_model(model):
 
 @pytest.mark.parametrize("count", [1, 5, 64])
 def test_few_samples_meet_every_batch_size(count):
-    """They come again in the larger batches, and count once."""
+    """They repeat in the larger batches, and count once."""
     sizes = []
 
     def run(chunk):
