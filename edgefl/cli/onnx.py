@@ -19,6 +19,16 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's director
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of the dataset's files; by default, where the run found them.")
 ]
+MaxDrop = Annotated[
+    float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+]
+Out = Annotated[Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")]
+Threads = Annotated[
+    int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+]
+Reference = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch.")
+]
 
 
 @app.command()
@@ -33,9 +43,7 @@ def export(
         bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
     ] = False,
     fp16: Annotated[bool, typer.Option("--fp16", help="Store weights and activations in float16.")] = False,
-    max_drop: Annotated[
-        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
-    ] = 0.02,
+    max_drop: MaxDrop = 0.02,
     raw_input: Annotated[
         bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
@@ -43,9 +51,7 @@ def export(
     ort: Annotated[
         bool, typer.Option("--ort", help="Also write ONNX Runtime's own format, for reduced mobile builds.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")
-    ] = None,
+    out: Out = None,
     data_dir: DataDir = None,
     offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
     as_json: AsJson = False,
@@ -100,14 +106,9 @@ def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
 @app.command()
 def bench(
     model: ModelFile,
-    threads: Annotated[
-        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
-    ] = None,
+    threads: Threads = None,
     batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
-    run: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
-    ] = None,
+    run: Reference = None,
     device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
     dtype: Annotated[
         str | None,
@@ -130,7 +131,7 @@ def bench(
     from edgefl.core.host import cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
-    from edgefl.export.latency import card_of, keep
+    from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
 
@@ -141,7 +142,7 @@ def bench(
         )
     if card:
         # A missing card is an error before the measurements, which take their time.
-        card_of(model)
+        read_card(model)
     options = BenchOptions(
         threads=() if predict_only else sorted({1, threads or cores()}),
         batch=batch,
@@ -154,7 +155,7 @@ def bench(
     with Steps(stderr()) as steps:
         result = bench_model(model, options, progress=steps.show)
     if card:
-        keep(result)
+        save(result)
     if as_json:
         print_json(result)
     else:

@@ -30,7 +30,7 @@ def build(source: Trained, client: int | None, options: ExportOptions, path: Pat
 
     Raises:
         ExportError: torch cannot export the model.
-        UserError: there is no such model.
+        UserError: the run has no such model.
     """
     form, spec = options.form, source.federation.spec
     served = Served(source.predictor(client), spec, form).eval()

@@ -43,7 +43,7 @@ def compact(candidate: Candidate) -> Candidate:
         model = to_int8(fp32, form, images, facts)
     else:
         model = to_fp16(fp32, form, {"precision": FP16})
-    comparison = judge(
+    comparison = compare_with_fp32(
         model, fp32, form, *candidate.test, max_drop=candidate.options.max_drop, calibrated_on=calibrated_on
     )
     return replace(candidate, model=model, compact=comparison)
@@ -55,7 +55,7 @@ def calibration_images(source: Trained, client: int | None, form: Form) -> Tenso
     Args:
         source: the trained version.
         client: the client whose model it is, calibrated on its own images alone; None for the global model,
-            calibrated on everybody's.
+            calibrated on those of all clients.
         form: the model's input and outputs.
     """
     parts = source.federation.parts
@@ -66,7 +66,7 @@ def calibration_images(source: Trained, client: int | None, form: Form) -> Tenso
     return images_of(source, np.sort(indices), "train", form)
 
 
-def judge(
+def compare_with_fp32(
     model: bytes,
     fp32: bytes,
     form: Form,

@@ -18,12 +18,12 @@ _TITLE = "## Latency"
 _HEADS = ("runtime", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
 
 
-def kept(model: Path) -> Path:
+def results_file(model: Path) -> Path:
     """The file that keeps a model's measurements."""
     return model.with_suffix(".bench.json")
 
 
-def card_of(model: Path) -> str:
+def read_card(model: Path) -> str:
     """The model card beside a model's file.
 
     Raises:
@@ -37,20 +37,20 @@ def card_of(model: Path) -> str:
         ) from error
 
 
-def keep(result: BenchResult) -> None:
+def save(result: BenchResult) -> None:
     """Keeps what ``edgefl.export.bench`` measured, and shows it in the model's card.
 
     Raises:
         UserError: the model has no card.
     """
     model = Path(result.model)
-    page = card_of(model)
+    page = read_card(model)
     machine = " ".join(filter(None, (platform.system(), platform.machine(), host.processor())))
-    atomically(kept(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
-    atomically(model.with_suffix(".md"), _replaced(page, latency(model, model.read_bytes())).encode())
+    atomically(results_file(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
+    atomically(model.with_suffix(".md"), _replaced(page, latency_section(model, model.read_bytes())).encode())
 
 
-def latency(model: Path, content: bytes) -> list[str]:
+def latency_section(model: Path, content: bytes) -> list[str]:
     """The lines of the card's latency section; none if this very content was never measured.
 
     Args:
@@ -58,7 +58,7 @@ def latency(model: Path, content: bytes) -> list[str]:
         content: what it holds, or will hold as soon as its card is written.
     """
     try:
-        result = json.loads(kept(model).read_text(encoding="utf-8"))
+        result = json.loads(results_file(model).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     if result.get("sha256") != hashlib.sha256(content).hexdigest():

@@ -59,7 +59,7 @@ def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
     """
     failure = "ONNX Runtime cannot convert the model to its format"
     with explained(failure), _silence(), tempfile.TemporaryDirectory() as folder:
-        # Importing it sets up logging, so it stands inside.
+        # Importing it sets up logging.
         from onnxruntime.tools import convert_onnx_models_to_ort as tool
 
         given = Path(folder) / "model.onnx"

@@ -26,7 +26,7 @@ def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | Non
         dtype: the number type of everything; by default int8 for what is quantised and fp32 for the rest.
 
     Raises:
-        UserError: there is no such device, or the cost of an operator is unknown.
+        UserError: a device or the cost of an operator is unknown.
     """
     devices = named(catalogue.entries("devices") if ALL in names else names, "--device")
     cost = GraphCost(graph, dtype)

@@ -60,7 +60,7 @@ def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Ten
 
 
 def _depth(model: bytes) -> int:
-    """How many convolutions and matrix products a model has: at most so many follow one another."""
+    """How many convolutions and matrix products a model has, an upper bound of its depth."""
     import onnx
 
     graph = onnx.load_from_string(model).graph

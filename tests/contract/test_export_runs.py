@@ -25,7 +25,7 @@ from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.candidate import ExportOptions
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
-from edgefl.export.latency import keep
+from edgefl.export.latency import save
 from edgefl.export.make import export
 from edgefl.export.model import Form
 from edgefl.export.trained import trained
@@ -416,7 +416,7 @@ def test_clients_without_state_are_marked(runs):
 def test_another_model_does_not_inherit_a_latency(runs):
     """A card shows what was measured of this very content, not of the file that it replaces."""
     first = one(runs["fedavg"])
-    keep(bench(first.path, BenchOptions(runs=10)))
+    save(bench(first.path, BenchOptions(runs=10)))
     assert "## Latency" in first.card.read_text(encoding="utf-8")
     again = one(runs["fedavg"])
     assert "## Latency" in again.card.read_text(encoding="utf-8")

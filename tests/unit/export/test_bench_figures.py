@@ -13,7 +13,7 @@ from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench
-from edgefl.export.latency import keep, kept, latency
+from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.predict import predictions
 from edgefl.export.timing import Calls, measured, profile, time_torch
@@ -147,23 +147,23 @@ def test_the_card_shows_the_measurements(model):
     """Once, even if kept twice; and not those of another file."""
     found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
-        keep(found)
+        save(found)
     card = model.with_suffix(".md")
     card.write_text(
         "# A model\n\n## Parity\n\n| | |\n\n## Latency\n\nold\n\n## Licence\n\nfree\n", encoding="utf-8"
     )
-    keep(found)
-    keep(found)
+    save(found)
+    save(found)
     page = card.read_text(encoding="utf-8")
     assert page.count("## Latency") == 1
     assert "old" not in page
     assert "| onnxruntime 1 | 1 | 250 ms | 50.5 ms | 90.1 ms | 99 ms |" in page
     assert page.endswith("## Licence\n\nfree\n")
     content = model.read_bytes()
-    assert latency(model, content)[0] == "## Latency"
-    assert latency(model, content + b"\n") == []
-    kept(model).write_text("{", encoding="utf-8")
-    assert latency(model, content) == []
+    assert latency_section(model, content)[0] == "## Latency"
+    assert latency_section(model, content + b"\n") == []
+    results_file(model).write_text("{", encoding="utf-8")
+    assert latency_section(model, content) == []
 
 
 def test_launch_overhead_marks_a_time(boards, model):
