@@ -52,13 +52,13 @@ def main() -> int:
         for name in options.model or HELD_OUT:
             file = exported(name, Path(folder))
             row = predictions(Graph(read_model(file), options.batch), [device], options.batch)[0]
-            if row["unknown"]:
-                sys.exit(row["unknown"])
+            if row.price is None:
+                sys.exit(row.unknown)
             seconds = measured(file, options.batch, options.repeats)
-            errors.append(row["seconds"] / seconds - 1)
+            errors.append(row.price.seconds / seconds - 1)
             print(
-                f"{name:18} predicted {row['seconds'] * 1e3:8.3f} ms  measured {seconds * 1e3:8.3f} ms  "
-                f"error {errors[-1]:+6.1%}  ({row['figures']})"
+                f"{name:18} predicted {row.price.seconds * 1e3:8.3f} ms  measured {seconds * 1e3:8.3f} ms  "
+                f"error {errors[-1]:+6.1%}  ({row.price.figures})"
             )
     return int(any(abs(error) > MOST_ERROR for error in errors))
 
@@ -94,7 +94,7 @@ def exported(name: str, folder: Path) -> Path:
 def measured(file: Path, batch: int, repeats: int) -> float:
     """Seconds a call: the median over processes of each one's median."""
     measurement = Measurement(str(file), batch=batch, budget_s=20.0, cpu=True)
-    return median(median(fresh.call(time_onnx, measurement).calls.seconds) for _ in range(repeats))
+    return median(fresh.call(time_onnx, measurement).p50_s for _ in range(repeats))
 
 
 if __name__ == "__main__":

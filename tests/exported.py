@@ -1,4 +1,4 @@
-"""Models as they are exported, without a run: predictors whose every tensor matters, a dataset, images."""
+"""Exported models without a run: predictors in which every tensor matters, a dataset, images."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLASSES = 10
 
 
 def spec(shape: tuple[int, ...]) -> Spec:
-    """A dataset of images of a shape; its channels have means and deviations of their own."""
+    """A dataset of images of a shape; each channel has its own mean and deviation."""
     mean = tuple(0.3 + 0.1 * channel for channel in range(shape[0]))
     std = tuple(0.2 + 0.05 * channel for channel in range(shape[0]))
     return Spec("made", shape, CLASSES, 64, 64, tuple("abcdefghij"), mean, std)
@@ -53,7 +53,7 @@ def worked(method: str, net: Net) -> Predictor:
 
 
 def perturbed(weights: Tree) -> Tree:
-    """The weights with other running means and variances, so that a layer in training mode is found out."""
+    """The weights with other running means and variances, so that a layer in training mode is detected."""
     generator = torch.Generator().manual_seed(2)
 
     def other(name: str, value: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ def perturbed(weights: Tree) -> Tree:
 
 @cache
 def exported(name: str, method: str) -> tuple[Served, bytes]:
-    """A shipped model after a method's work, and its file; made once, for that takes seconds."""
+    """A shipped model after a method's work, and its file; cached, because it takes seconds."""
     (shape, settings), form = MODELS[name], Form()
     net = build_net(name, shape, CLASSES, **settings)
     module = Served(worked(method, net), spec(shape), form).eval()

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
 
+if TYPE_CHECKING:
+    from edgefl.report.exports import Exported
+
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="An ONNX file.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run's directory.")]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of the dataset's files; by default, where the run found them.")
+]
+MaxDrop = Annotated[
+    float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
+]
+Out = Annotated[Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")]
+Threads = Annotated[
+    int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
+]
+Reference = Annotated[
+    Path | None, typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch.")
 ]
 
 
@@ -29,9 +43,7 @@ def export(
         bool, typer.Option("--int8", help="Quantise weights and activations, calibrated on training images.")
     ] = False,
     fp16: Annotated[bool, typer.Option("--fp16", help="Store weights and activations in float16.")] = False,
-    max_drop: Annotated[
-        float, typer.Option(help="The most accuracy that --int8 and --fp16 may lose, such as 0.02.")
-    ] = 0.02,
+    max_drop: MaxDrop = 0.02,
     raw_input: Annotated[
         bool, typer.Option("--raw-input", help="Leave scaling and normalising to the caller.")
     ] = False,
@@ -39,9 +51,7 @@ def export(
     ort: Annotated[
         bool, typer.Option("--ort", help="Also write ONNX Runtime's own format, for reduced mobile builds.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option(help="FILE.onnx, or a folder with --all; RUN/export/ by default.")
-    ] = None,
+    out: Out = None,
     data_dir: DataDir = None,
     offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
     as_json: AsJson = False,
@@ -76,19 +86,19 @@ def export(
             )
         except SomeFailedError as error:
             done, failed = list(error.done), error
-    _print_exports([one.plain() for one in done], as_json=as_json)
+    _print_exports(done, as_json=as_json)
     if failed is not None:
         raise failed
 
 
-def _print_exports(exports: list[dict[str, Any]], *, as_json: bool) -> None:
+def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
     """Prints what was written; no table where nothing was."""
     from edgefl.report.exports import exports as tables
 
     if as_json:
         print_json({"exports": exports})
     elif exports:
-        console, folder = stdout(), Path(exports[0]["path"]).parent
+        console, folder = stdout(), exports[0].path.parent
         console.print(tables(exports))
         console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
 
@@ -96,14 +106,9 @@ def _print_exports(exports: list[dict[str, Any]], *, as_json: bool) -> None:
 @app.command()
 def bench(
     model: ModelFile,
-    threads: Annotated[
-        int | None, typer.Option(help="Measure on 1 thread and on this many; all cores by default.", min=1)
-    ] = None,
+    threads: Threads = None,
     batch: Annotated[int, typer.Option(help="Samples per call.", min=1)] = 1,
-    run: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="The run it was exported from, to compare with PyTorch."),
-    ] = None,
+    run: Reference = None,
     device: Annotated[list[str] | None, typer.Option(help="A device to predict for, or all.")] = None,
     dtype: Annotated[
         str | None,
@@ -126,7 +131,7 @@ def bench(
     from edgefl.core.host import cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
-    from edgefl.export.latency import card_of, keep
+    from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
 
@@ -137,7 +142,7 @@ def bench(
         )
     if card:
         # A missing card is an error before the measurements, which take their time.
-        card_of(model)
+        read_card(model)
     options = BenchOptions(
         threads=() if predict_only else sorted({1, threads or cores()}),
         batch=batch,
@@ -150,7 +155,7 @@ def bench(
     with Steps(stderr()) as steps:
         result = bench_model(model, options, progress=steps.show)
     if card:
-        keep(result)
+        save(result)
     if as_json:
         print_json(result)
     else:

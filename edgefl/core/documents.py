@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 # Metadata of a dataclass field whose own keys stand among those of the record around it: {INLINE: its class}.
@@ -14,7 +15,7 @@ OPTIONAL = {"optional": True}
 
 
 def document(value: Any) -> Any:
-    """Plain data of records, mappings and sequences, however nested.
+    """Plain data of records, mappings, sequences and paths, however nested.
 
     A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
     that tells a field from a keyword is dropped.
@@ -26,6 +27,8 @@ def document(value: Any) -> Any:
         return value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
+    if isinstance(value, Path):
+        return str(value)
     if isinstance(value, Mapping):
         return {key: document(inner) for key, inner in value.items()}
     return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value

@@ -7,9 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from edgefl.core import fresh
 from edgefl.core.devices import TRACED
@@ -17,7 +14,8 @@ from edgefl.core.errors import UserError
 from edgefl.export.kernels import INT8, GraphCost
 from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Measurement, Reference, Timing, profile, time_onnx, time_torch
+from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
+from edgefl.report.bench import BenchResult, Measured, OperatorTime
 from edgefl.store import is_run, read
 
 SLOWEST = 10
@@ -53,7 +51,7 @@ def bench(
     options: BenchOptions = BenchOptions(),
     call: fresh.Caller = fresh.call,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
-) -> dict[str, Any]:
+) -> BenchResult:
     """Measures a model here and predicts it for devices.
 
     Args:
@@ -61,11 +59,6 @@ def bench(
         options: what to measure and to predict.
         call: calls a function in a fresh process.
         progress: called with (the next measurement, measurements done, measurements in all).
-
-    Returns:
-        "model", "sha256", "size_bytes", "batch", "quantised", "precision" (the file's), "flops", "kernels",
-        "moved_bytes", "memory" (bytes of "weights" and "activations"), "measured" (a dict per measurement),
-        "pytorch" (why it is not compared with, or ""), "slowest" (operators) and "devices" (a dict each).
 
     Raises:
         UserError: a name or the file is wrong, or the model cannot be run.
@@ -78,62 +71,46 @@ def bench(
     kernels, quantised = cost.kernels(), cost.quantised
     reference, missing = _reference(model, options.run)
     measured, slowest = _measure(str(path), options, reference, call, progress)
-    return {
-        "model": str(path),
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "size_bytes": model.size_bytes,
-        "batch": options.batch,
-        "quantised": quantised,
-        "precision": model.facts.get("precision", INT8 if quantised else TRACED),
-        "flops": sum(one.kernel.flops for one in kernels),
-        "kernels": len(kernels),
-        "moved_bytes": sum(one.moved_bytes for one in kernels),
-        "memory": GraphCost(graph, options.dtype).memory()._asdict(),
-        "measured": measured,
-        "pytorch": missing,
-        "slowest": slowest,
-        "devices": devices,
-    }
+    return BenchResult(
+        model=str(path),
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        size_bytes=model.size_bytes,
+        batch=options.batch,
+        quantised=quantised,
+        precision=model.facts.get("precision", INT8 if quantised else TRACED),
+        flops=sum(one.kernel.flops for one in kernels),
+        kernels=len(kernels),
+        moved_bytes=sum(one.moved_bytes for one in kernels),
+        memory=GraphCost(graph, options.dtype).memory(),
+        measured=measured,
+        pytorch=missing,
+        slowest=slowest,
+        devices=devices,
+    )
 
 
 def _measure(
     model: str, options: BenchOptions, reference: Reference | None, call: fresh.Caller, progress: Progress
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The measurements, a row each, and the slowest operators."""
+) -> tuple[list[Measured], list[OperatorTime]]:
+    """The measurements and the slowest operators."""
     if not options.threads:
         return [], []
     plain = Measurement(model, batch=options.batch, runs=options.runs, budget_s=options.budget_s)
-    steps: list[tuple[str, Measurement, Callable[[], Timing]]] = []
+    steps: list[tuple[str, Callable[[], Measured]]] = []
     for threads in options.threads:
         one, suffix = replace(plain, threads=threads), f"{threads} {'thread' if threads == 1 else 'threads'}"
-        steps.append((f"ONNX Runtime, {suffix}", one, partial(call, time_onnx, one, threads=threads)))
+        steps.append((f"ONNX Runtime, {suffix}", partial(call, time_onnx, one, threads=threads)))
         if reference is not None:
             in_torch = partial(call, time_torch, one, reference, threads=threads)
-            steps.append((f"PyTorch, {suffix}", one, in_torch))
+            steps.append((f"PyTorch, {suffix}", in_torch))
     rows = []
-    for place, (label, measurement, timing) in enumerate(steps):
+    for place, (label, measured) in enumerate(steps):
         progress(label, place, len(steps) + 1)
-        rows.append(_row(measurement, timing()))
+        rows.append(measured())
     progress("operators", len(steps), len(steps) + 1)
-    operators = call(profile, plain, threads=plain.threads)[:SLOWEST]
+    operators = call(profile, plain, threads=plain.threads)
     progress("", len(steps) + 1, len(steps) + 1)
-    return rows, [one._asdict() for one in operators]
-
-
-def _row(measurement: Measurement, timing: Timing) -> dict[str, Any]:
-    seconds = np.array(timing.calls.seconds)
-    return {
-        "runtime": timing.runtime,
-        "threads": measurement.threads,
-        "load_s": timing.load_s,
-        **{f"p{share}_s": float(np.percentile(seconds, share)) for share in (50, 90, 99)},
-        "images_per_s": measurement.batch * len(seconds) / float(seconds.sum()),
-        "peak_bytes": timing.peak_bytes,
-        "core_share": timing.calls.core_share,
-        "warmup": timing.calls.warmup,
-        "runs": len(seconds),
-        "stopped_early": len(seconds) < measurement.runs,
-    }
+    return rows, operators[:SLOWEST]
 
 
 def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, str]:

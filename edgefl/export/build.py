@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.data import normalised
-from edgefl.export.candidate import FP32, Candidate, ExportOptions, Samples
+from edgefl.export.candidate import FP32, Candidate, ExportOptions
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import Form, Metadata
 from edgefl.export.trained import Trained
@@ -30,7 +30,7 @@ def build(source: Trained, client: int | None, options: ExportOptions, path: Pat
 
     Raises:
         ExportError: torch cannot export the model.
-        UserError: there is no such model.
+        UserError: the run has no such model.
     """
     form, spec = options.form, source.federation.spec
     served = Served(source.predictor(client), spec, form).eval()
@@ -60,12 +60,12 @@ def _metadata(source: Trained, client: int | None, form: Form) -> Metadata:
     )
 
 
-def _test_samples(source: Trained, client: int | None, form: Form) -> Samples:
+def _test_samples(source: Trained, client: int | None, form: Form) -> tuple[Tensor, Tensor]:
     """The test samples that a model is scored on; all of them where a client has none of its own."""
     federation = source.federation
     own = federation.test if client is None else federation.test_parts[client]
     indices = own if len(own) else federation.test
-    return Samples(images(source, indices, "test", form), federation.test_y[torch.from_numpy(indices)])
+    return images(source, indices, "test", form), federation.test_y[torch.from_numpy(indices)]
 
 
 def images(

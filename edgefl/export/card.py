@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.units import show_bytes, show_flops, show_seconds
-from edgefl.export.candidate import Compact, Exported, Ort, Parity
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
+from edgefl.report.exports import Compact, Exported, Ort, Parity
 from edgefl.report.summary import Accuracy, Summary, summary
 from edgefl.report.tables import energy
 from edgefl.store import read

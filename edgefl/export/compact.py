@@ -11,12 +11,13 @@ from torch import Tensor
 
 from edgefl.core import seeds
 from edgefl.export.build import images as images_of
-from edgefl.export.candidate import FP16, FP32, INT8, Candidate, Compact
+from edgefl.export.candidate import FP16, FP32, INT8, Candidate
 from edgefl.export.graph import ExportError
 from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.trained import Trained
 from edgefl.export.verify import Run, compare, odd_batches, runner
+from edgefl.report.exports import Compact
 
 # Ranges of activations settle after some hundred images; more only cost time.
 CALIBRATION_IMAGES = 512
@@ -42,7 +43,7 @@ def compact(candidate: Candidate) -> Candidate:
         model = to_int8(fp32, form, images, facts)
     else:
         model = to_fp16(fp32, form, {"precision": FP16})
-    comparison = judge(
+    comparison = compare_with_fp32(
         model, fp32, form, *candidate.test, max_drop=candidate.options.max_drop, calibrated_on=calibrated_on
     )
     return replace(candidate, model=model, compact=comparison)
@@ -54,7 +55,7 @@ def calibration_images(source: Trained, client: int | None, form: Form) -> Tenso
     Args:
         source: the trained version.
         client: the client whose model it is, calibrated on its own images alone; None for the global model,
-            calibrated on everybody's.
+            calibrated on those of all clients.
         form: the model's input and outputs.
     """
     parts = source.federation.parts
@@ -65,7 +66,7 @@ def calibration_images(source: Trained, client: int | None, form: Form) -> Tenso
     return images_of(source, np.sort(indices), "train", form)
 
 
-def judge(
+def compare_with_fp32(
     model: bytes,
     fp32: bytes,
     form: Form,
@@ -110,6 +111,7 @@ def judge(
         latency_ms=latency,
         fp32_latency_ms=fp32_latency,
         calibrated_on=calibrated_on,
+        drop=drop,
     )
 
 

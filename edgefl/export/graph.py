@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -24,6 +25,23 @@ class ExportError(EdgeflError):
     """The model could not be exported, or failed a check; its files were not written."""
 
     exit_status = 1
+
+
+@contextmanager
+def explained(failure: str) -> Iterator[None]:
+    """Turns whatever a library raises into one error, and silences its warnings about its own internals.
+
+    Raises:
+        ExportError: the failure, with the first line of its root cause.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (ExportError, MemoryError):
+        raise
+    except Exception as error:
+        raise ExportError(f"{failure}: {told(root(error))}") from error
 
 
 class Served(nn.Module):
@@ -84,22 +102,17 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     # Two samples, because the exporter takes a batch of one for a constant.
     example = torch.zeros(2, *shape) if form.raw_input else torch.zeros(2, *shape, dtype=torch.uint8)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            # torch's exporter warns about its own internals.
-            warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                served.eval(),
-                (example,),
-                dynamo=True,
-                verbose=False,
-                opset_version=OPSET,
-                input_names=[form.input],
-                output_names=form.outputs,
-                dynamic_shapes=({0: torch.export.Dim("batch")},),
-            )
-    except Exception as error:
-        raise ExportError(f"torch cannot export the model: {told(root(error))}") from error
+    with explained("torch cannot export the model"):
+        program = torch.onnx.export(
+            served.eval(),
+            (example,),
+            dynamo=True,
+            verbose=False,
+            opset_version=OPSET,
+            input_names=[form.input],
+            output_names=form.outputs,
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+        )
     model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
     for part in (model.graph, *model.graph.node):
         # Stack traces: a third of a small file, with paths of the machine that wrote it.

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 from edgefl.core.cost import Kernel, Product, convolution
 from edgefl.core.devices import TRACED, WIDTHS
 from edgefl.core.errors import UserError
 from edgefl.export.model import Graph, Node
+from edgefl.report.bench import Memory
 
 INT8 = "int8"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -66,20 +66,6 @@ class Costed:
     kernel: Kernel
     dtype: str
     moved_bytes: int
-
-
-class Memory(NamedTuple):
-    """Bytes that one call needs, by what they hold.
-
-    Attributes:
-        weights: all constants, as they are stored.
-        activations: the most that inputs and results take at once, in the graph's order. Only fused results
-            and views share memory. A runtime's own code and its copies of weights in other layouts come on
-            top.
-    """
-
-    weights: int
-    activations: int
 
 
 @dataclass

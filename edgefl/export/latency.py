@@ -5,25 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from edgefl.core import host
+from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.report.bench import cells
+from edgefl.report.bench import BenchResult, Measured, cells
 
 _TITLE = "## Latency"
 _HEADS = ("runtime", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
 
 
-def kept(model: Path) -> Path:
+def results_file(model: Path) -> Path:
     """The file that keeps a model's measurements."""
     return model.with_suffix(".bench.json")
 
 
-def card_of(model: Path) -> str:
+def read_card(model: Path) -> str:
     """The model card beside a model's file.
 
     Raises:
@@ -37,20 +37,20 @@ def card_of(model: Path) -> str:
         ) from error
 
 
-def keep(result: Mapping[str, Any]) -> None:
+def save(result: BenchResult) -> None:
     """Keeps what ``edgefl.export.bench`` measured, and shows it in the model's card.
 
     Raises:
         UserError: the model has no card.
     """
-    model = Path(result["model"])
-    page = card_of(model)
+    model = Path(result.model)
+    page = read_card(model)
     machine = " ".join(filter(None, (platform.system(), platform.machine(), host.processor())))
-    atomically(kept(model), json.dumps({**result, "machine": machine}, indent=2).encode())
-    atomically(model.with_suffix(".md"), _replaced(page, latency(model, model.read_bytes())).encode())
+    atomically(results_file(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
+    atomically(model.with_suffix(".md"), _replaced(page, latency_section(model, model.read_bytes())).encode())
 
 
-def latency(model: Path, content: bytes) -> list[str]:
+def latency_section(model: Path, content: bytes) -> list[str]:
     """The lines of the card's latency section; none if this very content was never measured.
 
     Args:
@@ -58,11 +58,12 @@ def latency(model: Path, content: bytes) -> list[str]:
         content: what it holds, or will hold as soon as its card is written.
     """
     try:
-        result = json.loads(kept(model).read_text(encoding="utf-8"))
+        result = json.loads(results_file(model).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
     if result.get("sha256") != hashlib.sha256(content).hexdigest():
         return []
+    rows = [Measured(**row) for row in result["measured"]]
     batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
     return [
         _TITLE,
@@ -71,7 +72,7 @@ def latency(model: Path, content: bytes) -> list[str]:
         "",
         _row(_HEADS),
         _row(["---", *["---:"] * (len(_HEADS) - 1)]),
-        *(_row([row["runtime"], *cells(row)]) for row in result["measured"]),
+        *(_row([row.runtime, *cells(row)]) for row in rows),
         "",
     ]
 

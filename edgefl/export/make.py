@@ -11,7 +11,7 @@ from pathlib import Path
 
 from edgefl.core.errors import EdgeflError, UserError
 from edgefl.export.build import build
-from edgefl.export.candidate import FP16, Exported, ExportOptions
+from edgefl.export.candidate import FP16, ExportOptions
 from edgefl.export.compact import compact
 from edgefl.export.graph import ExportError
 from edgefl.export.mobile import mobile
@@ -19,6 +19,7 @@ from edgefl.export.trained import trained
 from edgefl.export.verify import verify
 from edgefl.export.write import target, write
 from edgefl.planning.learning import DataAccess
+from edgefl.report.exports import Exported
 
 
 class SomeFailedError(ExportError):

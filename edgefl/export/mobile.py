@@ -6,16 +6,15 @@ import contextlib
 import io
 import logging
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from edgefl.core.errors import root, told
-from edgefl.export.candidate import FP32, Candidate, Ort
-from edgefl.export.graph import ExportError
+from edgefl.export.candidate import FP32, Candidate
+from edgefl.export.graph import ExportError, explained
 from edgefl.export.verify import compare, runner
+from edgefl.report.exports import Ort
 
 
 def mobile(candidate: Candidate) -> Candidate:
@@ -58,37 +57,31 @@ def to_ort(model: bytes, name: str) -> tuple[bytes, str]:
     Raises:
         ExportError: ONNX Runtime cannot convert it.
     """
-    try:
-        with _silence(), tempfile.TemporaryDirectory() as folder:
-            # Importing it sets up logging, so it stands inside.
-            from onnxruntime.tools import convert_onnx_models_to_ort as tool
+    failure = "ONNX Runtime cannot convert the model to its format"
+    with explained(failure), _silence(), tempfile.TemporaryDirectory() as folder:
+        # Importing it sets up logging.
+        from onnxruntime.tools import convert_onnx_models_to_ort as tool
 
-            given = Path(folder) / "model.onnx"
-            given.write_bytes(model)
-            # Optimised now rather than on the device, without optimisations that only x86 has.
-            tool.convert_onnx_models_to_ort(
-                given, None, [tool.OptimizationStyle.Fixed], target_platform="arm"
-            )
-            content = given.with_suffix(".ort").read_bytes()
-            config = given.with_suffix(".required_operators.config").read_text(encoding="utf-8")
-    except Exception as error:
-        what = "ONNX Runtime cannot convert the model to its format"
-        raise ExportError(f"{what}: {told(root(error))}") from error
+        given = Path(folder) / "model.onnx"
+        given.write_bytes(model)
+        # Optimised now rather than on the device, without optimisations that only x86 has.
+        tool.convert_onnx_models_to_ort(given, None, [tool.OptimizationStyle.Fixed], target_platform="arm")
+        content = given.with_suffix(".ort").read_bytes()
+        config = given.with_suffix(".required_operators.config").read_text(encoding="utf-8")
     operators = [line for line in config.splitlines() if line and not line.startswith("#")]
     return content, "\n".join([f"# Operators of {name}", *operators, ""])
 
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Suppresses prints, logs and warnings.
+    """Suppresses prints and logs.
 
     The tool prints, sets up the root logger if that has no handler, and leaves a file open.
     """
     handler, logger = logging.NullHandler(), logging.getLogger()
     logger.addHandler(handler)
     try:
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
         logger.removeHandler(handler)

@@ -50,22 +50,9 @@ class Form:
 class Metadata:
     """What ``edgefl export`` writes into a file: texts as they are, everything else as JSON.
 
-    Attributes:
-        class_names: in the order of the logits.
-        input: type, layout and range of the input.
-        shape: of one sample, (channels, height, width).
-        mean, std: of the pixels in [0, 1], by channel.
-        dataset: that the model was trained on.
-        scenario: name of the run's scenario.
-        run_id: of the run.
-        method: of the run.
-        model: architecture.
-        client: the client whose model it is, or "global".
-        version: of the server's state.
-        round: that made this version, from 0; -1 before the first.
-        accuracy: as the run reported it; None if it reported none.
-        precision: "fp32", "int8" or "fp16".
-        edgefl: version of edgefl.
+    ``shape`` is one sample's (channels, height, width); ``mean`` and ``std`` are its channels' in [0, 1].
+    ``client`` is a number or "global", ``round`` counts from 0 and is -1 before the first, ``accuracy`` is
+    what the run reported, if anything, and ``edgefl`` is its version.
     """
 
     class_names: tuple[str, ...]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.cost import Kernel, Work
@@ -12,15 +11,13 @@ from edgefl.core.errors import UserError
 from edgefl.export.kernels import Costed, GraphCost
 from edgefl.export.model import Graph
 from edgefl.planning.fleets import named
+from edgefl.report.bench import Predicted, Price
 
 ALL = "all"
-_UNKNOWN = ("dtype", "figures", "launch", "seconds", "bounds", "images_per_s", "joules")
 
 
-def predictions(
-    graph: Graph, names: Sequence[str], batch: int, dtype: str | None = None
-) -> list[dict[str, Any]]:
-    """A row for each device; unknown figures are None, as are all of a device that cannot price the model.
+def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | None = None) -> list[Predicted]:
+    """What one call takes on each device.
 
     Args:
         graph: the model at this batch size.
@@ -29,44 +26,44 @@ def predictions(
         dtype: the number type of everything; by default int8 for what is quantised and fp32 for the rest.
 
     Raises:
-        UserError: there is no such device, or the cost of an operator is unknown.
+        UserError: a device or the cost of an operator is unknown.
     """
     devices = named(catalogue.entries("devices") if ALL in names else names, "--device")
     cost = GraphCost(graph, dtype)
     kernels, memory_bytes = cost.kernels(), sum(cost.memory())
-    return [_row(name, device, kernels, memory_bytes, batch) for name, device in devices.items()]
+    found = []
+    for name, device in devices.items():
+        usable_bytes, price, unknown = device.usable_memory_bytes, None, ""
+        try:
+            price = _price(name, device, kernels, batch)
+        except UserError as error:
+            unknown = error.what
+        share = memory_bytes / usable_bytes if usable_bytes else None
+        fits = None if usable_bytes is None else memory_bytes <= usable_bytes
+        found.append(Predicted(name, unknown, price, memory_bytes, share, fits))
+    return found
 
 
-def _row(
-    name: str, device: Board, kernels: Sequence[Costed], memory_bytes: int, batch: int
-) -> dict[str, Any]:
-    usable_bytes = device.usable_memory_bytes
-    row: dict[str, Any] = {
-        "device": name,
-        "unknown": "",
-        **dict.fromkeys(_UNKNOWN),
-        "memory_bytes": memory_bytes,
-        "memory_share": memory_bytes / usable_bytes if usable_bytes else None,
-        "fits": None if usable_bytes is None else memory_bytes <= usable_bytes,
-    }
+def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> Price:
+    """The time and energy of the kernels.
+
+    Raises:
+        UserError: the device cannot price them.
+    """
     works = _works(kernels, device.dtypes())
-    try:
-        bounds = Bounds()
-        for dtype, work in works.items():
-            bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
-    except UserError as error:
-        return {**row, "unknown": error.what}
+    bounds = Bounds()
+    for dtype, work in works.items():
+        bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
     watts = device.power.active.value
-    return {
-        **row,
-        "dtype": " + ".join(works),
-        "figures": _figures(device),
-        "launch": device.launch_known(inference=True),
-        "seconds": bounds.seconds,
-        "bounds": bounds._asdict(),
-        "images_per_s": batch / bounds.seconds,
-        "joules": None if watts is None else watts * bounds.seconds,
-    }
+    return Price(
+        dtype=" + ".join(works),
+        figures=_figures(device),
+        launch=device.launch_known(inference=True),
+        seconds=bounds.seconds,
+        bounds=bounds,
+        images_per_s=batch / bounds.seconds,
+        joules=None if watts is None else watts * bounds.seconds,
+    )
 
 
 def _figures(device: Board) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.core.errors import root, told
-from edgefl.export.graph import ExportError, check, describe
+from edgefl.export.graph import check, describe, explained
 from edgefl.export.model import Form
 
 _BATCH = 64
@@ -49,7 +47,7 @@ def to_int8(model: bytes, form: Form, images: Tensor, facts: Mapping[str, Any]) 
     """  # noqa: D205 - one sentence needs two lines
     import onnx
 
-    with _explained("quantise the model"), tempfile.TemporaryDirectory() as folder:
+    with explained("ONNX Runtime cannot quantise the model"), tempfile.TemporaryDirectory() as folder:
         given, prepared, made = (Path(folder) / f"{name}.onnx" for name in ("given", "prepared", "made"))
         given.write_bytes(model)
         with _tools():
@@ -124,7 +122,7 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
     """
     import onnx
 
-    with _explained("convert the model to float16"):
+    with explained("ONNX Runtime cannot convert the model to float16"):
         with _tools():
             from onnxruntime.transformers import float16
         given = onnx.load_from_string(model)
@@ -194,17 +192,3 @@ def _finished(new: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> b
     check(new, form)
     content: bytes = new.SerializeToString()
     return content
-
-
-@contextmanager
-def _explained(what: str) -> Iterator[None]:
-    """Turns whatever a library raises into an error that says what failed."""
-    try:
-        with warnings.catch_warnings():
-            # The libraries warn about their own internals.
-            warnings.simplefilter("ignore")
-            yield
-    except (ExportError, MemoryError):
-        raise
-    except Exception as error:
-        raise ExportError(f"ONNX Runtime cannot {what}: {told(root(error))}") from error

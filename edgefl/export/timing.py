@@ -22,6 +22,7 @@ import psutil
 from edgefl.compute.onnx_runtime import runtime, session
 from edgefl.core import host
 from edgefl.export.model import Form
+from edgefl.report.bench import Measured, OperatorTime
 
 Call = Callable[[], Any]
 Clock = Callable[[], float]
@@ -95,32 +96,7 @@ class Calls(NamedTuple):
     core_share: float
 
 
-class Timing(NamedTuple):
-    """What one process measured.
-
-    Attributes:
-        runtime: that ran the model, with its version.
-        load_s: seconds to load the model; None if that was not timed.
-        peak_bytes: the most that the process grew by, from just before the model was loaded.
-        calls: of the model.
-    """
-
-    runtime: str
-    load_s: float | None
-    peak_bytes: int
-    calls: Calls
-
-
-class OperatorTime(NamedTuple):
-    """The median seconds of an operator, and its share of all operators' time."""
-
-    node: str
-    op: str
-    seconds: float
-    share: float
-
-
-def time_onnx(measurement: Measurement) -> Timing:
+def time_onnx(measurement: Measurement) -> Measured:
     """Times a model in ONNX Runtime.
 
     Raises:
@@ -136,10 +112,10 @@ def time_onnx(measurement: Measurement) -> Timing:
         return load_s, timed(lambda: running.run(None, inputs), measurement, measurement.clock)
 
     (load_s, calls), peak_bytes = growth(load_and_run)
-    return Timing(runtime(), load_s, peak_bytes, calls)
+    return measured(measurement, runtime(), load_s, peak_bytes, calls)
 
 
-def time_torch(measurement: Measurement, reference: Reference) -> Timing:
+def time_torch(measurement: Measurement, reference: Reference) -> Measured:
     """Times the same model in PyTorch, eagerly.
 
     Raises:
@@ -164,7 +140,7 @@ def time_torch(measurement: Measurement, reference: Reference) -> Timing:
 
     with torch.inference_mode():
         calls, peak_bytes = growth(load_and_run)
-    return Timing(f"torch {torch.__version__}", None, peak_bytes, calls)
+    return measured(measurement, f"torch {torch.__version__}", None, peak_bytes, calls)
 
 
 def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter) -> Calls:
@@ -182,6 +158,28 @@ def timed(call: Call, measurement: Measurement, clock: Clock = time.perf_counter
         seconds.append(clock() - before)
     share = (time.process_time() - cpu_start) / max(clock() - start, _LEAST_S)
     return Calls(warm, seconds, share)
+
+
+def measured(
+    measurement: Measurement, runtime: str, load_s: float | None, peak_bytes: int, calls: Calls
+) -> Measured:
+    """The figures of a measurement."""
+    seconds = np.array(calls.seconds)
+    p50, p90, p99 = map(float, np.percentile(seconds, (50, 90, 99)))
+    return Measured(
+        runtime=runtime,
+        threads=measurement.threads,
+        load_s=load_s,
+        p50_s=p50,
+        p90_s=p90,
+        p99_s=p99,
+        images_per_s=measurement.batch * len(seconds) / float(seconds.sum()),
+        peak_bytes=peak_bytes,
+        core_share=calls.core_share,
+        warmup=calls.warmup,
+        runs=len(seconds),
+        stopped_early=len(seconds) < measurement.runs,
+    )
 
 
 _FLOATS = {"float": np.float32, "float16": np.float16, "double": np.float64}

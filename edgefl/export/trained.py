@@ -11,7 +11,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.scenario import LearningSpec
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.protocol import Method, Predictor, Tree, read_tree
+from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.store import Reader, is_run, read, runs_in
 
 LAST, BEST = "last", "best"
@@ -24,6 +24,7 @@ class Trained:
     Attributes:
         folder: the run's directory.
         meta: facts about the run, as the store keeps them.
+        models: the names of the clients' models.
         version: the version's number.
         last: whether it is the run's last version, to which the clients' states belong.
         round: the round that produced it, from 0; -1 before the first.
@@ -35,6 +36,7 @@ class Trained:
 
     folder: Path
     meta: dict[str, Any]
+    models: list[str]
     version: int
     last: bool
     round: int
@@ -50,8 +52,7 @@ class Trained:
 
     def model(self, client: int | None) -> str:
         """The name of a client's model, or of the global one."""
-        names: list[str] = self.meta["models"]
-        return names[client or 0]
+        return self.models[client or 0]
 
     def predictor(self, client: int | None) -> Predictor:
         """A client's own model, or the global one where ``client`` is None.
@@ -94,10 +95,9 @@ class Trained:
                 where=str(self.folder),
                 hint="use --version last",
             )
-        place = self.learning.client_models[client]
-        method = self.learning.methods[place]
+        method = self.learning.methods[self.learning.client_models[client]]
         state = self.states.get(client)
-        return method.personal_model(self.server, self._initial(method, place) if state is None else state)
+        return method.personal_model(self.server, self._initial(client) if state is None else state)
 
     def standing(self, client: int | None) -> str:
         """Caveats about a model: the run did not finish, or the client has no trained state of its own.
@@ -106,25 +106,19 @@ class Trained:
         """
         caveats = []
         if self.meta["status"] != "done":
-            how = (
-                "was interrupted"
-                if self.meta["status"] == "interrupted"
-                else "is still running or was killed"
-            )
+            interrupted = self.meta["status"] == "interrupted"
+            how = "was interrupted" if interrupted else "is still running or was killed"
             caveats.append(f"last saved state of a run that {how}")
         if client is not None and client not in self.states:
-            place = self.learning.client_models[client]
-            if self._initial(self.learning.methods[place], place) is None:
-                caveats.append(
-                    f"the same for all clients, because {self.meta['method']} keeps no client state"
-                )
-            else:
-                caveats.append("never trained, so its own part is the initial one")
+            stateless = f"the same for all clients, because {self.meta['method']} keeps no client state"
+            untrained = "never trained, so its own part is the initial one"
+            caveats.append(stateless if self._initial(client) is None else untrained)
         return "; ".join(caveats)
 
-    def _initial(self, method: Method, place: int) -> Tree | None:
-        seed = seeds.derive(self.meta["seed"], "init")
-        return method.client(self.learning.nets[place].init(seed))
+    def _initial(self, client: int) -> Tree | None:
+        """The state that a client begins with; None where the method keeps none."""
+        place, seed = self.learning.client_models[client], seeds.derive(self.meta["seed"], "init")
+        return self.learning.methods[place].client(self.learning.nets[place].init(seed))
 
 
 def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
@@ -146,7 +140,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         version, file = _version(reader, which)
         rows = reader.query("SELECT client, file FROM states")
         settings, access = reader.resolved()["scenario"], _as_it_ran(reader, access)
-        meta = {**reader.meta, "models": [row["model"] for row in reader.rows("clients", "client")]}
+        meta, models = reader.meta, [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
@@ -154,7 +148,7 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
     learning = learn_from(spec, document, data_of(spec, document, access))
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
-    return Trained(folder, meta, version, last, nth, learning, server, states, reported)
+    return Trained(folder, meta, models, version, last, nth, learning, server, states, reported)
 
 
 def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:

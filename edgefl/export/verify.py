@@ -12,9 +12,10 @@ from torch import Tensor
 
 from edgefl.compute.onnx_runtime import session
 from edgefl.compute.threads import one_thread
-from edgefl.export.candidate import Candidate, Parity
+from edgefl.export.candidate import Candidate
 from edgefl.export.graph import ExportError, Served
 from edgefl.export.model import LOGITS, Form
+from edgefl.report.exports import Parity
 
 BATCHES = (1, 2, 7, 64)
 _CHUNK = 256
@@ -35,7 +36,9 @@ def verify(candidate: Candidate) -> Candidate:
     result = parity(candidate.fp32, candidate.served, candidate.form, *candidate.test)
     if not result.passed:
         raise ExportError(
-            f"ONNX Runtime does not compute what PyTorch does: {result}",
+            f"ONNX Runtime does not compute what PyTorch does: max error {result.max_error:.2g}, "
+            f"top-1 agreement {result.agreement:.2%} on {result.samples:,} samples, "
+            f"accuracy {result.accuracy:.2%} against PyTorch's {result.torch_accuracy:.2%}",
             hint="its files were not written; "
             f"tolerances: {result.rtol:g} relative, {result.atol:g} absolute",
         )
@@ -57,7 +60,7 @@ def parity(model: bytes, served: Served, form: Form, images: Tensor, labels: Ten
 
 
 def _depth(model: bytes) -> int:
-    """How many convolutions and matrix products a model has: at most so many follow one another."""
+    """How many convolutions and matrix products a model has, an upper bound of its depth."""
     import onnx
 
     graph = onnx.load_from_string(model).graph
@@ -106,15 +109,18 @@ def compare(
     expected, actual = map(np.concatenate, zip(*pairs, strict=True))
     errors = np.abs(expected - actual)
     expected_classes, classes = (side[-len(images) :].argmax(axis=1) for side in (expected, actual))
+    within = bool((errors <= atol + rtol * np.abs(expected)).all())
+    agreement = float((expected_classes == classes).mean())
     return Parity(
         samples=len(images),
         max_error=float(errors.max()) if np.isfinite(errors).all() else float("inf"),
-        within=bool((errors <= atol + rtol * np.abs(expected)).all()),
+        within=within,
         rtol=rtol,
         atol=atol,
-        agreement=float((expected_classes == classes).mean()),
+        agreement=agreement,
         accuracy=float((classes == labels.numpy()).mean()),
         torch_accuracy=float((expected_classes == labels.numpy()).mean()),
+        passed=within and agreement == 1.0,
     )
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import all_atomically
-from edgefl.export.candidate import FP32, Candidate, Exported, ExportOptions
+from edgefl.export.candidate import FP32, Candidate, ExportOptions
 from edgefl.export.card import card, is_card
-from edgefl.export.latency import latency
+from edgefl.export.latency import latency_section
 from edgefl.export.trained import Trained
+from edgefl.report.exports import Exported
 
 
 def target(source: Trained, client: int | None, options: ExportOptions, out: Path | None) -> Path:
@@ -71,7 +72,7 @@ def write(candidate: Candidate) -> Exported:
         ort=candidate.ort,
         standing=source.standing(candidate.client),
     )
-    text = card(source, exported, candidate.form, latency(path, candidate.model))
+    text = card(source, exported, candidate.form, latency_section(path, candidate.model))
     try:
         all_atomically({page: text.encode(), **candidate.ort_files, path: candidate.model})
     except RunError as error:

@@ -1,17 +1,20 @@
-"""What a model costs here and on devices, as tables that fit 100 columns; see ``edgefl.export.bench``."""
+"""What a model costs here and on devices: records, and tables that fit 100 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from edgefl.core.devices import Bounds
+from edgefl.core.documents import INLINE
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.report.fitted import Cell, Fitted
+from edgefl.report.tables import MISSING
 
-_NOTHING = "-"
 _UNKNOWN = "unknown"
 # Rates from here on are shown without decimals.
 _WHOLE_RATES = 1000
@@ -19,39 +22,175 @@ _WHOLE_RATES = 1000
 _ALONE = 0.9
 
 
-def bench(result: Mapping[str, Any]) -> RenderableType:
+class Memory(NamedTuple):
+    """Bytes that one call needs, by what they hold.
+
+    Attributes:
+        weights: all constants, as they are stored.
+        activations: the most that inputs and results take at once, in the graph's order. Only fused results
+            and views share memory. A runtime's own code and its copies of weights in other layouts come on
+            top.
+    """
+
+    weights: int
+    activations: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Calls of a model in one fresh process.
+
+    Attributes:
+        runtime: that ran the model, with its version.
+        threads: it ran on.
+        load_s: seconds to load the model; None if that was not timed.
+        p50_s, p90_s, p99_s: percentiles of a call's seconds.
+        images_per_s: samples per second, over all calls.
+        peak_bytes: the most that the process grew by, from just before the model was loaded.
+        core_share: CPU time over wall time; more than 1 on several threads.
+        warmup: calls before those that count.
+        runs: calls that count.
+        stopped_early: whether the budget allowed fewer calls than asked for.
+    """
+
+    runtime: str
+    threads: int
+    load_s: float | None
+    p50_s: float
+    p90_s: float
+    p99_s: float
+    images_per_s: float
+    peak_bytes: int
+    core_share: float
+    warmup: int
+    runs: int
+    stopped_early: bool
+
+
+class OperatorTime(NamedTuple):
+    """The median seconds of an operator, and its share of all operators' time."""
+
+    node: str
+    op: str
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """The time and energy of one call on a device.
+
+    Attributes:
+        dtype: the number types that the kernels run in.
+        figures: the runtime whose efficiencies are used; "training" if the device has none for inference.
+        launch: the status of the launch overhead, or "none".
+        seconds: of the call.
+        bounds: the same, by what bounds the kernels.
+        images_per_s: samples per second.
+        joules: at the device's active power; None if that is unknown.
+    """
+
+    dtype: str
+    figures: str
+    launch: str
+    seconds: float
+    bounds: Bounds
+    images_per_s: float
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """One call on a device.
+
+    Attributes:
+        device: its name.
+        unknown: why the device cannot price the model; empty if it can.
+        price: time and energy; None if the device cannot price the model.
+        memory_bytes: memory of the call.
+        memory_share: the share of the device's usable memory; None if that is unknown.
+        fits: whether it fits; None if the device's memory is unknown.
+    """
+
+    device: str
+    unknown: str
+    price: Price | None = field(metadata={INLINE: Price})
+    memory_bytes: int
+    memory_share: float | None
+    fits: bool | None
+
+
+@dataclass(frozen=True)
+class BenchResult:
+    """What ``edgefl bench`` reports of a model.
+
+    Attributes:
+        model: the file.
+        sha256: of its content.
+        size_bytes: of the file.
+        batch: samples per call.
+        quantised: whether products run in int8.
+        precision: of the file's weights.
+        flops, kernels, moved_bytes: of one call.
+        memory: of one call.
+        measured: calls here.
+        pytorch: why the model is not compared with PyTorch; empty if it is, or if nothing is measured.
+        slowest: operators, the slowest first.
+        devices: predictions.
+    """
+
+    model: str
+    sha256: str
+    size_bytes: int
+    batch: int
+    quantised: bool
+    precision: str
+    flops: int
+    kernels: int
+    moved_bytes: int
+    memory: Memory
+    measured: Sequence[Measured]
+    pytorch: str
+    slowest: Sequence[OperatorTime]
+    devices: Sequence[Predicted]
+
+
+def bench(result: BenchResult) -> RenderableType:
     """The model, its measurements, its slowest operators and its predictions."""
-    batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
-    moved = f"{result['kernels']:,} kernels, {show_bytes(result['moved_bytes'])} moved"
-    memory = result["memory"]
-    parts = " + ".join(f"{name} {show_bytes(size)}" for name, size in memory.items())
+    batch = "one sample" if result.batch == 1 else f"{result.batch:,} samples"
+    moved = f"{result.kernels:,} kernels, {show_bytes(result.moved_bytes)} moved"
+    weights, activations = map(show_bytes, result.memory)
+    memory = f"{show_bytes(sum(result.memory))} = weights {weights} + activations {activations}"
     blocks: list[RenderableType] = [
-        Text(
-            f"{result['model']}: {show_bytes(result['size_bytes'])}{', int8' if result['quantised'] else ''}"
-        ),
-        Text(f"{batch}: {show_flops(result['flops'])}, {moved}"),
-        Text(f"memory: {show_bytes(sum(memory.values()))} = {parts}"),
+        Text(f"{result.model}: {show_bytes(result.size_bytes)}{', int8' if result.quantised else ''}"),
+        Text(f"{batch}: {show_flops(result.flops)}, {moved}"),
+        Text(f"memory: {memory}"),
     ]
-    if result["measured"]:
+    if result.measured:
         heads = ("measured here", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
-        rows = [(row["runtime"], *cells(row)) for row in result["measured"]]
+        rows = [(row.runtime, *cells(row)) for row in result.measured]
         blocks += [Text(""), Fitted(heads, rows, yields=("runs", "p90", "load")), *_notes(result)]
-    if result["slowest"]:
-        blocks += [Text(""), _slowest(result["slowest"])]
-    if result["devices"]:
-        blocks += [Text(""), *_devices(result["devices"], quantised=result["quantised"])]
+    if result.slowest:
+        blocks += [Text(""), _slowest(result.slowest)]
+    if result.devices:
+        blocks += [Text(""), *_devices(result.devices, quantised=result.quantised)]
     return Group(*blocks)
 
 
-def cells(row: Mapping[str, Any]) -> list[str]:
+def _slowest(rows: Sequence[OperatorTime]) -> Fitted:
+    cells = [(one.node, one.op, show_seconds(one.seconds), f"{one.share:.1%}") for one in rows]
+    return Fitted(("slowest operators", "type", "time", "share"), cells, left=("type",))
+
+
+def cells(row: Measured) -> list[str]:
     """A measurement's figures: threads, load, p50, p90, p99, samples per second, memory, runs."""
     return [
-        str(row["threads"]),
-        _NOTHING if row["load_s"] is None else show_seconds(row["load_s"]),
-        *(show_seconds(row[key]) for key in ("p50_s", "p90_s", "p99_s")),
-        _rate(row["images_per_s"], digits=4),
-        show_bytes(row["peak_bytes"]),
-        f"{row['runs']:,}{'*' if row['stopped_early'] else ''}",
+        str(row.threads),
+        MISSING if row.load_s is None else show_seconds(row.load_s),
+        *map(show_seconds, (row.p50_s, row.p90_s, row.p99_s)),
+        _rate(row.images_per_s, digits=4),
+        show_bytes(row.peak_bytes),
+        f"{row.runs:,}{'*' if row.stopped_early else ''}",
     ]
 
 
@@ -59,37 +198,32 @@ def _rate(per_second: float, *, digits: int) -> str:
     return f"{per_second:,.{digits}g}" if per_second < _WHOLE_RATES else f"{per_second:,.0f}"
 
 
-def _notes(result: Mapping[str, Any]) -> Iterator[Text]:
+def _notes(result: BenchResult) -> Iterator[Text]:
     """How the measurements were made, and how PyTorch compares."""
-    rows = result["measured"]
-    warm = min(row["warmup"] for row in rows)
+    rows = result.measured
+    warm = min(row.warmup for row in rows)
     yield Text(
         f"each in a fresh process after at least {warm} warm-up calls; memory: growth of the process",
         style="dim",
     )
-    busy = min((row["core_share"] for row in rows if row["threads"] == 1), default=1.0)
+    busy = min((row.core_share for row in rows if row.threads == 1), default=1.0)
     if busy < _ALONE:
         yield Text(
             f"other programs were running: one thread had {busy:.0%} of a core, so times may be too long",
             style="yellow",
         )
-    if any(row["stopped_early"] for row in rows):
+    if any(row.stopped_early for row in rows):
         yield Text("* fewer calls than asked for: the time budget was used up (--budget)", style="dim")
-    by_threads: dict[int, list[dict[str, Any]]] = {}
+    by_threads: dict[int, list[Measured]] = {}
     for row in rows:
-        by_threads.setdefault(row["threads"], []).append(row)
+        by_threads.setdefault(row.threads, []).append(row)
     for threads, (in_onnx, *in_torch) in by_threads.items():
         if in_torch:
-            ratio = in_torch[0]["p50_s"] / in_onnx["p50_s"]
+            ratio = in_torch[0].p50_s / in_onnx.p50_s
             suffix = f"{threads} {'thread' if threads == 1 else 'threads'}: {ratio:.2f}"
-            yield Text(f"p50 ratio, PyTorch in fp32 / ONNX Runtime in {result['precision']}, {suffix}")
-    if result["pytorch"]:
-        yield Text(f"not compared with PyTorch: {result['pytorch']}", style="dim")
-
-
-def _slowest(rows: Sequence[Mapping[str, Any]]) -> Fitted:
-    cells = [(row["node"], row["op"], show_seconds(row["seconds"]), f"{row['share']:.1%}") for row in rows]
-    return Fitted(("slowest operators", "type", "time", "share"), cells, left=("type",))
+            yield Text(f"p50 ratio, PyTorch in fp32 / ONNX Runtime in {result.precision}, {suffix}")
+    if result.pytorch:
+        yield Text(f"not compared with PyTorch: {result.pytorch}", style="dim")
 
 
 # Before a time whose launch overhead is a guess, or missing.
@@ -100,40 +234,38 @@ _MEANING = {
 }
 
 
-def _devices(rows: Sequence[Mapping[str, Any]], *, quantised: bool) -> Iterator[RenderableType]:
-    """The devices with a time, the fastest first; the others, by the reason why they have none."""
-    priced = sorted(
-        (row for row in rows if not row["unknown"]), key=lambda row: (row["launch"] == "none", row["seconds"])
-    )
+def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[RenderableType]:
+    """The devices with a price, the fastest first; the others, by the reason why they have none."""
+    priced = [(row, row.price) for row in rows if row.price]
     if priced:
+        priced.sort(key=lambda one: (one[1].launch == "none", one[1].seconds))
         heads = ("predicted on", "time", "samples/s", "energy", "bound by", "fits", "type", "efficiencies of")
-        cells = [_device(row) for row in priced]
+        cells = [_device(row, price) for row, price in priced]
         yield Fitted(heads, cells, left=heads[4:], yields=("efficiencies of", "samples/s", "type"))
-        marks = {_MARKS.get(row["launch"]) for row in priced}
+        marks = {_MARKS.get(price.launch) for _, price in priced}
         for mark, meaning in _MEANING.items():
             if mark in marks:
                 yield Text(f"{mark} {meaning}", style="dim")
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if row["unknown"]:
-            reason = row["unknown"].removeprefix(f"device {row['device']!r} ")
-            reasons.setdefault(reason, []).append(row["device"])
+        if row.unknown:
+            reason = row.unknown.removeprefix(f"device {row.device!r} ")
+            reasons.setdefault(reason, []).append(row.device)
     for reason, names in reasons.items():
         yield Text(f" {', '.join(names)}: {reason}", style="yellow")
     if quantised and any("int8" in reason for reason in reasons):
         yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
 
 
-def _device(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-    bounds = row["bounds"]
-    name, seconds = max(bounds.items(), key=lambda one: one[1])
+def _device(row: Predicted, price: Price) -> tuple[Cell, ...]:
+    bound, seconds = max(price.bounds._asdict().items(), key=lambda one: one[1])
     return (
-        row["device"],
-        _MARKS.get(row["launch"], "") + show_seconds(row["seconds"]),
-        _rate(row["images_per_s"], digits=3),
-        _UNKNOWN if row["joules"] is None else show_joules(row["joules"]),
-        f"{name.removesuffix('_s')} {seconds / sum(bounds.values()):.0%}",
-        _UNKNOWN if row["fits"] is None else "yes" if row["fits"] else Text("no", style="red"),
-        row["dtype"],
-        row["figures"] or _NOTHING,
+        row.device,
+        _MARKS.get(price.launch, "") + show_seconds(price.seconds),
+        _rate(price.images_per_s, digits=3),
+        _UNKNOWN if price.joules is None else show_joules(price.joules),
+        f"{bound.removesuffix('_s')} {seconds / price.seconds:.0%}",
+        _UNKNOWN if row.fits is None else "yes" if row.fits else Text("no", style="red"),
+        price.dtype,
+        price.figures or MISSING,
     )

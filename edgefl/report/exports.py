@@ -1,35 +1,135 @@
-"""Exports as tables."""
+"""Exported models and how they were verified: records, and tables of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.fitted import Fitted
-
-_PROVED = ("size", "samples", "max error", "same class", "accuracy", "PyTorch", "reported")
-_SMALLER = ("file", "size", "of float32", "same class", "accuracy", "drop", "1 image", "float32's")
-_ORT = ("ORT format", "size", "max error", "same class", "accuracy")
+from edgefl.report.tables import MISSING
 
 
-def exports(found: Sequence[dict[str, Any]]) -> RenderableType:
-    """Tables of exports, one a row; see ``edgefl.export.Exported``."""
-    parts: list[RenderableType] = [_parity(found)]
-    if any(one["compact"] for one in found):
-        parts += [Text(), _compact(found)]
+@dataclass(frozen=True)
+class Parity:
+    """How an exported model compares with a reference.
+
+    Attributes:
+        samples: test samples compared.
+        max_error: of the logits, over all samples and the batch sizes 1, 2, 7 and 64.
+        within: whether all errors are within the tolerances.
+        rtol, atol: the tolerances.
+        agreement: the share of samples with the same largest logit.
+        accuracy: of the exported model.
+        torch_accuracy: of the reference, which is PyTorch except where two files are compared.
+        passed: whether both compute the same: errors within the tolerances, and the same class everywhere.
+    """
+
+    samples: int
+    max_error: float
+    within: bool
+    rtol: float
+    atol: float
+    agreement: float
+    accuracy: float
+    torch_accuracy: float
+    passed: bool
+
+
+@dataclass(frozen=True)
+class Compact:
+    """How a smaller model compares with the float32 one, both in ONNX Runtime.
+
+    Attributes:
+        samples: test samples compared.
+        accuracy: of the smaller model.
+        fp32_accuracy: of the float32 model.
+        agreement: the share of samples with the same largest logit.
+        fp32_bytes: size of the float32 model.
+        latency_ms: median time of one image on one thread of this machine.
+        fp32_latency_ms: the same for the float32 model, measured in alternation.
+        calibrated_on: training samples that gave the ranges of activations; None without calibration.
+        drop: the accuracy lost; negative if some was gained.
+    """
+
+    samples: int
+    accuracy: float
+    fp32_accuracy: float
+    agreement: float
+    fp32_bytes: int
+    latency_ms: float
+    fp32_latency_ms: float
+    calibrated_on: int | None
+    drop: float
+
+
+@dataclass(frozen=True)
+class Ort:
+    """A model in ONNX Runtime's own format, beside its ONNX file.
+
+    Attributes:
+        path: the file.
+        config: the operators it needs, for a reduced build of ONNX Runtime.
+        size_bytes: of the file.
+        accuracy: of the file.
+        max_error: the largest error of a logit against the ONNX file.
+        agreement: the share of samples with the same largest logit as the ONNX file.
+    """
+
+    path: Path
+    config: Path
+    size_bytes: int
+    accuracy: float
+    max_error: float
+    agreement: float
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A verified model in a file.
+
+    Attributes:
+        path: the file.
+        card: its model card.
+        client: the client whose model it is; None for the global model.
+        size_bytes: of the file.
+        parity: float32 ONNX model against PyTorch.
+        reported: the accuracy that the run reported for this model; None if it reported none.
+        precision: of the file's weights.
+        compact: the file against the float32 model; None for a float32 file.
+        ort: the same model in ONNX Runtime's own format, if asked for.
+        standing: caveats, such as that the client never trained; empty if there are none.
+    """
+
+    path: Path
+    card: Path
+    client: int | None
+    size_bytes: int
+    parity: Parity
+    reported: float | None
+    precision: str = "fp32"
+    compact: Compact | None = None
+    ort: Ort | None = None
+    standing: str = ""
+
+
+def exports(models: Sequence[Exported]) -> RenderableType:
+    """Tables with a row for each model."""
+    parts: list[RenderableType] = [_parity(models)]
+    smaller = [(one, one.compact) for one in models if one.compact]
+    if smaller:
         against = "same class, drop and float32's time: against that model, both in ONNX Runtime"
-        parts.append(Text(against, style="dim"))
-    if any(one["ort"] for one in found):
-        parts += [Text(), _ort(found)]
-        parts.append(Text("max error and same class: against the ONNX file", style="dim"))
+        parts += [Text(), _compact(smaller), Text(against, style="dim")]
+    in_ort = [one.ort for one in models if one.ort]
+    if in_ort:
+        parts += [Text(), _ort(in_ort), Text("max error and same class: against the ONNX file", style="dim")]
     standings: dict[str, list[str]] = {}
-    for one in found:
-        standings.setdefault(one["standing"], []).append(_whose(one))
+    for one in models:
+        standings.setdefault(one.standing, []).append(_whose(one))
     parts += [
         Text(f"{', '.join(whose)}: {standing}", style="yellow")
         for standing, whose in standings.items()
@@ -38,64 +138,61 @@ def exports(found: Sequence[dict[str, Any]]) -> RenderableType:
     return Group(*parts)
 
 
-def _parity(found: Sequence[dict[str, Any]]) -> Fitted:
-    """The float32 models beside PyTorch's; of a smaller file's, only that file is written."""
-    rows = []
-    for one in found:
-        parity, compact = one["parity"], one["compact"]
-        rows.append(
-            (
-                _whose(one) if compact else Path(one["path"]).name,
-                show_bytes(compact["fp32_bytes"] if compact else one["size_bytes"]),
-                f"{parity['samples']:,}",
-                f"{parity['max_error']:.1e}",
-                f"{parity['agreement']:.0%}",
-                f"{parity['accuracy']:.2%}",
-                f"{parity['torch_accuracy']:.2%}",
-                "-" if one["reported"] is None else f"{one['reported']:.2%}",
-            )
+def _parity(models: Sequence[Exported]) -> Fitted:
+    """The float32 models beside PyTorch's; only their smaller files, if any, are written."""
+    rows = [
+        (
+            _whose(one) if one.compact else one.path.name,
+            show_bytes(one.compact.fp32_bytes if one.compact else one.size_bytes),
+            f"{one.parity.samples:,}",
+            f"{one.parity.max_error:.1e}",
+            f"{one.parity.agreement:.0%}",
+            f"{one.parity.accuracy:.2%}",
+            f"{one.parity.torch_accuracy:.2%}",
+            MISSING if one.reported is None else f"{one.reported:.2%}",
         )
-    head = "float32, not written" if any(one["compact"] for one in found) else "float32"
-    # The gate lets nothing pass that has another class for any sample.
-    return Fitted((head, *_PROVED), rows, yields=("same class", "samples", "size"))
+        for one in models
+    ]
+    first = "float32, not written" if any(one.compact for one in models) else "float32"
+    heads = (first, "size", "samples", "max error", "same class", "accuracy", "PyTorch", "reported")
+    # "same class" is always 100%: no other model passes.
+    return Fitted(heads, rows, yields=("same class", "samples", "size"))
 
 
-def _compact(found: Sequence[dict[str, Any]]) -> Fitted:
+def _compact(smaller: Sequence[tuple[Exported, Compact]]) -> Fitted:
     """The smaller files beside the float32 models."""
-    rows = []
-    for one in found:
-        compact = one["compact"]
-        rows.append(
-            (
-                Path(one["path"]).name,
-                show_bytes(one["size_bytes"]),
-                f"{one['size_bytes'] / compact['fp32_bytes']:.0%}",
-                f"{compact['agreement']:.1%}",
-                f"{compact['accuracy']:.2%}",
-                f"{compact['drop']:.2%}",
-                show_seconds(compact["latency_ms"] / 1000),
-                show_seconds(compact["fp32_latency_ms"] / 1000),
-            )
+    rows = [
+        (
+            one.path.name,
+            show_bytes(one.size_bytes),
+            f"{one.size_bytes / compact.fp32_bytes:.0%}",
+            f"{compact.agreement:.1%}",
+            f"{compact.accuracy:.2%}",
+            f"{compact.drop:.2%}",
+            show_seconds(compact.latency_ms / 1000),
+            show_seconds(compact.fp32_latency_ms / 1000),
         )
-    return Fitted(_SMALLER, rows, yields=("of float32", "same class", "float32's", "1 image"))
+        for one, compact in smaller
+    ]
+    heads = ("file", "size", "of float32", "same class", "accuracy", "drop", "1 image", "float32's")
+    return Fitted(heads, rows, yields=("of float32", "same class", "float32's", "1 image"))
 
 
-def _ort(found: Sequence[dict[str, Any]]) -> Fitted:
+def _ort(files: Sequence[Ort]) -> Fitted:
     """The files in ONNX Runtime's own format beside the ONNX ones."""
-    rows = []
-    for one in found:
-        ort = one["ort"]
-        rows.append(
-            (
-                Path(ort["path"]).name,
-                show_bytes(ort["size_bytes"]),
-                f"{ort['max_error']:.1e}",
-                f"{ort['agreement']:.1%}",
-                f"{ort['accuracy']:.2%}",
-            )
+    rows = [
+        (
+            one.path.name,
+            show_bytes(one.size_bytes),
+            f"{one.max_error:.1e}",
+            f"{one.agreement:.1%}",
+            f"{one.accuracy:.2%}",
         )
-    return Fitted(_ORT, rows, yields=("max error", "same class"))
+        for one in files
+    ]
+    heads = ("ORT format", "size", "max error", "same class", "accuracy")
+    return Fitted(heads, rows, yields=("max error", "same class"))
 
 
-def _whose(one: dict[str, Any]) -> str:
-    return "global" if one["client"] is None else f"client {one['client']}"
+def _whose(one: Exported) -> str:
+    return "global" if one.client is None else f"client {one.client}"

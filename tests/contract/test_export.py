@@ -1,4 +1,4 @@
-"""Every shipped model, under every protocol, leaves as ONNX that computes what PyTorch does."""
+"""Every shipped model, under every method, exports to ONNX that computes what PyTorch does."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ SHAPE = (3, 8, 8)
 
 @pytest.fixture(autouse=True)
 def _same_bits():
-    """One thread, as engines work."""
+    """One thread, as in the engines."""
     with one_thread():
         yield
 
 
-def test_every_shipped_model_is_here():
-    """A new model joins the table."""
+def test_every_shipped_model_is_covered():
+    """A new model must be added to the table."""
     assert set(MODELS) == set(catalogue.entries("models"))
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_passes_its_gate(name, method):
+def test_a_model_is_verified(name, method):
     """Logits within the tolerances in batches of 1, 2, 7 and 64, and the same class for every sample."""
     module, model = exported(name, method)
     x, y = images(MODELS[name][0])
@@ -74,7 +74,7 @@ def given(form, count=64):
 
 
 def test_names_types_and_outputs(variant):
-    """uint8 "image" or float32 "pixels" goes in; logits come out, and probabilities where they are wanted."""
+    """uint8 "image" or float32 "pixels" goes in; logits come out, and on request probabilities."""
     form, module, model = variant
     running = session(model)
     (taken,) = running.get_inputs()
@@ -115,7 +115,7 @@ def test_metadata_is_read_back_by_the_runtime(variant):
     assert __file__.rpartition("/tests/")[0].encode() not in variant[2]
 
 
-def test_the_file_is_valid_at_the_opset_asked_for(variant):
+def test_the_file_is_valid_at_its_opset(variant):
     """Full check, strict shapes, opset, no data beside it; another opset is an error."""
     form, _, model = variant
     proto = onnx.load_from_string(model)
@@ -127,7 +127,7 @@ def test_the_file_is_valid_at_the_opset_asked_for(variant):
 
 
 def test_other_names_or_a_fixed_batch_are_errors(variant):
-    """The check is no formality."""
+    """The check can fail."""
     form, _, model = variant
     proto = onnx.load_from_string(model)
     with pytest.raises(ExportError, match="named"):
@@ -139,7 +139,7 @@ def test_other_names_or_a_fixed_batch_are_errors(variant):
 
 
 def test_the_exporters_advice_is_left_out(monkeypatch):
-    """Of a failure in torch, what went wrong: one line, not its page about where to report it."""
+    """A failure in torch becomes one line with its cause, without the advice on where to report it."""
 
     def failing(*_, **__):
         cause = ValueError("no such operator\n\nand more")
@@ -171,8 +171,8 @@ def test_training_mode_never_leaks(variant):
     torch.testing.assert_close(torch.from_numpy(runner(model, form)(x)), torch.from_numpy(together))
 
 
-def test_the_gate_would_see_training_mode():
-    """On these weights batch statistics give other logits than running ones: the tests above can fail."""
+def test_verification_would_see_training_mode():
+    """With these weights, batch statistics give other logits than running ones: the tests above can fail."""
     net = build_net("spherefed-convnet", SHAPE, norm="batch")
     weights = perturbed(net.init(0))
     assert any(name.endswith("running_var") for name in weights[BUFFERS])
@@ -183,7 +183,7 @@ def test_the_gate_would_see_training_mode():
 
 @pytest.mark.parametrize("precision", ["int8", "fp16"])
 def test_smaller_files_keep_names_batch_and_metadata(variant, precision):
-    """Quantised or halved: the same inputs, outputs, batch axis and facts, a valid file, any batch."""
+    """In int8 or fp16: the same inputs, outputs, batch axis and metadata, a valid file, any batch."""
     form, _, model = variant
     x, _ = given(form)
     facts = {"precision": precision, "note": "other"}
@@ -207,7 +207,7 @@ def test_smaller_files_keep_names_batch_and_metadata(variant, precision):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_smaller_files(name):
-    """int8 runs in integers, with a scale a channel; float16 gives the classes that float32 does."""
+    """int8 has integer weights with one scale per channel; float16 gives the classes that float32 gives."""
     form, (_, model) = Form(), exported(name, "fedavg")
     x, _ = images(MODELS[name][0])
     classes = runner(model, form)(x).argmax(axis=1)
@@ -225,7 +225,7 @@ def test_every_model_has_smaller_files(name):
 @pytest.mark.parametrize("method", ["fedavg", "spherefed"])
 @pytest.mark.parametrize("name", MODELS)
 def test_int8_matrix_products_run_in_integers(name, method, tmp_path):
-    """ONNX Runtime joins every matrix product with what the quantisation puts around it."""
+    """ONNX Runtime fuses every matrix product with the quantisation around it."""
     form, (_, model) = Form(), exported(name, method)
     x, _ = images(MODELS[name][0])
     options = ort.SessionOptions()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -21,11 +20,12 @@ from edgefl.cli import main
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
 from edgefl.core.errors import RunError
-from edgefl.export import build, compact, mobile, write
+from edgefl.export import build, compact, make, mobile, write
+from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.candidate import ExportOptions
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
-from edgefl.export.latency import keep
+from edgefl.export.latency import save
 from edgefl.export.make import export
 from edgefl.export.model import Form
 from edgefl.export.trained import trained
@@ -92,7 +92,7 @@ def left(folder):
     return sorted(path.name for path in folder.glob("**/*") if {".onnx", ".ort", ".tmp"} & set(path.suffixes))
 
 
-def test_spherefed_leaves_with_sphere_and_calibrated_head(runs):
+def test_spherefed_exports_its_sphere_and_calibrated_head(runs):
     """The file normalises features, ends in the head that calibration solved for, and scores as reported."""
     run = runs["spherefed"]
     found = one(run)
@@ -110,7 +110,7 @@ def test_spherefed_leaves_with_sphere_and_calibrated_head(runs):
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedclassavg"])
-def test_clients_leave_with_what_was_scored(runs, method):
+def test_clients_models_are_those_that_were_scored(runs, method):
     """Every client's file has the accuracy of its row in client_evaluations."""
     run = runs[method]
     found = export(run, ExportOptions(all_clients=True), DataAccess(), run / "all")
@@ -123,7 +123,7 @@ def test_clients_leave_with_what_was_scored(runs, method):
         assert one_of.reported == row["accuracy"]
 
 
-def test_a_client_leaves_with_its_own_state(runs):
+def test_a_client_exports_its_own_state(runs):
     """FedClassAvg's clients differ in their bodies: each file is its client's, bit for bit."""
     run = runs["fedclassavg"]
     found = trained(run, DataAccess())
@@ -138,7 +138,7 @@ def test_a_client_leaves_with_its_own_state(runs):
 
 
 def test_versions(runs):
-    """last, best and a number are what the run saved under them; the file says which."""
+    """last, best and a number name versions that the run saved; the file says which it is."""
     run = runs["fedavg"]
     saved = rows(run, "SELECT * FROM versions")
     scored = rows(run, "SELECT version, accuracy FROM evaluations WHERE model = 'global'")
@@ -195,7 +195,7 @@ def test_the_card_says_where_the_model_comes_from(runs):
 
 
 def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
-    """At most 512 of everybody's, or of the client's own; the seed chooses, so that twice is the same."""
+    """On at most 512, from all clients or the client's own; drawn by the seed, so the same every time."""
     given = []
     real = compact.to_int8
     monkeypatch.setattr(compact, "to_int8", lambda *a: given.append(a[2]) or real(*a))
@@ -214,7 +214,7 @@ def test_int8_is_calibrated_on_training_images_alone(runs, monkeypatch):
 
 
 def test_a_holdout_is_not_calibrated_on(tmp_path):
-    """Images held out of training for tuning give no ranges either."""
+    """Images held out of training for tuning are not used either."""
     scenario = {**SCENARIO, "evaluate": {"on": "holdout", "holdout": 0.4}}
     scenario["sweep"] = {"runs": SCENARIO["sweep"]["runs"][:1]}
     (run,) = edgefl.run(scenario, out=tmp_path / "run").runs
@@ -228,7 +228,7 @@ def test_a_holdout_is_not_calibrated_on(tmp_path):
 
 @pytest.mark.parametrize("form", [Form(), Form(raw_input=True, softmax=True)], ids=str)
 @pytest.mark.parametrize("precision", ["int8", "fp16"])
-def test_a_smaller_file_is_judged_on_the_test_set(runs, precision, form):
+def test_a_smaller_file_is_scored_on_the_test_set(runs, precision, form):
     """Accuracy before and after on all test images, sizes, latencies; the file computes what was scored."""
     found = one(runs["spherefed"], precision=precision, form=form)
     smaller = found.compact
@@ -304,7 +304,7 @@ def test_an_ort_file_that_disagrees_is_refused(runs, monkeypatch, capsys):
 
 
 def test_json_is_one_document(runs, capsys):
-    """Whatever the tools print: standard output holds the result, and nothing else."""
+    """Whatever the tools print, standard output holds only the result."""
     status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort", "--json")
     (found,) = json.loads(out)["exports"]
     assert status == 0
@@ -316,7 +316,7 @@ def test_json_is_one_document(runs, capsys):
 
 
 def test_the_command_prints_sizes_accuracies_and_latencies(runs, capsys):
-    """One table a kind, and where the files are."""
+    """One table per kind of file, and the folder."""
     status, out, _ = cli(capsys, runs["spherefed"], "--int8", "--ort")
     assert status == 0
     for text in ("max error", "of float32", "drop", "1 image", "ORT format", "global-int8.onnx", "saved in"):
@@ -326,7 +326,7 @@ def test_the_command_prints_sizes_accuracies_and_latencies(runs, capsys):
 # --- what goes wrong
 
 
-def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
+def test_a_failed_verification_leaves_no_file(runs, monkeypatch, capsys):
     """A file with another weight is refused with numbers, exit status 1."""
     real = build.to_onnx
     monkeypatch.setattr(build, "to_onnx", lambda *a: broken(real(*a)))
@@ -340,8 +340,16 @@ def test_a_gate_that_fails_leaves_no_file(runs, monkeypatch, capsys):
         one(runs["fedavg"])
 
 
-def test_a_failure_among_clients_holds_nobody_up(runs, monkeypatch, capsys):
-    """With --all, whose gate fails is named and has no file; everybody else has one."""
+def test_an_unverified_model_is_never_written(runs, monkeypatch):
+    """Even if the stages were composed wrongly."""
+    monkeypatch.setattr(make, "verify", lambda candidate: candidate)
+    with pytest.raises(AssertionError, match="only a verified model"):
+        one(runs["fedavg"])
+    assert left(runs["fedavg"]) == []
+
+
+def test_a_failure_among_clients_does_not_stop_the_others(runs, monkeypatch, capsys):
+    """With --all, models that fail are named and not written; the others are."""
     real, made = build.to_onnx, []
     monkeypatch.setattr(
         build, "to_onnx", lambda *a: made.append(1) or (broken if len(made) == 2 else bytes)(real(*a))
@@ -354,8 +362,8 @@ def test_a_failure_among_clients_holds_nobody_up(runs, monkeypatch, capsys):
     assert "client-1.onnx: ONNX Runtime does not compute what PyTorch does" in err
 
 
-def test_a_full_disk_among_clients_says_what_there_is(runs, monkeypatch, capsys):
-    """The models before it are written, and the hint counts them."""
+def test_a_full_disk_among_clients_counts_what_was_written(runs, monkeypatch, capsys):
+    """The models before it stay, and the hint counts them."""
     real, written = write.all_atomically, []
 
     def full(files):
@@ -371,8 +379,8 @@ def test_a_full_disk_among_clients_says_what_there_is(runs, monkeypatch, capsys)
     assert "2 of 4 models were written before it" in err
 
 
-def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
-    """In the table and in its card: its body is what every client begins with."""
+def test_a_client_that_never_trained_is_marked(runs, capsys):
+    """In the table and in its card."""
     run = runs["fedclassavg"]
     with sqlite3.connect(run / "run.sqlite") as database:
         database.execute("DELETE FROM states WHERE client != 2")
@@ -387,8 +395,8 @@ def test_a_client_that_never_trained_is_said_to_be_so(runs, capsys):
 @pytest.mark.parametrize(
     ("ended", "how"), [("running", "is still running or was killed"), ("interrupted", "was interrupted")]
 )
-def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
-    """Its last saved model can leave; table and card do not pass it off as the end."""
+def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
+    """Its last saved model can be exported; the table and the card say so."""
     run = runs["fedavg"]
     with sqlite3.connect(run / "run.sqlite") as database:
         database.execute("UPDATE meta SET value = ? WHERE key = 'status'", (json.dumps(ended),))
@@ -399,7 +407,7 @@ def test_a_run_that_came_to_no_end_is_said_to_be_so(runs, capsys, ended, how):
     assert f"**Global model: last saved state of a run that {how}" in page
 
 
-def test_clients_without_a_part_of_their_own(runs):
+def test_clients_without_state_are_marked(runs):
     """FedAvg's clients all have the global model, and the export says that."""
     assert "keeps no client state" in one(runs["fedavg"], client=1).standing
     assert one(runs["fedavg"]).standing == ""
@@ -408,10 +416,7 @@ def test_clients_without_a_part_of_their_own(runs):
 def test_another_model_does_not_inherit_a_latency(runs):
     """A card shows what was measured of this very content, not of the file that it replaces."""
     first = one(runs["fedavg"])
-    row = {"runtime": "r", "threads": 1, "load_s": 1.0, "images_per_s": 1.0, "peak_bytes": 1, "runs": 1}
-    row |= dict.fromkeys(("p50_s", "p90_s", "p99_s"), 1.0) | {"stopped_early": False}
-    digest = hashlib.sha256(first.path.read_bytes()).hexdigest()
-    keep({"model": str(first.path), "sha256": digest, "batch": 1, "measured": [row]})
+    save(bench(first.path, BenchOptions(runs=10)))
     assert "## Latency" in first.card.read_text(encoding="utf-8")
     again = one(runs["fedavg"])
     assert "## Latency" in again.card.read_text(encoding="utf-8")
@@ -420,7 +425,7 @@ def test_another_model_does_not_inherit_a_latency(runs):
     assert "## Latency" not in other.card.read_text(encoding="utf-8")
 
 
-def test_a_text_of_the_users_own_is_no_card(runs, tmp_path, capsys):
+def test_a_users_own_text_is_not_overwritten(runs, tmp_path, capsys):
     """README.onnx beside a README.md: the text stays."""
     (tmp_path / "README.md").write_text("mine", encoding="utf-8")
     status, _, err = cli(capsys, runs["fedavg"], "--out", tmp_path / "README.onnx")
@@ -473,8 +478,8 @@ def test_a_mistake_gets_one_block(runs, tmp_path, monkeypatch, capsys, name, arg
     assert not (runs[name] / "export").exists()
 
 
-def test_what_is_no_run(runs, tmp_path, capsys):
-    """A missing folder, an empty one, a group, a damaged version: exit status 2 and a word on each."""
+def test_folders_that_are_not_runs(runs, tmp_path, capsys):
+    """A missing folder, an empty one, a group, a damaged version: exit status 2 and a message for each."""
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "missing", tmp_path / "empty"):
         status, _, err = cli(capsys, folder)
@@ -506,7 +511,7 @@ def test_runs_without_a_model(tmp_path, capsys):
 
 @pytest.mark.parametrize("arguments", [[], ["--int8", "--ort"]], ids=["fp32", "int8 and ort"])
 def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
-    """The last of the files finds no room: none of them is there, no temporary one either."""
+    """If the last file does not fit, none of them is left, not even a temporary one."""
     calls = []
     files = 2 + 2 * ("--ort" in arguments)
 
@@ -522,8 +527,8 @@ def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
     assert list((runs["spherefed"] / "export").iterdir()) == []
 
 
-def test_a_target_that_may_not_be_written(runs, monkeypatch, capsys):
-    """Found before the work begins, not after."""
+def test_a_read_only_target(runs, monkeypatch, capsys):
+    """It is refused before the work begins."""
     real = os.access
     monkeypatch.setattr(write.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
     monkeypatch.setattr(build, "to_onnx", lambda *_: pytest.fail("worked first"))
@@ -533,7 +538,7 @@ def test_a_target_that_may_not_be_written(runs, monkeypatch, capsys):
 
 
 def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
-    """Without the images there is no proof, hence no file: exit status 2, and where they were looked for."""
+    """Without images nothing can be verified or written: exit status 2, and where they were looked for."""
     from PIL import Image
 
     data = tmp_path / "data"

@@ -1,4 +1,4 @@
-"""Two ways to the same count: a net's exported graph and the trace of its forward pass."""
+"""An exported graph and the trace of the same forward pass have the same products."""
 
 from __future__ import annotations
 

@@ -10,12 +10,14 @@ from commands import run_command, shown
 from graphs import floats, graph_of, write
 from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 
+from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench
-from edgefl.export.latency import keep, kept, latency
+from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.predict import predictions
-from edgefl.export.timing import Calls, OperatorTime, Timing, profile, time_torch
+from edgefl.export.timing import Calls, measured, profile, time_torch
+from edgefl.report.bench import OperatorTime
 from edgefl.report.bench import bench as tables
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
@@ -68,103 +70,104 @@ def boards(tmp_path, monkeypatch):
 
 @pytest.fixture
 def model(boards):
-    """A product of 1000 by 1000: 2 MFLOP a sample."""
+    """A product of 1000 by 1000: 2 MFLOP per sample."""
     return write(boards / "m.onnx", GEMM, {"w": floats(1000, 1000)}, ["batch", 1000])
 
 
-def fake(function, *_, **__):
+def fake(function, measurement, *_, **__):
     """Stands in for a fresh process: calls of 1 to 100 ms; PyTorch's take twice as long."""
     if function is profile:
         return [OperatorTime(f"n{place}", "Gemm", 1.0, 0.05) for place in range(20)]
     in_torch = function is time_torch
     calls = Calls(20, [(2 if in_torch else 1) * place / 1000 for place in range(1, 101)], 0.5)
-    return Timing("torch 1" if in_torch else "onnxruntime 1", None if in_torch else 0.25, 1000, calls)
+    runtime, load_s = ("torch 1", None) if in_torch else ("onnxruntime 1", 0.25)
+    return measured(measurement, runtime, load_s, 1000, calls)
 
 
 def test_figures_of_a_measurement(model):
-    """Percentiles, samples a second over all calls, and whether the budget ended it."""
+    """Percentiles, samples per second over all calls, and whether the budget stopped it."""
     found = bench(model, BenchOptions(threads=(1, 2), batch=4), fake)
-    assert [row["threads"] for row in found["measured"]] == [1, 2]
-    first = found["measured"][0]
-    assert first["p50_s"] == pytest.approx(0.0505)
-    assert first["p90_s"] == pytest.approx(0.0901)
-    assert first["p99_s"] == pytest.approx(0.09901)
-    assert first["images_per_s"] == pytest.approx(4 * 100 / 5.05)
-    assert first["stopped_early"]
-    assert len(found["slowest"]) == 10
-    assert (found["flops"], found["kernels"], found["quantised"]) == (4 * 2_000_000, 1, False)
-    assert "does not say which run" in found["pytorch"]
-    json.dumps(found, allow_nan=False)
+    assert [row.threads for row in found.measured] == [1, 2]
+    first = found.measured[0]
+    assert first.p50_s == pytest.approx(0.0505)
+    assert first.p90_s == pytest.approx(0.0901)
+    assert first.p99_s == pytest.approx(0.09901)
+    assert first.images_per_s == pytest.approx(4 * 100 / 5.05)
+    assert first.stopped_early
+    assert len(found.slowest) == 10
+    assert (found.flops, found.kernels, found.quantised) == (4 * 2_000_000, 1, False)
+    assert "does not say which run" in found.pytorch
+    json.dumps(document(found), allow_nan=False)
 
 
 def test_predictions_by_hand(model):
-    """Training's figures or the inference runtime's; energy at the active power."""
-    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake)["devices"]
+    """By the figures of training or of the inference runtime; energy at the active power."""
+    plain, served = bench(model, BenchOptions(threads=(), devices=("plain", "served")), fake).devices
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
-    assert plain["seconds"] == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
-    assert plain["figures"] == "training"
-    assert plain["joules"] == pytest.approx(5 * plain["seconds"])
-    assert served["seconds"] == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
-    assert (served["figures"], served["dtype"]) == ("ort 9", "fp32")
-    assert served["images_per_s"] == pytest.approx(1 / served["seconds"])
+    assert plain.price.seconds == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
+    assert plain.price.figures == "training"
+    assert plain.price.joules == pytest.approx(5 * plain.price.seconds)
+    assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
+    assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
+    assert served.price.images_per_s == pytest.approx(1 / served.price.seconds)
 
 
 def test_quantised_predictions(boards):
     """Int8 where the device has it, fp32 for the rest; a device without int8 says so."""
     graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
-    rows = {row["device"]: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
-    assert "no figure for int8" in rows["plain"]["unknown"]
-    assert rows["plain"]["seconds"] is None
+    rows = {row.device: row for row in predictions(graph, ("plain", "wide", "narrow"), 1)}
+    assert "no figure for int8" in rows["plain"].unknown
+    assert rows["plain"].price is None
     by_hand = (55 + 130 + 56) / 1e9 + 3e-6
-    assert rows["wide"]["dtype"] == "fp32 + int8"
-    assert rows["wide"]["seconds"] == pytest.approx(by_hand)
+    assert rows["wide"].price.dtype == "fp32 + int8"
+    assert rows["wide"].price.seconds == pytest.approx(by_hand)
     # What stands before the first product moves the same bytes on a device that has int8 alone.
-    assert rows["narrow"]["dtype"] == "int8"
-    assert rows["narrow"]["seconds"] == pytest.approx(by_hand)
+    assert rows["narrow"].price.dtype == "int8"
+    assert rows["narrow"].price.seconds == pytest.approx(by_hand)
     asked = predictions(graph, ("plain",), 1, "fp32")[0]
-    assert asked["dtype"] == "fp32"
+    assert asked.price.dtype == "fp32"
 
 
 def test_a_float_model_on_an_int8_device(model):
-    """It is not priced as if it were quantised, unless one asks for that."""
+    """It is priced as if it were quantised only on request."""
     options = BenchOptions(threads=(), devices=("narrow",))
-    assert "no figure for fp32" in bench(model, options, fake)["devices"][0]["unknown"]
-    assert bench(model, replace(options, dtype="int8"), fake)["devices"][0]["seconds"] > 0
+    assert "no figure for fp32" in bench(model, options, fake).devices[0].unknown
+    assert bench(model, replace(options, dtype="int8"), fake).devices[0].price.seconds > 0
 
 
 def test_all_devices(model):
-    """Every device has a row: a time, or why it has none."""
-    rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake)["devices"]
-    assert {"plain", "wide", "raspberry-pi-5"} <= {row["device"] for row in rows}
-    assert all(bool(row["unknown"]) == (row["seconds"] is None) for row in rows)
+    """Every device has a row, with a price or the reason why it has none."""
+    rows = bench(model, BenchOptions(threads=(), devices=("all",)), fake).devices
+    assert {"plain", "wide", "raspberry-pi-5"} <= {row.device for row in rows}
+    assert all(bool(row.unknown) == (row.price is None) for row in rows)
 
 
-def test_the_card_shows_what_was_measured(model):
-    """Once, however often; and not of another file."""
+def test_the_card_shows_the_measurements(model):
+    """Once, even if kept twice; and not those of another file."""
     found = bench(model, BenchOptions(), fake)
     with pytest.raises(UserError, match="no model card"):
-        keep(found)
+        save(found)
     card = model.with_suffix(".md")
     card.write_text(
         "# A model\n\n## Parity\n\n| | |\n\n## Latency\n\nold\n\n## Licence\n\nfree\n", encoding="utf-8"
     )
-    keep(found)
-    keep(found)
+    save(found)
+    save(found)
     page = card.read_text(encoding="utf-8")
     assert page.count("## Latency") == 1
     assert "old" not in page
     assert "| onnxruntime 1 | 1 | 250 ms | 50.5 ms | 90.1 ms | 99 ms |" in page
     assert page.endswith("## Licence\n\nfree\n")
     content = model.read_bytes()
-    assert latency(model, content)[0] == "## Latency"
-    assert latency(model, content + b"\n") == []
-    kept(model).write_text("{", encoding="utf-8")
-    assert latency(model, content) == []
+    assert latency_section(model, content)[0] == "## Latency"
+    assert latency_section(model, content + b"\n") == []
+    results_file(model).write_text("{", encoding="utf-8")
+    assert latency_section(model, content) == []
 
 
-def test_a_time_says_what_it_stands_on(boards, model):
-    """~ before a time with an assumed start of kernels; > before one without any, and those stand last."""
+def test_launch_overhead_marks_a_time(boards, model):
+    """~ before a time with an assumed launch overhead, > before one without, and those are listed last."""
     launch = "launch_overhead: {value: 1 ms, status: assumed, source: test}"
     text = DEVICE.replace("INT8\n", "")
     for name, other in (
@@ -174,7 +177,7 @@ def test_a_time_says_what_it_stands_on(boards, model):
         device = text.replace(launch, f"launch_overhead: {other}")
         (boards / "devices" / f"{name}.yaml").write_text(device, encoding="utf-8")
     found = bench(model, BenchOptions(threads=(), devices=("free", "known", "plain")), fake)
-    assert {row["device"]: row["launch"] for row in found["devices"]} == {
+    assert {row.device: row.price.launch for row in found.devices} == {
         "free": "none",
         "known": "measured",
         "plain": "assumed",
@@ -189,10 +192,10 @@ def test_a_time_says_what_it_stands_on(boards, model):
     assert [line[:1] for line in lines[-2:]] == ["~", ">"]
 
 
-def test_a_ratio_says_what_it_compares(model):
-    """PyTorch computes in fp32, whatever the file does."""
-    found = {**bench(model, BenchOptions(), fake), "precision": "int8"}
-    found["measured"] *= 2
+def test_a_ratio_names_its_precisions(model):
+    """PyTorch computes in fp32, whatever the file's precision."""
+    found = bench(model, BenchOptions(), fake)
+    found = replace(found, precision="int8", measured=2 * found.measured)
     assert "PyTorch in fp32 / ONNX Runtime in int8, 1 thread: 1.00" in shown(tables(found), 100)
 
 
@@ -229,7 +232,7 @@ def test_bad_input(model, capsys, arguments, message):
 
 @pytest.mark.parametrize("kept_share", [0.0, 0.1, 0.5, 0.99])
 def test_a_damaged_file(model, capsys, kept_share):
-    """Wherever it was cut off."""
+    """One message, wherever the file was cut off."""
     content = model.read_bytes()
     model.write_bytes(content[: int(kept_share * len(content))])
     for command in (["bench", model], ["infer", model, "image.png"]):
@@ -239,8 +242,8 @@ def test_a_damaged_file(model, capsys, kept_share):
 
 
 @pytest.mark.parametrize("name", ["m.json", "m.textproto", "m.onnxtxt"])
-def test_a_name_decides_nothing(tmp_path, capsys, name):
-    """What a file holds does: no parser of another format is asked."""
+def test_the_suffix_does_not_matter(tmp_path, capsys, name):
+    """A file is read by its content; no parser of another format is called."""
     (tmp_path / name).write_text("{", encoding="utf-8")
     for command in (["bench", tmp_path / name], ["infer", tmp_path / name, "image.png"]):
         status, _, err = run_command(capsys, *command)
@@ -248,8 +251,8 @@ def test_a_name_decides_nothing(tmp_path, capsys, name):
         assert f"{name} is not an ONNX model, or is damaged" in err
 
 
-def test_the_other_format_is_no_damage(tmp_path, capsys):
-    """A file in ONNX Runtime's own format is known, and the one to give instead is named."""
+def test_the_ort_format_is_recognised(tmp_path, capsys):
+    """A file in ONNX Runtime's own format is refused, naming the one to use instead."""
     (tmp_path / "m.ort").write_bytes(b"\0\0\0\0ORTM" + bytes(100))
     for command in (["bench", tmp_path / "m.ort"], ["infer", tmp_path / "m.ort", "image.png"]):
         status, _, err = run_command(capsys, *command)
@@ -259,14 +262,14 @@ def test_the_other_format_is_no_damage(tmp_path, capsys):
         assert "damaged" not in err
 
 
-def test_texts_stay_texts(boards):
-    """A run whose id is a number to JSON is found again."""
+def test_texts_are_not_parsed(boards):
+    """A run id that looks like a JSON number stays a text."""
     facts = {"run_id": "12345678901234e5", "scenario": "1", "client": "global", "version": 3}
     model = write(boards / "m.onnx", GEMM, {"w": floats(4, 4)}, ["batch", 4], facts=facts)
     assert read_model(model).facts == facts
 
 
-def test_shapes_that_do_not_fit(boards, capsys):
+def test_incompatible_shapes(boards, capsys):
     """Three numbers and four cannot be added, at any batch size."""
     weights = {"w": floats(4), "v": floats(3)}
     nodes = [("Add", ["x", "w"], ["h"]), ("Gemm", ["h", "v"], ["y"])]

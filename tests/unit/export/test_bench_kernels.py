@@ -1,4 +1,4 @@
-"""The kernels of ONNX graphs: products by hand, bytes, what is free, what is fused, what is quantised."""
+"""The kernels of ONNX graphs, by hand: products, bytes, free, fused and quantised operators."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_convolution(graph):
 
 
 def test_grouped_convolutions(graph):
-    """One input channel a group is depthwise; more are dense."""
+    """One input channel per group is depthwise; more are dense."""
     for groups, kind in ((4, DEPTHWISE), (2, DENSE), (1, DENSE)):
         nodes = [("Conv", ["x", "w"], ["y"], {"group": groups})]
         found = kernels(graph(nodes, {"w": floats(4, 4 // groups, 3, 3)}, ["batch", 4, 5, 5]))
@@ -51,14 +51,14 @@ def test_grouped_convolutions(graph):
 
 
 def test_a_transposed_convolution(graph):
-    """As the tracer counts it: 3x3, 16 to 8 in 2 groups on 8x8, half of 147,456 a sample pair's."""
+    """As the tracer counts it: 3x3, 16 to 8 channels in 2 groups on 8x8, 147,456 FLOPs per two samples."""
     nodes = [("ConvTranspose", ["x", "w"], ["y"], {"group": 2})]
     found = kernels(graph(nodes, {"w": floats(16, 4, 3, 3)}, ["batch", 16, 8, 8], batch=4))
     assert sum(one.kernel.flops for one in found) == 2 * 147_456
 
 
 def test_products_of_matrices(graph):
-    """Gemm either way around; MatMul with shared weights is one product, with batches one each."""
+    """Gemm with either layout; MatMul is one product with shared weights, and one per batch without."""
     for transposed, weight in ((1, floats(5, 7)), (0, floats(7, 5))):
         nodes = [("Gemm", ["x", "w"], ["y"], {"transB": transposed})]
         assert products(kernels(graph(nodes, {"w": weight}, ["batch", 7], batch=3))) == [
@@ -76,7 +76,7 @@ def test_products_of_matrices(graph):
 
 
 def test_bytes_of_elementwise_work(graph):
-    """Pixels of one byte become floats of four."""
+    """One-byte pixels become four-byte floats."""
     nodes = [("Cast", ["x"], ["f"], {"to": 1}), ("Sigmoid", ["f"], ["y"])]
     found = kernels(graph(nodes, {}, ["batch", 10], kind=BYTE))
     assert [(one.kernel.kind, one.kernel.bytes) for one in found] == [(ELEMENTWISE, 50), (ELEMENTWISE, 80)]
@@ -112,7 +112,7 @@ def test_shapes_and_constants_are_free(graph):
 
 
 def test_an_activation_belongs_to_the_product_before_it(graph):
-    """Unless somebody else reads the product, too."""
+    """Unless another operator reads the product's result too."""
     weights = {"w": floats(5, 5)}
     fused = graph([("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["y"])], weights, ["batch", 5])
     assert [(one.kernel.op, one.kernel.bytes) for one in kernels(fused)] == [("Gemm", 4 * (5 + 25 + 5))]
@@ -124,7 +124,7 @@ def test_an_activation_belongs_to_the_product_before_it(graph):
 
 
 def test_an_unknown_operator_is_named(graph):
-    """It is never priced by half."""
+    """A model is never priced in part."""
     found = graph([("Det", ["x"], ["y"])], {}, ["batch", 3, 3])
     with pytest.raises(UserError, match="operator Det"):
         kernels(found)
@@ -150,7 +150,7 @@ QUANTISED_WEIGHTS = {
 
 
 def test_a_quantised_graph(graph):
-    """Products read and write one byte a value, quantising around them is theirs; logits stay floats."""
+    """Products move one byte per value and include the quantisation around them; logits stay floats."""
     made = graph(QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
     found = kernels(made)
     assert GraphCost(made).quantised
@@ -164,14 +164,14 @@ def test_a_quantised_graph(graph):
 
 
 def test_a_quantised_graph_in_another_type(graph):
-    """Asked for fp32, codes count as floats."""
+    """In fp32, quantised values count as floats."""
     found = kernels(graph(QUANTISED, QUANTISED_WEIGHTS, ["batch", 10]), "fp32")
     assert {one.dtype for one in found} == {"fp32"}
     assert found[1].moved_bytes == 4 * (10 + 80 + 8) + 4 * 8
 
 
-def test_what_has_no_integer_form_runs_in_floats(graph):
-    """A pooling runs on codes; an exponential dequantises, and quantises again."""
+def test_operators_without_an_integer_form_run_in_floats(graph):
+    """Pooling runs on quantised values; an exponential is dequantised, and its result quantised again."""
     for op, expected in (
         ("GlobalAveragePool", ["QuantizeLinear", "GlobalAveragePool", "DequantizeLinear"]),
         ("Exp", ["QuantizeLinear", "DequantizeLinear", "Exp", "QuantizeLinear", "DequantizeLinear"]),
@@ -183,7 +183,7 @@ def test_what_has_no_integer_form_runs_in_floats(graph):
 
 
 def test_batches_that_a_model_does_not_take(graph):
-    """A fixed batch is the only one; an open axis beside the batch has no size."""
+    """A model with a fixed batch takes no other; a dynamic axis beside the batch is an error."""
     with pytest.raises(UserError, match="batches of 1, not of 2"):
         graph([("Relu", ["x"], ["y"])], {}, [1, 4], batch=2)
     with pytest.raises(UserError, match="axis 1 of input 'x' has no fixed size"):

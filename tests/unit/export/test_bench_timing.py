@@ -1,4 +1,4 @@
-"""What a measuring process does; no wall clock is asserted."""
+"""What a measuring process does; no test asserts a wall-clock time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from edgefl.core.errors import UserError
 from edgefl.export.timing import (
     LEAST_RUNS,
     Measurement,
-    OperatorTime,
     growth,
     operators,
     profile,
@@ -22,6 +21,7 @@ from edgefl.export.timing import (
     time_onnx,
     timed,
 )
+from edgefl.report.bench import OperatorTime
 
 GEMM = [("Gemm", ["x", "w"], ["y"])]
 
@@ -33,7 +33,7 @@ def model(tmp_path):
 
 
 class Clock:
-    """A clock that moves when it is told."""
+    """A clock that moves on request."""
 
     def __init__(self):
         self.now = 0.0
@@ -47,16 +47,16 @@ class Clock:
         self.now += 1.0
 
 
-def test_as_many_calls_as_were_ordered():
-    """20 to warm up, 300 that count."""
+def test_the_number_of_calls():
+    """By default 20 to warm up and 300 that count."""
     clock = Clock()
     found = timed(clock.spend, Measurement("", budget_s=1e9), clock)
     assert (found.warmup, len(found.seconds)) == (20, 300)
     assert set(found.seconds) == {1.0}
 
 
-def test_a_budget_ends_a_measurement():
-    """A quarter of it for warming up; some calls are always made."""
+def test_a_budget_stops_a_measurement():
+    """Warming up takes a quarter of it; a few calls are always made."""
     clock = Clock()
     found = timed(clock.spend, Measurement("", budget_s=40.0), clock)
     assert (found.warmup, len(found.seconds)) == (10, 40)
@@ -65,7 +65,7 @@ def test_a_budget_ends_a_measurement():
 
 
 def test_inputs_fit_the_model(model, tmp_path):
-    """Floats for floats, bytes for pixels, as many as the batch has."""
+    """Floats for floats and bytes for pixels, of the batch size."""
     given = random_inputs(session(str(model)), 3)
     assert given["x"].shape == (3, 6)
     assert given["x"].dtype == np.float32
@@ -74,7 +74,7 @@ def test_inputs_fit_the_model(model, tmp_path):
 
 
 def test_operators_of_a_profile():
-    """The median of the later calls, the slowest first; other events are no operators."""
+    """The median of the later calls, the slowest first; other events are ignored."""
     events = [{"cat": "Session", "name": "model_run", "dur": 99}]
     for took in (900, 30, 20, 20):
         events.append(_event("conv", "Conv", took))
@@ -90,23 +90,23 @@ def _event(name, op, took):
 
 
 def ones(size):
-    """Bytes of an array that is written to, and then freed."""
+    """Allocates an array, writes to it and frees it; returns its size in bytes."""
     return np.ones(size // 8).nbytes
 
 
-def test_growth_sees_memory_that_is_used():
-    """At least what was written to, though it is freed before the end."""
+def test_growth_sees_memory_that_was_freed():
+    """Memory that was written to counts, even if it is freed before the end."""
     size, grown = fresh.call(growth, partial(ones, 32_000_000))
     assert grown >= 0.9 * size
 
 
 def test_a_fresh_process(model):
     """Timings and operators come back from it, and so does the error of a model that does not run."""
-    timing = fresh.call(time_onnx, Measurement(str(model), runs=12))
-    assert timing.runtime.startswith("onnxruntime")
-    assert len(timing.calls.seconds) == 12
-    assert timing.load_s > 0
-    assert timing.peak_bytes > 0
+    found = fresh.call(time_onnx, Measurement(str(model), runs=12))
+    assert found.runtime.startswith("onnxruntime")
+    assert found.runs == 12
+    assert found.load_s > 0
+    assert found.peak_bytes > 0
     assert sum(one.share for one in fresh.call(profile, Measurement(str(model)))) == pytest.approx(1)
     model.write_bytes(b"broken")
     with pytest.raises(UserError, match="cannot run the model"):

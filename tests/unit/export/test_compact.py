@@ -1,4 +1,4 @@
-"""What is measured of a smaller file, and when it is refused."""
+"""How a smaller model is compared with the float32 one, and when it is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from exported import exported, images
 from onnx import numpy_helper
 
-from edgefl.export.compact import judge, latencies_ms
+from edgefl.export.compact import compare_with_fp32, latencies_ms
 from edgefl.export.graph import ExportError
 from edgefl.export.model import Form
 from edgefl.export.verify import BATCHES, compare, runner
@@ -43,36 +43,36 @@ def with_head(model, change):
 
 def test_the_same_model_loses_nothing(model, labels):
     """Drop 0, agreement 1; sizes and latencies are there."""
-    found = judge(model, model, FORM, X, labels, max_drop=0, calibrated_on=7)
+    found = compare_with_fp32(model, model, FORM, X, labels, max_drop=0, calibrated_on=7)
     assert (found.accuracy, found.fp32_accuracy, found.drop, found.agreement) == (1, 1, 0, 1)
     assert (found.samples, found.fp32_bytes, found.calibrated_on) == (64, len(model), 7)
 
 
 def test_the_drop_is_counted_by_hand(model, labels):
-    """A model that is wrong on k of 64 loses k/64; so much may be allowed, a little less is refused."""
+    """A model that is wrong on k of 64 loses k/64; a lower limit refuses it."""
     other = with_head(model, lambda value: -value)
     wrong = int((runner(other, FORM)(X).argmax(axis=1) != labels.numpy()).sum())
     assert wrong > 0
-    found = judge(other, model, FORM, X, labels, max_drop=wrong / 64)
+    found = compare_with_fp32(other, model, FORM, X, labels, max_drop=wrong / 64)
     assert found.drop == wrong / 64
     with pytest.raises(ExportError, match=f"accuracy falls by {wrong / 64:.2%}, from 100.00%") as caught:
-        judge(other, model, FORM, X, labels, max_drop=wrong / 64 - 0.001)
+        compare_with_fp32(other, model, FORM, X, labels, max_drop=wrong / 64 - 0.001)
     assert "--max-drop" in caught.value.hint
 
 
 def test_logits_that_are_not_finite_are_refused(model, labels):
     """Whatever accuracy they would have."""
     with pytest.raises(ExportError, match="not finite"):
-        judge(with_head(model, lambda value: value * np.inf), model, FORM, X, labels, max_drop=1)
+        compare_with_fp32(with_head(model, lambda value: value * np.inf), model, FORM, X, labels, max_drop=1)
 
 
 def test_few_samples_still_make_large_batches(model, labels):
     """Three samples are repeated to 64."""
-    assert judge(model, model, FORM, X[:3], labels[:3], max_drop=0).samples == 3
+    assert compare_with_fp32(model, model, FORM, X[:3], labels[:3], max_drop=0).samples == 3
 
 
 def test_latencies_are_of_each_model(model):
-    """One number a model, in milliseconds."""
+    """One number per model, in milliseconds."""
     found = latencies_ms([model, model, model], FORM, X[:1])
     assert len(found) == 3
     assert all(0 < latency < 1000 for latency in found)
@@ -80,7 +80,7 @@ def test_latencies_are_of_each_model(model):
 
 @pytest.mark.parametrize("count", [1, 5, 64])
 def test_few_samples_meet_every_batch_size(count):
-    """They come again in the larger batches, and count once."""
+    """They repeat in the larger batches, and count once."""
     sizes = []
 
     def run(chunk):

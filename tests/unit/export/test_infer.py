@@ -20,7 +20,7 @@ MEANS = [("ReduceMean", ["f", "axes"], ["m"], {"keepdims": 0}), ("Gemm", ["m", "
 
 
 def sees(path, *, raw=False):
-    """A model that tells how bright an image is."""
+    """A model that classifies an image by its brightness."""
     scale = 1 / 255 if not raw else 1.0
     weights = {
         "axes": np.array([2, 3]),
@@ -53,7 +53,7 @@ def test_classes_by_probability(tmp_path, raw):
     assert found.images[0].changes == ""
 
 
-def test_what_is_changed_is_said(tmp_path):
+def test_changes_are_listed(tmp_path):
     """Size and colours; JPEG as well as PNG."""
     file = grey(tmp_path / "photo.jpg", 255, (40, 30), "RGB")
     found = picture(file, (1, 4, 4))
@@ -72,20 +72,20 @@ def test_channels_first(tmp_path):
 
 
 def test_sixteen_bits_are_scaled(tmp_path):
-    """Not cut off at 255."""
+    """Not clipped at 255."""
     Image.fromarray(np.full((4, 4), 0x8000, np.uint16)).save(tmp_path / "deep.png")
     assert set(picture(tmp_path / "deep.png", (1, 4, 4)).pixels.ravel()) == {128}
 
 
-def test_floats_have_no_white(tmp_path):
-    """Refused: cut off at whole numbers, values from 0 to 1 would all be black."""
+def test_floating_point_images_are_refused(tmp_path):
+    """Their range is unknown; converted to integers, values from 0 to 1 would all be black."""
     Image.fromarray(np.full((4, 4), 0.5, np.float32)).save(tmp_path / "f.tiff")
     with pytest.raises(UserError, match="floating-point"):
         picture(tmp_path / "f.tiff", (1, 4, 4))
 
 
 @pytest.mark.parametrize("facts", [{"shape": [4]}, {"shape": "wide"}, {"class_names": 3}])
-def test_metadata_that_is_of_no_use(tmp_path, facts):
+def test_useless_metadata(tmp_path, facts):
     """One message, whatever wrote it."""
     weights = {"w": np.ones((4, 3), np.float32)}
     model = write(tmp_path / "m.onnx", [("Gemm", ["x", "w"], ["y"])], weights, ["b", 4], facts=FACTS | facts)
@@ -93,7 +93,7 @@ def test_metadata_that_is_of_no_use(tmp_path, facts):
         infer(model, [grey(tmp_path / "p.png", 0)])
 
 
-def test_files_that_are_no_images(tmp_path):
+def test_files_that_are_not_images(tmp_path):
     """One message each."""
     text = tmp_path / "text.png"
     text.write_text("no image", encoding="utf-8")
@@ -118,14 +118,14 @@ def test_an_image_too_large(tmp_path, monkeypatch):
         picture(file, (1, 4, 4))
 
 
-def test_channels_that_no_image_has(tmp_path):
-    """Two are none of grey and RGB."""
+def test_unsupported_channels(tmp_path):
+    """Two channels are neither grey nor RGB."""
     with pytest.raises(UserError, match="2 channels"):
         picture(grey(tmp_path / "p.png", 3), (2, 4, 4))
 
 
 def test_the_command(tmp_path, capsys):
-    """A table, JSON, and one message where the model does not say how to use it."""
+    """A table, JSON, and one message for a model without edgefl's metadata."""
     model, image = sees(tmp_path / "m.onnx"), grey(tmp_path / "p.png", 0, (9, 9))
     status, out, _ = run_command(capsys, "infer", model, image)
     assert status == 0

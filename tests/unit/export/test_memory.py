@@ -16,7 +16,7 @@ def graph(tmp_path):
 
 
 def test_a_chain_holds_two_results_at_once(graph):
-    """10 to 40 to 5: 10 + 40 floats a sample, with an activation in its product's place."""
+    """10 to 40 to 5: 10 + 40 floats per sample; an activation shares its product's memory."""
     nodes = [("Gemm", ["x", "w"], ["h"]), ("Relu", ["h"], ["r"]), ("Gemm", ["r", "v"], ["y"])]
     found = GraphCost(
         graph(nodes, {"w": floats(10, 40), "v": floats(40, 5)}, ["batch", 10], batch=3)
@@ -26,7 +26,7 @@ def test_a_chain_holds_two_results_at_once(graph):
 
 
 def test_a_result_that_is_read_late_is_held(graph):
-    """The input of a residual block lives until it is added; views take no place of their own."""
+    """The input of a residual block lives until it is added; views take no memory of their own."""
     nodes = [
         ("Gemm", ["x", "w"], ["a"]),
         ("Reshape", ["a", "flat"], ["b"]),
@@ -39,7 +39,7 @@ def test_a_result_that_is_read_late_is_held(graph):
 
 
 def test_quantised_results_take_a_byte(graph):
-    """What is joined to a product in integers is never there as floats; the input and the last sum are."""
+    """Results fused to an integer product never exist as floats; the input and the last sum do."""
     nodes = [
         *quantise("x"),
         ("DequantizeLinear", ["w", "scale", "zero"], ["w_dq"]),

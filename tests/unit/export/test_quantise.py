@@ -1,4 +1,4 @@
-"""Float16's repairs, what stays in float, and what the libraries' failures become."""
+"""Repairs to float16 models, what stays in float, and errors of the libraries."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ def graph(*nodes):
     return helper.make_graph([helper.make_node(*node) for node in nodes], "g", *ports)
 
 
-def test_nodes_are_put_in_order():
-    """What is computed late moves before what takes it; the rest keeps its order."""
+def test_nodes_are_sorted():
+    """A node moves before those that read its result; the others keep their order."""
     found = graph(("Neg", ["b"], ["y"]), ("Abs", ["a"], ["b"]), ("Exp", ["x"], ["a"]))
     quantise._sort(found)  # noqa: SLF001
     assert [node.op_type for node in found.node] == ["Exp", "Abs", "Neg"]
 
 
-def test_a_circle_is_an_error():
-    """Rather than a loop without end."""
+def test_a_cycle_is_an_error():
+    """Rather than an endless loop."""
     with pytest.raises(ValueError, match="nothing computes"):
         quantise._sort(graph(("Neg", ["b"], ["y"]), ("Abs", ["y"], ["b"])))  # noqa: SLF001
 
 
 def test_preprocessing_and_the_sphere_stay_in_float(mlp):
-    """int8: products stand between integer pairs; pixels are scaled and features normalised in float32."""
+    """Products read dequantised values; pixels are scaled and features normalised in float32."""
     model, x = mlp
     nodes = onnx.load_from_string(quantise.to_int8(model, FORM, x, {})).graph.node
     made = {output: node.op_type for node in nodes for output in node.output}
@@ -59,7 +59,7 @@ def test_preprocessing_and_the_sphere_stay_in_float(mlp):
 
 
 def test_sums_of_squares_stay_in_float32(mlp):
-    """float16 ends at 65,504: a norm is taken in float32, whatever processor runs the file."""
+    """float16 ends at 65,504, so norms are computed in float32 on every processor."""
     proto = onnx.load_from_string(quantise.to_fp16(mlp[0], FORM, {}))
     inferred = onnx.shape_inference.infer_shapes(proto).graph
     types = {one.name: one.type.tensor_type.elem_type for one in inferred.value_info}
@@ -90,7 +90,7 @@ def test_a_librarys_failure_is_one_error(convert):
         convert()
 
 
-def test_nothing_is_left_of_the_tools(mlp, capfd):
+def test_the_tools_leave_nothing_behind(mlp, capfd):
     """No handler on the root logger, nothing on sys.path, nothing printed."""
     model, x = mlp
     before = list(sys.path), list(logging.getLogger().handlers)
@@ -102,7 +102,7 @@ def test_nothing_is_left_of_the_tools(mlp, capfd):
 
 
 @pytest.mark.parametrize("first", ["to_fp16", "to_int8"])
-def test_the_tools_come_in_any_order(mlp, tmp_path, first):
+def test_the_tools_can_be_imported_in_any_order(mlp, tmp_path, first):
     """In one process, whichever of them is imported first."""
     model, x = mlp
     (tmp_path / "model.onnx").write_bytes(model)

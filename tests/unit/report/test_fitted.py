@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 from commands import shown
 
-from edgefl.report.exports import exports
+from edgefl.report.exports import Compact, Exported, Parity, exports
 from edgefl.report.fitted import Fitted
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference, inference
 
@@ -80,30 +83,15 @@ def test_images_of_one_name_are_shown_with_their_folders():
     assert cells == ["one/a.png", "two/a.png", "b.png"]
 
 
-EXPORT = {
-    "path": f"out/{NAMES[1]}",
-    "client": 2,
-    "size_bytes": 1000,
-    "parity": {"samples": 359, "max_error": 1e-7, "agreement": 1.0, "accuracy": 0.5, "torch_accuracy": 0.5},
-    "reported": 0.5,
-    "compact": None,
-    "ort": None,
-    "standing": "",
-}
-COMPACT = {
-    "fp32_bytes": 2000,
-    "agreement": 0.99,
-    "accuracy": 0.5,
-    "drop": 0.01,
-    "latency_ms": 1.0,
-    "fp32_latency_ms": 2.0,
-}
+PARITY = Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
+EXPORT = Exported(Path("out", NAMES[1]), Path("out", "card.md"), 2, 1000, PARITY, 0.5)
+COMPACT = Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=0.01)
 
 
 def test_rows_are_files_or_say_that_they_are_not():
     """Beside a smaller file the float32 model is a reference, and its row says so."""
     assert "not written" not in shown(exports([EXPORT]), 100)
-    found = shown(exports([{**EXPORT, "compact": COMPACT}]), 100)
+    found = shown(exports([replace(EXPORT, compact=COMPACT)]), 100)
     assert found.splitlines()[0].split("┃")[0].strip() == "float32, not written"
     assert found.count(NAMES[1]) == 1
     assert "against that model, both in ONNX Runtime" in found
@@ -111,6 +99,6 @@ def test_rows_are_files_or_say_that_they_are_not():
 
 def test_a_client_that_never_trained_stands_out():
     """By name, once for all of a kind."""
-    found = shown(exports([EXPORT, {**EXPORT, "client": 5, "standing": "never trained"}]), 100)
+    found = shown(exports([EXPORT, replace(EXPORT, client=5, standing="never trained")]), 100)
     assert found.rstrip().endswith("client 5: never trained")
     assert "client 2" not in found
