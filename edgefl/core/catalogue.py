@@ -27,7 +27,7 @@ _CODE = {
     "models": "models",
     "policies": "world/policies",
     "selectors": "world/selectors",
-    "codecs": "wire",
+    "codecs": "protocol/codecs",
     "partitions": "data/partitions",
     "datasets": "data/sources",
     "augmentations": "data/augmentations",

@@ -15,9 +15,9 @@ from safetensors.torch import save
 from edgefl.compute.meta import Sizes, trace
 from edgefl.core import catalogue
 from edgefl.protocol import Ctx, bytes_by_part, flatten, leaves, tree_map
+from edgefl.protocol.codecs import fp16, int8, topk
+from edgefl.protocol.codecs import safetensors as file_format
 from edgefl.protocol.coding import counterparts
-from edgefl.wire import fp16, int8, topk
-from edgefl.wire import safetensors as file_format
 
 SETTINGS = {"topk": ({"share": 0.1}, {"share": 0.5}, {"share": 1.0})}
 CODECS = [

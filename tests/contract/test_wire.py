@@ -17,11 +17,11 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.wire import codec
 from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
+from edgefl.protocol.codecs import fp16, int8, topk
 from edgefl.runs import drafts
 from edgefl.runs.context import Context
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
-from edgefl.wire import fp16, int8, topk
 from edgefl.world.needs import Merge
 
 SCENARIO = {
