@@ -20,7 +20,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.core.params import Component, Strict
-from edgefl.methods import fedavg
 from edgefl.protocol import (
     BUFFERS,
     Batch,
@@ -29,6 +28,7 @@ from edgefl.protocol import (
     Phase,
     Site,
     Tree,
+    averaging,
     chilled,
     leaves,
     plain_objective,
@@ -75,7 +75,7 @@ def build(params: Params, site: Site) -> Method:
 
     fit, views = (contrasted, 2) if params.contrastive else (plain_objective(net), 1)
     step = sgd(objective, local.optimizer, net.trained)
-    return fedavg.averaging(
+    return averaging(
         site,
         Phase("train", step, local.passes, views=views, augment=params.augment),
         shared=(*net.trained, BUFFERS) if params.share_body else ("head",),

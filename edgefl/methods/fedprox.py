@@ -12,8 +12,18 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.params import Strict
-from edgefl.methods import fedavg
-from edgefl.protocol import BUFFERS, Batch, Carry, Method, Site, Tree, leaves, plain_objective
+from edgefl.protocol import (
+    BUFFERS,
+    Batch,
+    Carry,
+    Method,
+    Site,
+    Tree,
+    averaging,
+    leaves,
+    local_training,
+    plain_objective,
+)
 
 
 class Params(Strict):
@@ -36,9 +46,9 @@ def build(params: Params, site: Site) -> Method:
         )
         return loss + (params.mu / 2) * squares.sum(), buffers
 
-    return fedavg.averaging(
+    return averaging(
         site,
-        fedavg.training(site, objective if params.mu else plain),
+        local_training(site, objective if params.mu else plain),
         shared=(*net.trained, BUFFERS),
         anchored=net.trained if params.mu else (),
         neutral={"mu": 0.0},

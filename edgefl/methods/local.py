@@ -7,8 +7,7 @@ and a server that merges nothing, it is FedAvg.
 from __future__ import annotations
 
 from edgefl.core.params import Strict
-from edgefl.methods import fedavg
-from edgefl.protocol import Method, Site, plain_objective
+from edgefl.protocol import Method, Site, averaging, local_training, plain_objective
 
 
 class Params(Strict):
@@ -17,4 +16,4 @@ class Params(Strict):
 
 def build(params: Params, site: Site) -> Method:  # noqa: ARG001 - every method is built the same way
     """Every part stays with its client."""
-    return fedavg.averaging(site, fedavg.training(site, plain_objective(site.net)), shared=())
+    return averaging(site, local_training(site, plain_objective(site.net)), shared=())

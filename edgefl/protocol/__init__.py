@@ -6,6 +6,7 @@ tensors. Nothing here keeps state.
 """
 
 from edgefl.core.steps import Passes
+from edgefl.protocol.aggregation import averaging, local_training
 from edgefl.protocol.files import read_tree, write_tree
 from edgefl.protocol.staleness import reexpressed
 from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, slots, trainer
@@ -63,12 +64,14 @@ __all__ = [
     "Tree",
     "When",
     "add_product",
+    "averaging",
     "bytes_by_part",
     "chilled",
     "cross_entropy",
     "flatten",
     "identical",
     "leaves",
+    "local_training",
     "matched",
     "nbytes",
     "paths",

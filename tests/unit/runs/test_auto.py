@@ -24,9 +24,11 @@ SCENARIO = {
 SOURCE = """
 '''FedAvg with an operator on lists.'''
 import torch
-from edgefl.methods import fedavg
-from edgefl.protocol import plain_objective
-Params = fedavg.Params
+from edgefl.core.params import Strict
+from edgefl.protocol import averaging, local_training, plain_objective
+
+class Params(Strict):
+    pass
 
 def build(params, site):
     plain = plain_objective(site.net)
@@ -35,8 +37,8 @@ def build(params, site):
         (x,) = torch._foreach_mul([batch.x], 1.0)
         return plain(weights, batch._replace(x=x), carry)
 
-    train = fedavg.training(site, objective)
-    return fedavg.averaging(site, train, shared=(*site.net.trained, "buffers"))
+    train = local_training(site, objective)
+    return averaging(site, train, shared=(*site.net.trained, "buffers"))
 """
 
 

@@ -1,0 +1,75 @@
+"""Local training, and averaging of the parts that travel: what many methods differ from in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from edgefl.protocol.training import Objective, sgd, trainer
+from edgefl.protocol.trees import BUFFERS, Payload, Tree, weighted_mean
+from edgefl.protocol.values import Arrival, Carry, Ctx, Exchange, Fold, Method, Phase, Predictor, Site
+
+
+def local_training(site: Site, objective: Objective) -> Phase:
+    """The scenario's local training on single views of the training data."""
+    return Phase("train", sgd(objective, site.local.optimizer, site.net.trained), site.local.passes)
+
+
+def averaging(
+    site: Site,
+    train: Phase,
+    *,
+    shared: Sequence[str],
+    own: Sequence[str] = (),
+    anchored: Sequence[str] = (),
+    neutral: Mapping[str, Any] | None = None,
+) -> Method:
+    """Local training, and averaging of the parts that travel.
+
+    Args:
+        site: net and local training.
+        train: the phase that trains; see ``local_training``.
+        shared: the parts that travel and are averaged; the others are the client's state.
+        own: shared parts of which a client also keeps what it trained, for its own model.
+        anchored: received parts that the objective reads, under the carry's "anchor".
+        neutral: see ``Method``.
+    """
+    net, parts = site.net, site.net.parts()
+    kept = tuple(part for part, names in parts.items() if names and (part not in shared or part in own))
+    trains_kept = any(part in net.trained or part == BUFFERS for part in kept)
+
+    def down(server: Tree, client: int) -> Payload:  # noqa: ARG001 - all clients receive the same
+        return {part: server[part] for part in shared}
+
+    def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+        carry = trainer(whole(parts, state or {}, payload), site.local.optimizer, net.trained, ctx.lr)
+        return {**carry, "anchor": {part: payload[part] for part in anchored}} if anchored else carry
+
+    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:  # noqa: ARG001
+        weights = carry["weights"]
+        state = {part: weights[part] for part in kept} if trains_kept else None
+        return {part: weights[part] for part in shared}, state
+
+    def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
+        if not shared:
+            return server
+        return weighted_mean([one.upload for one in arrivals], [one.weight for one in arrivals])
+
+    def personal(server: Tree, state: Tree | None) -> Predictor:
+        return Predictor(whole(parts, server, state or {}), net.logits)
+
+    fold = Fold(start, (train,), finish)
+    return Method(
+        server=lambda initial: {part: initial[part] for part in shared},
+        client=lambda initial: {part: initial[part] for part in kept} if kept else None,
+        exchanges=(Exchange("train", down, fold, merge, stateful=trains_kept),),
+        global_model=None if kept else (lambda server: personal(server, None)),
+        personal_model=personal,
+        neutral=neutral,
+    )
+
+
+def whole(parts: Iterable[str], base: Tree, over: Tree) -> Tree:
+    """All of a model's parts in the order of ``parts``; what ``over`` has stands for what ``base`` has."""
+    pool = {**base, **over}
+    return {part: pool.get(part, {}) for part in parts}
