@@ -42,7 +42,7 @@ CLAIMS = ("unknown", "assumed", "derived", "measured")
 
 
 def _roofline(peak, *, bandwidth=None, memory=None, active=None, **more):
-    """A survey's row of a roofline device in fp32."""
+    """A survey's row for a roofline device in fp32."""
     row = {"peak.fp32": peak, "memory_bandwidth": bandwidth, "memory": memory, "power.active": active, **more}
     return {number: claim for number, claim in row.items() if claim}
 
