@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from edgefl.core.errors import EdgeflError, root_cause, in_one_line
+from edgefl.core.errors import EdgeflError, in_one_line, root_cause
 from edgefl.data.spec import Spec
 from edgefl.export.model import PREFIX, Form
 from edgefl.protocol import Predictor, Tree
