@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from torch import Tensor
 
 from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
-from edgefl.core.errors import EdgeflError, RunError, told
+from edgefl.core.errors import EdgeflError, RunError, in_one_line
 from edgefl.core.event import Job
 from edgefl.protocol import Tree
 
@@ -112,7 +112,7 @@ def failure(error: Exception) -> Failed | Refused:
     """A worker's answer to an error; to be called where it is handled."""
     if isinstance(error, EdgeflError):
         return Refused(error)
-    return Failed(told(error), traceback.format_exc())
+    return Failed(in_one_line(error), traceback.format_exc())
 
 
 class Died(NamedTuple):

@@ -150,12 +150,13 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     canonical = name if kind in _YAML else name.replace("_", "-")
     if canonical not in known:
         raise UnknownNameError(
-            f"unknown {_singular(kind)} {name!r}", where=where, hint=nearest(canonical, known)
+            f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known)
         )
     return known[canonical]
 
 
-def _singular(kind: str) -> str:
+def singular(kind: str) -> str:
+    """A kind's name for one of it: "policy" of "policies"."""
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))
 
 

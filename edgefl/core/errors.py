@@ -65,13 +65,13 @@ class RunError(EdgeflError):
     """A run failed: it diverged, or every client was refused."""
 
 
-def told(error: BaseException) -> str:
+def in_one_line(error: BaseException) -> str:
     """Any exception in one line: its type and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def root(error: BaseException) -> BaseException:
+def root_cause(error: BaseException) -> BaseException:
     """The error that the others were raised from; libraries wrap theirs in pages of advice."""
     while error.__cause__ is not None:
         error = error.__cause__

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from edgefl.core.errors import EdgeflError, root, told
+from edgefl.core.errors import EdgeflError, in_one_line, root_cause
 from edgefl.data.spec import Spec
 from edgefl.export.model import PREFIX, Form
 from edgefl.protocol import Predictor, Tree
@@ -41,7 +41,7 @@ def explained(failure: str) -> Iterator[None]:
     except (ExportError, MemoryError):
         raise
     except Exception as error:
-        raise ExportError(f"{failure}: {told(root(error))}") from error
+        raise ExportError(f"{failure}: {in_one_line(root_cause(error))}") from error
 
 
 class Served(nn.Module):

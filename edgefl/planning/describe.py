@@ -36,7 +36,7 @@ def describe(kind: str, name: str) -> Description:
     Raises:
         UserError: the kind or the name is unknown, or the file is wrong.
     """
-    plural = next((known for known in catalogue.KINDS if kind in {known, *_singulars(known)}), None)
+    plural = next((known for known in catalogue.KINDS if kind in {known, catalogue.singular(known)}), None)
     if plural is None:
         raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
     entry = catalogue.find(plural, name)
@@ -50,10 +50,6 @@ def describe(kind: str, name: str) -> Description:
     module = catalogue.load(plural, name)
     rows = _parameters(getattr(module, "Params", Nothing))
     return Description(title, inspect.getdoc(module) or "", rows, ("parameter", "default", "type", "meaning"))
-
-
-def _singulars(kind: str) -> set[str]:
-    return {kind.removesuffix("s"), f"{kind.removesuffix('ies')}y"}
 
 
 def _headline(found: Board | Link) -> str:

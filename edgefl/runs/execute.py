@@ -20,7 +20,7 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.core.errors import EdgeflError, RunError, UserError, told
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.event import Event, JobRecord
 from edgefl.core.files import atomically
 from edgefl.core.ledger import Ledger
@@ -257,7 +257,7 @@ def _reason(folder: Path, error: Exception) -> str:
     if isinstance(error, RunError):
         reason, trace = str(error), "\n".join(getattr(error, "__notes__", ()))
     else:
-        reason, trace = told(error), "".join(traceback.format_exception(error))
+        reason, trace = in_one_line(error), "".join(traceback.format_exception(error))
     if not trace:
         return reason
     with suppress(RunError):

@@ -1,4 +1,4 @@
-"""Every codec: its sizes are the bytes that it writes, and it carries what is read from them again."""
+"""Every codec: its sizes are the bytes that it writes, and its ``carried`` is what decoding them gives."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def on_meta(tree):
 @pytest.mark.parametrize(("codec", "params"), CODECS)
 @given(payloads())
 def test_sizes_are_the_bytes_that_are_written(codec, params, given_):
-    """From tensors without values, by part, exactly; nothing that is given changes."""
+    """From tensors without values, by part, exactly; arguments are not modified."""
     payload, reference = given_
     before = [leaf.clone() for leaf in leaves(payload)]
     sizes = codec.sizes(params, on_meta(payload), reference and on_meta(reference))
@@ -98,7 +98,7 @@ def test_what_is_carried_is_what_is_read(codec, params, given_):
 @pytest.mark.parametrize(("codec", "params"), LOSSY)
 @given(payloads(), st.binary(min_size=1, max_size=9))
 def test_bytes_that_do_not_fit_are_refused(codec, params, given_, more):
-    """A message of another length is not read as if it were whole."""
+    """A message of the wrong length is refused."""
     payload, reference = given_
     data = codec.encode(params, payload, reference)
     with pytest.raises(ValueError, match="bytes, expected"):
@@ -129,7 +129,7 @@ def test_stacked_tensors_are_coded_each_on_its_own(codec, params, stacked):
 @pytest.mark.parametrize(("codec", "params"), CODECS)
 @given(payloads())
 def test_coding_twice_is_coding_once(codec, params, given_):
-    """What was coded once is not moved further, but for rounding."""
+    """Coding again changes nothing, up to rounding."""
     payload, reference = given_
     once = codec.carried(params, payload, reference)
     twice = flatten(codec.carried(params, once, reference))
@@ -165,7 +165,7 @@ def test_eight_bits_err_by_half_a_step(leaf):
 @pytest.mark.parametrize("value", [0.0, 0.3, -7e8, 1e-30, 5e-324])
 @pytest.mark.parametrize("count", [1, 3])
 def test_eight_bits_of_one_value(value, count):
-    """A range of nothing still has a grid, which the value is on."""
+    """An empty range still has a grid, which contains the value."""
     leaf = torch.full((count,), value)
     torch.testing.assert_close(
         int8.carried(int8.Params(), {"w": leaf}, None)["w"], leaf, rtol=1e-6, atol=1e-37

@@ -12,7 +12,7 @@ from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.sourced import Sourced
 
 DType = Literal["fp32", "fp16", "bf16", "int8"]
 WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
@@ -20,7 +20,6 @@ WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
 TRACED = "fp32"
 """The type that kernels' bytes are counted in."""
 
-MEMORY = ("memory", "reserved_memory")
 Capacity = Annotated[units.Joules, Field(gt=0)]
 Trains = Literal["everything", "last layer", "nothing"]
 
@@ -152,15 +151,6 @@ class Board(Strict):
         if self.memory.value is None or self.reserved_memory.value is None:
             return None
         return self.memory.value - self.reserved_memory.value
-
-    def numbers(self) -> Iterator[tuple[str, Sourced[Any]]]:
-        """Every sourced number with its dotted name."""
-        return sourced(self)
-
-    @property
-    def unknown(self) -> list[str]:
-        """The names of the numbers that nobody knows."""
-        return [name for name, number in self.numbers() if number.value is None]
 
     def refusal(self, work: Work, dtype: str) -> str:
         """Why the device cannot do the work at all, whatever its size; empty if it can."""

@@ -13,6 +13,7 @@ from edgefl.calibrate.workloads import HELD_OUT, Operation, Workload, export, li
 from edgefl.core.cost import Work
 from edgefl.core.devices import KINDS, Measured, Roofline
 from edgefl.core.errors import UserError
+from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 
 # A machine that computes at 50 GFLOP/s, streams 10 GB/s and takes 5 us for each kernel.
@@ -73,7 +74,7 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
 def test_every_number_has_its_source():
     """The source names date, library, threads and repeats."""
     calibrate("mine", run=Processes(), effort=SHORT, threads=2)
-    numbers = dict(device("mine").numbers())
+    numbers = dict(sourced(device("mine")))
     for name, number in numbers.items():
         if name.startswith(("peak", "efficiency", "memory_bandwidth", "launch", "half_side")):
             assert number.status in {"measured", "derived"}

@@ -1,4 +1,4 @@
-"""Names and their files: shipped ones, and a user's own."""
+"""The catalogue: shipped components and users' own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\n'
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Makes a file under a directory on EDGEFL_PATH."""
+    """A function that writes a file under a directory on EDGEFL_PATH."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
 
     def write(name, text):
@@ -27,7 +27,7 @@ def own(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", catalogue.KINDS)
 def test_every_kind_has_entries_that_say_what_they_are(kind):
-    """Each shipped thing is found, and its file says in one line what it is."""
+    """Each shipped component is found, and its file has a one-line description."""
     found = catalogue.entries(kind)
     assert found
     for name, entry in found.items():
@@ -37,7 +37,7 @@ def test_every_kind_has_entries_that_say_what_they_are(kind):
 
 
 def test_an_own_method_is_found_and_loaded(own):
-    """A file in methods/ on the path is a method; hyphen and underscore are one."""
+    """A file in methods/ on the path is a method; hyphens and underscores are equivalent."""
     path = own("methods/my_method.py", METHOD)
     assert catalogue.find("methods", "my-method").path == path
     assert catalogue.load("methods", "my_method").VALUE == 5
@@ -53,7 +53,7 @@ def test_an_own_device_is_found_and_read(own):
 
 
 def test_an_own_scenario_may_lie_in_a_folder(own):
-    """A scenario's name has its folder in front."""
+    """A scenario's name includes its folder."""
     own("scenarios/papers/mine.yaml", "name: mine\n")
     assert "papers/mine" in catalogue.entries("scenarios")
 
@@ -67,7 +67,7 @@ def test_an_own_scenario_may_lie_in_a_folder(own):
     ],
 )
 def test_a_name_claimed_twice_names_both_files(own, name, kind):
-    """An own file never replaces a shipped one in silence."""
+    """A user's file never silently replaces a shipped one."""
     path = own(name, METHOD)
     with pytest.raises(UserError) as caught:
         catalogue.entries(kind)
@@ -77,7 +77,7 @@ def test_a_name_claimed_twice_names_both_files(own, name, kind):
 
 
 def test_hyphen_and_underscore_claim_the_same_name(own):
-    """my-method.py and my_method.py cannot stand side by side."""
+    """my-method.py and my_method.py cannot exist side by side."""
     own("methods/my-method.py", METHOD)
     own("methods/my_method.py", METHOD)
     with pytest.raises(UserError, match="two files claim the name 'my-method'"):
@@ -85,13 +85,13 @@ def test_hyphen_and_underscore_claim_the_same_name(own):
 
 
 def test_files_that_start_with_an_underscore_are_helpers(own):
-    """They are no things of their own."""
+    """They are not components."""
     own("methods/_shared.py", METHOD)
     assert "-shared" not in catalogue.entries("methods")
 
 
 def test_nothing_else_on_the_path_is_executed(own, tmp_path):
-    """Other files and folders are neither names nor run."""
+    """Other files and folders are neither listed nor executed."""
     own("boom.py", "raise SystemExit('executed')\n")
     own("tools/boom.py", "raise SystemExit('executed')\n")
     own("methods/boom.txt", "raise SystemExit('executed')\n")
@@ -100,14 +100,14 @@ def test_nothing_else_on_the_path_is_executed(own, tmp_path):
 
 
 def test_listing_executes_nothing(own):
-    """A broken file shows in the list and fails only when it is asked for."""
+    """A broken file is listed, and fails only when it is loaded."""
     own("methods/boom.py", '"""Boom."""\nraise RuntimeError("at import")\n')
     assert catalogue.summary(catalogue.entries("methods")["boom"]) == "Boom."
 
 
 @pytest.mark.parametrize("text", ["import nonsense_module\n", "def f(:\n", "1 / 0\n", '"\xe9\n'])
 def test_a_broken_own_file_names_itself(own, text):
-    """An import error of a user's file is a user's error that names the file, each time it is asked for."""
+    """An import error in a user's file is a user error that names the file, each time it is loaded."""
     path = own("methods/broken.py", text)
     for _ in range(2):
         with pytest.raises(UserError, match=r"broken\.py fails to import") as caught:
@@ -134,7 +134,7 @@ def test_an_own_file_is_read_again_from_another_place(tmp_path, monkeypatch):
     ],
 )
 def test_unknown_names_suggest_the_nearest(kind, name, what, hint):
-    """The kind in the singular, the name as given, and the nearest there is."""
+    """The kind in the singular, the name as given, and the nearest known name."""
     with pytest.raises(UnknownNameError) as caught:
         catalogue.find(kind, name, where="s.yaml:3")
     assert (caught.value.what, caught.value.where) == (what, "s.yaml:3")
@@ -142,14 +142,14 @@ def test_unknown_names_suggest_the_nearest(kind, name, what, hint):
 
 
 def test_unknown_kinds_suggest_the_nearest():
-    """A kind that is none is a user's mistake, too."""
+    """An unknown kind is a user error, too."""
     with pytest.raises(UnknownNameError) as caught:
         catalogue.entries("method")
     assert caught.value.hint == "did you mean 'methods'?"
 
 
 def test_a_path_that_is_no_directory_is_named(tmp_path, monkeypatch):
-    """EDGEFL_PATH is checked, so that a slip in it does not go unnoticed."""
+    """EDGEFL_PATH is checked, so that a typo in it does not go unnoticed."""
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "nowhere"))
     with pytest.raises(UserError, match="is not a directory") as caught:
         catalogue.entries("methods")

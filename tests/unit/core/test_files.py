@@ -11,7 +11,7 @@ from edgefl.core.files import all_atomically, replacing
 
 
 def test_two_writers_of_one_path_do_not_mix(tmp_path):
-    """Each has a temporary file of its own; the last one's is what stays, whole."""
+    """Each has its own temporary file; the last one to finish wins, complete."""
     path, inside, done = tmp_path / "kept.json", threading.Event(), threading.Event()
 
     def slow():
@@ -35,13 +35,13 @@ def test_two_writers_of_one_path_do_not_mix(tmp_path):
 
 
 def test_files_that_belong_together_are_all_written(tmp_path):
-    """Each under its name, with nothing beside."""
+    """Each under its name, and no other files."""
     all_atomically({tmp_path / "a": b"1", tmp_path / "b": b"2"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"1", "b": b"2"}
 
 
 def test_none_is_written_where_one_cannot_be(tmp_path):
-    """The old content stays; no temporary file does."""
+    """The old content stays, and no temporary file."""
     (tmp_path / "a").write_bytes(b"old")
     with pytest.raises(RunError, match="cannot write b"):
         all_atomically({tmp_path / "a": b"1", tmp_path / "missing" / "b": b"2"})

@@ -1,4 +1,4 @@
-"""Fleets: how clients are dealt, and what their draws average to."""
+"""Fleets: how clients are assigned, and the means of samplers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _counts(shares, clients):
     ],
 )
 def test_largest_remainder(shares, clients, expected):
-    """Clients are dealt by whole shares, then by largest remainders; of equal ones the first named wins."""
+    """Clients are assigned by whole shares, then by largest remainders; of equals the first listed wins."""
     assert _counts(shares, clients) == expected
 
 
@@ -93,14 +93,14 @@ def test_a_deal_is_within_one_of_its_share(shares, clients):
 
 
 def test_a_deal_is_shuffled_by_its_generator_alone():
-    """The same generator deals the same hands, another one others."""
+    """The same generator gives the same assignment, another one another."""
     first, again, other = (_fleet(1, 1).deal(64, np.random.default_rng(seed)).tolist() for seed in (0, 0, 1))
     assert first == again != other
     assert first != sorted(first)
 
 
 def test_a_member_needs_its_link():
-    """A member's link is the fleet's own or a network class; another name is refused, with all of them."""
+    """A member's link is the fleet's own or a network class; other names are refused, with a list of all."""
     with pytest.raises(UnknownNameError, match="unknown link 'air' of member 'd'; known: wire"):
         links_of(Fleet(members=(Member(device="d", link="air"),), links={"wire": link()}), "here")
 
@@ -135,14 +135,14 @@ def test_like_fills_in_what_is_not_said(own_profiles):
 
 
 def test_profiles_in_a_circle_are_refused(own_profiles):
-    """Profiles that name each other under ``like`` are an error that shows the circle, not a recursion."""
+    """Profiles that inherit from each other are an error that shows the circle, not a recursion."""
     own_profiles(one="like: two\n", two="like: one\n")
     with pytest.raises(UserError, match="in a circle: one -> two -> one"):
         inherited({"like": "one"}, "here")
 
 
 def test_like_a_profile_that_is_not_there(own_profiles):
-    """The file that names an unknown profile is named itself."""
+    """The message names the file that refers to the unknown profile."""
     own_profiles(one="like: home-lap\n")
     with pytest.raises(UserError) as caught:
         inherited({"like": "one"}, "here")

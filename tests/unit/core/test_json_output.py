@@ -9,7 +9,7 @@ from edgefl.cli.app import print_json
 
 @pytest.mark.parametrize("value", [{"a": 1, "b": float("nan")}, {"a": 1, "b": object()}])
 def test_what_is_no_json_leaves_stdout_empty(value, capsys):
-    """Half a document would be read as a broken one, far from its cause."""
+    """A partial document would fail to parse, far from the cause."""
     with pytest.raises((TypeError, ValueError)):
         print_json(value)
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""What a measured device takes for the same step, and what it says where it has no time."""
+"""Which steps a measured device treats as the same, and its message for unmeasured ones."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fingerprint_of(net) -> str:
 
 
 def test_a_step_outside_the_measured_range_names_the_device():
-    """The device is what the user has to change, and stands in the message and its place."""
+    """The user has to change the device, so the message and its location name it."""
     with pytest.raises(UserError) as caught:
         measured([1, 2]).clock("my-desk", "fp32").time(step(16))
     assert "'my-desk'" in caught.value.what

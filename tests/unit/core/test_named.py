@@ -1,4 +1,4 @@
-"""A user's own optimizer, schedule and sampler: one file each, and a scenario may name them."""
+"""Users' own optimizers, schedules and samplers: one file each, named in a scenario."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def all_three(own):
 
 @pytest.mark.usefixtures("all_three")
 def test_own_records_are_found_by_name():
-    """They are read with their parameters, and written out again with all of them."""
+    """They are read with their parameters, and written out with all of them."""
     (draft,) = load(Document.parse(SCENARIO, "s.yaml"))
     optimizer = draft.scenario.local.optimizer
     assert [optimizer.schedule.factor(round_, 3) for round_ in range(3)] == [0.5, 1.0, 1.0]

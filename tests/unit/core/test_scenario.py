@@ -34,14 +34,14 @@ def _fails(text="", *overrides):
 
 
 def test_defaults():
-    """What is not said: IID, one local epoch of batches of 32, synchronous rounds with all clients."""
+    """The defaults: IID, one local epoch of batches of 32, synchronous rounds with all clients."""
     one = _one()
     assert (one.task.partition.name, one.local.passes.epochs, one.local.batch_size) == ("iid", 1, 32)
     assert (one.server.policy.name, one.server.participants, one.name) == ("sync", None, "base")
 
 
 def test_a_scenario_is_named_after_its_file():
-    """Without a name of its own, the file's serves."""
+    """Without a name of its own, it takes the file's."""
     (draft,) = load(Document.parse(BASE.removeprefix("name: base\n"), "folder/own.yaml"))
     assert draft.scenario.name == draft.group == "own"
 
@@ -108,20 +108,20 @@ def test_overrides_leave_the_document_as_it_was():
     ],
 )
 def test_a_wrong_override_is_placed_on_the_command_line(override, what):
-    """The mistake is said to stand in --set, not in the file."""
+    """The error is located in --set, not in the file."""
     error = _fails("seed: 1\n", override)
     assert what in error.what
     assert error.where.startswith("--set")
 
 
 def test_mistakes_in_the_file_keep_their_line_under_overrides():
-    """Another key's override does not move the place of a mistake in the file."""
+    """An override of another key does not change the location of an error in the file."""
     error = _fails("server: {rounds: 0}\n", "seed=1")
     assert error.where == "s.yaml:7, key 'server.rounds'"
 
 
 def test_a_sweep_is_the_product_of_its_axes():
-    """The last axis runs fastest, and runs are named by what differs."""
+    """The last axis varies fastest, and runs are named by what differs."""
     drafts = _load("sweep:\n  seed: [1, 2]\n  local.optimizer.lr: [0.1, 0.2, 0.3]\n")
     settings = [(draft.scenario.seed, draft.scenario.local.optimizer.lr) for draft in drafts]
     assert settings == [(1, 0.1), (1, 0.2), (1, 0.3), (2, 0.1), (2, 0.2), (2, 0.3)]
@@ -130,7 +130,7 @@ def test_a_sweep_is_the_product_of_its_axes():
 
 
 def test_a_sweep_of_pairs():
-    """Settings under ``runs`` go together; a name given is the run's."""
+    """Settings under ``runs`` are paired; an explicit name is the run's."""
     drafts = _load(
         "sweep:\n  runs:\n    - {name: mine, method.name: fedavg}\n"
         "    - {method.name: spherefed, local.optimizer.lr: 2.0}\n"
@@ -145,7 +145,7 @@ def test_a_sweep_of_pairs():
 
 
 def test_pairs_and_axes_multiply():
-    """Every pair meets every setting of the axes, and names tell all of them apart."""
+    """Every pair is combined with every setting of the axes, and all names differ."""
     drafts = _load("sweep:\n  runs: [{name: a, method.name: local}, {name: b}]\n  seed: [1, 2]\n")
     found = [(draft.scenario.method.name, draft.scenario.seed) for draft in drafts]
     assert found == [("local", 1), ("local", 2), ("fedprox", 1), ("fedprox", 2)]
@@ -153,7 +153,7 @@ def test_pairs_and_axes_multiply():
 
 
 def test_equal_names_are_told_apart():
-    """Runs of one name are numbered."""
+    """Runs of the same name are numbered."""
     drafts = _load("sweep: {runs: [{name: x, seed: 1}, {name: x, seed: 2}, {name: x, seed: 3}]}\n")
     assert [draft.scenario.name for draft in drafts] == ["x", "x (2)", "x (3)"]
 
@@ -176,7 +176,7 @@ def test_a_sweep_over_whole_components():
     ],
 )
 def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
-    """It would be lost without a word; the message names the sweep's key."""
+    """It would be silently lost; the message names the sweep's key."""
     with pytest.raises(ScenarioError, match=f"sweep, as '{other}'") as caught:
         _load(f"sweep: {sweep}\n", override)
     assert caught.value.where == "--set"
@@ -184,7 +184,7 @@ def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
 
 @pytest.mark.parametrize("key", ["server.rounds", "server"])
 def test_a_sweep_sets_nothing_twice(key):
-    """A pair's setting that another axis sets, or holds, would be lost without a word."""
+    """A pair's setting that another axis also sets, or contains, would be silently lost."""
     with pytest.raises(
         ScenarioError, match=f"sweep.runs sets 'server.rounds', which the sweep also sets as '{key}'"
     ):
@@ -210,21 +210,21 @@ def test_an_override_can_leave_the_sweep_out():
     ],
 )
 def test_a_wrong_sweep_is_found_with_its_line(sweep, what):
-    """Sweeps of another form are refused where they stand."""
+    """Sweeps of another form are refused, with their location."""
     error = _fails(f"seed: 4\nsweep: {sweep}\n")
     assert what in error.what
     assert error.where == "s.yaml:8, key 'sweep'"
 
 
 def test_a_wrong_value_in_a_sweep_is_placed_there():
-    """A value that the sweep set is said to stand in the sweep."""
+    """An error in a value that the sweep set is located in the sweep."""
     error = _fails("sweep: {local.optimizer.lr: [0.1, -1]}\n")
     assert "in the sweep" in error.where
     assert "local.optimizer.lr" in error.where
 
 
 def test_what_the_result_depends_on():
-    """The engine, names and notes are no part of a run's identity; the seed is."""
+    """Engine, names and notes are not part of a run's identity; the seed is."""
     plain = _one().resolved()
     assert plain == _one("engine: {name: 'null'}\nnotes: x\n", "name=other").resolved()
     assert plain != _one("", "seed=1").resolved()
@@ -248,5 +248,5 @@ def test_clients_share_out_several_models():
     ],
 )
 def test_slugs_are_safe_folder_names(name, expected):
-    """Lower case, hyphens, no separators, never a folder above, never empty."""
+    """Lower case, hyphens, no path separators, never a parent folder, never empty."""
     assert slug(name) == expected

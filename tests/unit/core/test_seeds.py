@@ -1,4 +1,4 @@
-"""Seeds: one for each purpose, the same for ever."""
+"""Seeds: one for each purpose, stable for ever."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edgefl.core import seeds
 
 
 def test_a_seed_is_the_same_for_ever():
-    """Known values: a change of them changes every result that anybody has published."""
+    """Known values: changing them would change every published result."""
     assert seeds.derive(7, "partition") == 5367100587895733490
     assert seeds.derive(7, "job", client=3, exchange="train", nth=2) == 4289223983119563250
 
@@ -41,7 +41,7 @@ def test_a_name_with_the_separator_is_refused():
 
 
 def test_generators_repeat_and_differ():
-    """The same arguments give the same stream, another client another one."""
+    """The same arguments give the same stream, and another client another stream."""
     first, again, other = (
         seeds.generator(5, "cohort", client=client).random(4).tolist() for client in (1, 1, 2)
     )

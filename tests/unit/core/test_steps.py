@@ -30,13 +30,13 @@ LENGTHS = st.one_of(st.builds(Passes, epochs=st.integers(0, 4)), st.builds(Passe
     ],
 )
 def test_a_rest_of_one_joins_the_batch_before(samples, batch_size, expected):
-    """The last batch is short, but of one sample only if that is all there is or all that was asked for."""
+    """The last batch is short, but never of one sample unless there is only one or the batch size is 1."""
     assert batch_sizes(samples, batch_size) == expected
 
 
 @given(st.integers(0, 500), st.integers(1, 60))
 def test_batches_hold_every_sample_once(samples, batch_size):
-    """Sizes sum to the samples, and no batch exceeds the size by more than the one that joined it."""
+    """Sizes sum to the samples, and no batch exceeds the batch size by more than one."""
     sizes = batch_sizes(samples, batch_size)
     assert sum(sizes) == samples
     assert all(0 < size <= batch_size + 1 for size in sizes)
@@ -45,7 +45,7 @@ def test_batches_hold_every_sample_once(samples, batch_size):
 
 @given(st.integers(0, 200), st.integers(1, 40), LENGTHS)
 def test_counted_steps_are_the_steps_taken(samples, batch_size, passes):
-    """``step_sizes`` counts what ``step_sequence`` walks through: prices and training agree."""
+    """``step_sizes`` counts the steps of ``step_sequence``: prices and training agree."""
     walked = list(step_sequence(samples, batch_size, passes))
     assert step_sizes(samples, batch_size, passes) == Counter(size for _, size in walked)
     assert all(count > 0 for count in step_sizes(samples, batch_size, passes).values())
@@ -67,13 +67,13 @@ def test_steps_may_end_within_a_pass():
 
 
 def test_steps_without_data_are_none():
-    """A client without samples takes no step, however many were asked for."""
+    """A client without samples takes no steps, however many are requested."""
     assert list(step_sequence(0, 4, Passes(steps=7))) == []
     assert step_sizes(0, 4, Passes(epochs=7)) == {}
 
 
 def test_a_million_steps_are_counted_at_once():
-    """Counting does not walk through the steps."""
+    """Counting does not iterate over the steps."""
     assert step_sizes(10, 4, Passes(steps=3 * 10**12 + 1)) == {4: 2 * 10**12 + 1, 2: 10**12}
 
 

@@ -1,4 +1,4 @@
-"""Quantities: read from text, and shown to people."""
+"""Quantities: parsed from text, and formatted for display."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ GOOD = [
 
 @pytest.mark.parametrize(("text", "dimension", "expected"), GOOD)
 def test_every_unit(text, dimension, expected):
-    """Text with a unit is the amount in the base unit; spaces and exponents are as people write them."""
+    """Text with a unit gives the amount in the base unit; spaces and exponents are accepted."""
     assert parse(text, dimension) == pytest.approx(expected, rel=1e-15)
 
 
@@ -82,7 +82,7 @@ def test_every_unit(text, dimension, expected):
     ],
 )
 def test_bad_text_says_what_to_write(text, dimension, says):
-    """Bare numbers, yes and no, negative and infinite amounts are refused, and the right form is shown."""
+    """Bare numbers, booleans, negative and infinite amounts are refused, and the right form is shown."""
     with pytest.raises(ValueError, match=r"time|power|bytes|rate") as caught:
         parse(text, dimension)
     assert says in str(caught.value)

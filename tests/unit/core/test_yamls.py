@@ -1,4 +1,4 @@
-"""YAML files whose errors know their line."""
+"""YAML files with errors that name their line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Leaf(Strict):
 
 
 class Tree(Strict):
-    """What the documents below hold."""
+    """The schema of the documents below."""
 
     age: int
     leaves: tuple[Leaf, ...] = ()
@@ -54,7 +54,7 @@ def test_a_wrong_type_is_found_with_its_line():
 
 
 def test_an_item_of_a_list_is_found_with_its_line():
-    """Inside a list the item's own line counts, in block and in flow style."""
+    """Inside a list it is the item's own line, in block and in flow style."""
     block = _fails("age: 3\nleaves:\n  - size: 1\n  - size: 2\n    hue: red\n")
     assert (block.what, block.where) == ("unknown key 'hue'", "tree.yaml:5, key 'leaves.1.hue'")
     flow = _fails("age: 3\nleaves: [{size: 1},\n  {size: big}]\n")
@@ -69,14 +69,14 @@ def test_a_key_inside_a_mapping_is_found_with_its_line():
 
 
 def test_a_missing_key_is_placed_at_what_encloses_it():
-    """What is not written has no line of its own: the nearest enclosing one is given."""
+    """A missing key has no line of its own: that of the nearest enclosing key is given."""
     error = _fails("leaves: []\nage: 1\ngrowth:\n  name: pareto\n")
     assert error.what == "'tail' is missing"
     assert error.where == "tree.yaml:3, key 'growth.tail'"
 
 
 def test_an_unknown_name_of_a_record_suggests_the_nearest():
-    """The name given, its place, and the nearest of those that files have."""
+    """The given name, its location, and the nearest known name."""
     error = _fails("age: 1\ngrowth: {name: parto, tail: 2}\n")
     assert error.what == "unknown sampler 'parto'"
     assert error.where == "tree.yaml:2, key 'growth'"
@@ -86,14 +86,14 @@ def test_an_unknown_name_of_a_record_suggests_the_nearest():
 
 @pytest.mark.parametrize("text", ["{}", "{tail: 2}", "{name: 2}", "[]", "2"])
 def test_a_record_found_by_name_needs_one(text):
-    """Without a name, or with what cannot be one, nothing is guessed."""
+    """Without a name, or with something that cannot be a name, nothing is guessed."""
     error = _fails(f"age: 1\ngrowth: {text}\n")
     assert error.what.startswith("'name' is missing")
     assert error.where == "tree.yaml:2, key 'growth'"
 
 
 def test_keys_of_a_record_found_by_name_are_its_own():
-    """The place has the key as it was written, and the suggestion is of the named record."""
+    """The location has the key as written, and the suggestion is a key of the named record."""
     error = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: wide\n")
     assert error.where == "tree.yaml:4, key 'growth.tail'"
     unknown = _fails("age: 1\ngrowth:\n  name: pareto\n  tail: 1\n  tails: 4\n")
@@ -102,14 +102,14 @@ def test_keys_of_a_record_found_by_name_are_its_own():
 
 
 def test_a_wrong_word_lists_the_right_ones():
-    """A literal's choices are listed, the nearest is suggested."""
+    """A literal's choices are listed, and the nearest is suggested."""
     error = _fails("age: 1\nleaves: [{color: gren}]\n")
     assert "'gren' is not one of" in error.what
     assert error.hint == "did you mean 'green'?"
 
 
 def test_more_mistakes_are_counted():
-    """One mistake is explained, the others are announced."""
+    """One error is explained, the others are counted."""
     assert "(and 1 more error)" in _fails("age: old\nbark: 1\n").hint
 
 
@@ -125,7 +125,7 @@ def test_more_mistakes_are_counted():
     ],
 )
 def test_what_is_no_mapping_is_refused_with_its_line(text, what, where):
-    """Repeated keys, broken YAML and files that hold no mapping."""
+    """Duplicate keys, invalid YAML and files that are not a mapping."""
     with pytest.raises(ScenarioError) as caught:
         Document.parse(text, "tree.yaml")
     assert what in caught.value.what
@@ -133,7 +133,7 @@ def test_what_is_no_mapping_is_refused_with_its_line(text, what, where):
 
 
 def test_a_file_that_cannot_be_read(tmp_path):
-    """A missing file, a folder and bytes that are no text are a user's mistakes."""
+    """A missing file, a folder and bytes that are not text are user errors."""
     (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
     for path in (tmp_path / "a.yaml", tmp_path, tmp_path / "b.yaml"):
         with pytest.raises(ScenarioError, match="cannot read"):
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
 
 
 def test_values_from_elsewhere_are_placed_there():
-    """A value set on the command line is not looked for in the file; what lies below it neither."""
+    """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
     moved = Document(document.file, document.data, {"shape": "--set"})
     assert str(moved.place(["shape", "name"])) == "--set, key 'shape.name'"

@@ -63,7 +63,7 @@ def planned(fleet, clients=4, batch_size="fit", **changes):
 
 
 def peak(batch_size, fleet):
-    """The hungriest client's memory with a batch size."""
+    """The largest memory of any client at a batch size."""
     return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
 
 
@@ -149,7 +149,7 @@ def test_what_cannot_be_fitted_is_refused(fleet, memory, message):
 
 @pytest.mark.parametrize("batch_size", [0, -1, 1.5, "fitting", True])
 def test_a_batch_size_is_a_number_or_fit(fleet, batch_size):
-    """Anything else is refused in words."""
+    """Anything else is refused with a message."""
     with pytest.raises(ScenarioError, match="must be a positive integer or 'fit'"):
         planned(fleet("1 MB"), batch_size=batch_size)
 

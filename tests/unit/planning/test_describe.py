@@ -1,4 +1,4 @@
-"""What ``edgefl show`` says about parameters."""
+"""How ``edgefl show`` describes parameters."""
 
 from __future__ import annotations
 
