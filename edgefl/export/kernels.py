@@ -19,11 +19,10 @@ from math import prod
 from edgefl.core.cost import Kernel, Product, convolution
 from edgefl.core.devices import TRACED, WIDTHS
 from edgefl.core.errors import UserError
-from edgefl.export.model import Graph, Node
+from edgefl.export.model import DEQUANTIZE, QUANTIZE, Graph, Node
 from edgefl.report.bench import Memory
 
 INT8 = "int8"
-QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 # Views and questions about shapes: no data moves.
 FREE = frozenset(
@@ -99,15 +98,14 @@ class GraphCost:
         """
         kernels = []
         for node in self._graph.nodes:
-            op = node.op.removeprefix("com.microsoft.") if _is_qdq(node) else node.op
-            if op not in FREE | MOVES and op not in PRODUCTS:
+            if node.op not in FREE | MOVES and node.op not in PRODUCTS:
                 raise UserError(
-                    f"the cost of operator {op} (node {node.name!r}) is unknown",
+                    f"the cost of operator {node.op} (node {node.name!r}) is unknown",
                     where="edgefl/export/kernels.py",
                     hint="export the model without it, or add the operator to a table there",
                 )
             if not self._is_free(node):
-                kernels.append(self._costed(node, op))
+                kernels.append(self._costed(node))
         return kernels
 
     def memory(self) -> Memory:
@@ -143,17 +141,17 @@ class GraphCost:
         """Whether a matrix product or convolution runs in int8."""
         return any(node.op in PRODUCTS and self._is_quantised(node) for node in self._graph.nodes)
 
-    def _costed(self, node: Node, op: str) -> Costed:
+    def _costed(self, node: Node) -> Costed:
         narrow = self._is_quantised(node)
         dtype = self._dtype or (INT8 if narrow else TRACED)
         names = [*dict.fromkeys(filter(None, node.inputs)), *self._results(node)]
         true_bytes = sum(self._size(self._stored(name) if narrow else name) for name in names)
         # Devices scale the bytes of all kernels by the type's width; these are true bytes already.
         moved = true_bytes * WIDTHS[TRACED] // WIDTHS[dtype]
-        if op in PRODUCTS:
-            kernel = Kernel.multiplying(op, PRODUCTS[op](self._graph, node), moved)
+        if node.op in PRODUCTS:
+            kernel = Kernel.multiplying(node.op, PRODUCTS[node.op](self._graph, node), moved)
         else:
-            kernel = Kernel.moving(op, moved)
+            kernel = Kernel.moving(node.op, moved)
         return Costed(kernel, dtype, true_bytes)
 
     def _size(self, name: str) -> int:
@@ -167,7 +165,7 @@ class GraphCost:
         """Whether a tensor holds quantised values."""
         readers = self._graph.consumers.get(name, [])
         return self._made_by(name, QUANTIZE) or any(
-            _is(node, DEQUANTIZE) and node.inputs[0] == name for node in readers
+            node.op == DEQUANTIZE and node.inputs[0] == name for node in readers
         )
 
     def _stored(self, name: str) -> str:
@@ -197,17 +195,15 @@ class GraphCost:
         """Whether a node's work is part of another's, none, or done when the model is loaded."""
         if node.op in FREE or node.name in self._fused or self._graph.fixed.issuperset(node.outputs):
             return True
-        if _is(node, DEQUANTIZE):
+        if node.op == DEQUANTIZE:
             return all(map(self._is_quantised, self._readers(node.outputs[0])))
-        if _is(node, QUANTIZE):
+        if node.op == QUANTIZE:
             producer = self._graph.producers.get(node.inputs[0])
             return producer is not None and (self._is_quantised(producer) or producer.name in self._fused)
         return False
 
     def _is_quantised(self, node: Node) -> bool:
         """Whether a node reads dequantised values only and, unless a product, writes quantised ones only."""
-        if _is_qdq(node):
-            return False
         if node.op in PRODUCTS:
             return all(self._made_by(name, DEQUANTIZE) for name in node.inputs[:2])
         data = [name for name in node.inputs if name and name not in self._graph.fixed]
@@ -219,7 +215,7 @@ class GraphCost:
         )
 
     def _is_quantised_after(self, readers: list[Node]) -> bool:
-        return bool(readers) and all(_is(node, QUANTIZE) for node in readers)
+        return bool(readers) and all(node.op == QUANTIZE for node in readers)
 
     def _readers(self, name: str) -> list[Node]:
         """The nodes that read a tensor's values, not only its shape."""
@@ -228,16 +224,7 @@ class GraphCost:
 
     def _made_by(self, name: str, op: str) -> bool:
         producer = self._graph.producers.get(name)
-        return producer is not None and _is(producer, op)
-
-
-def _is(node: Node, op: str) -> bool:
-    """Whether a node is of an operator, be it ONNX's own or Microsoft's of the same name."""
-    return node.op.endswith(op)
-
-
-def _is_qdq(node: Node) -> bool:
-    return _is(node, QUANTIZE) or _is(node, DEQUANTIZE)
+        return producer is not None and producer.op == op
 
 
 def _convolution(graph: Graph, node: Node) -> Product:

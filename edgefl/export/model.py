@@ -15,6 +15,7 @@ from edgefl.core.errors import UserError
 IMAGE, PIXELS = "image", "pixels"
 LOGITS, PROBABILITIES = "logits", "probabilities"
 PREFIX = "edgefl."
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,9 @@ def _element(kind: int) -> tuple[int, bool]:
 def _node(node: Any) -> Node:
     import onnx
 
-    op = node.op_type if node.domain in {"", "ai.onnx"} else f"{node.domain}.{node.op_type}"
+    # ONNX Runtime's own quantisation operators differ from ONNX's only in their number types.
+    standard = node.domain in {"", "ai.onnx"} or node.op_type in {QUANTIZE, DEQUANTIZE}
+    op = node.op_type if standard else f"{node.domain}.{node.op_type}"
     integers = (onnx.AttributeProto.INT, onnx.AttributeProto.INTS)
     attributes = {
         one.name: onnx.helper.get_attribute_value(one) for one in node.attribute if one.type in integers
