@@ -11,9 +11,6 @@ fitted to them.
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from edgefl.compute import meta
+from edgefl.compute.onnx_exporter import onnx_model
 from edgefl.compute.onnx_runtime import session
 from edgefl.compute.tracer import Tracer
 from edgefl.core import catalogue
@@ -36,7 +34,6 @@ from edgefl.protocol import Batch, Ctx, Method, Net, Site, tree_map
 FIT = "fit"
 HELD_OUT = "held out"
 CLASSES = 10
-OPSET = 20
 _PREFIX = "inference: "
 
 Call = Callable[[], Any]
@@ -233,20 +230,8 @@ class OnnxInference(Computation):
 def export(inferences: Sequence[OnnxInference]) -> None:
     """Writes the ONNX files: networks in evaluation mode, for any batch size."""
     for file, network in {one.file: one.network for one in inferences}.items():
-        with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-            # The exporter's own dependencies warn of each other.
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                network.module().eval(),
-                (torch.randn(2, *network.shape),),
-                str(file),
-                dynamo=True,
-                opset_version=OPSET,
-                input_names=["x"],
-                dynamic_shapes=({0: torch.export.Dim("batch")},),
-                external_data=False,
-                verbose=False,
-            )
+        model = onnx_model(network.module(), torch.randn(2, *network.shape), input_name="x")
+        file.write_bytes(model.SerializeToString())
 
 
 def _fedavg(net: Net) -> Method:

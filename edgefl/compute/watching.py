@@ -54,7 +54,7 @@ def watching() -> Iterator[Memory]:
     """Watches this process's memory while it is open."""
     # The mark so far is that of the imports, whose peak is above what they hold in the end.
     forget_high_water()
-    memory = Memory(before=held())
+    memory = Memory(before=_held())
     memory.peak = memory.before
     maxrss, high_water = _maxrss(), high_water_bytes()
     over = threading.Event()
@@ -65,14 +65,14 @@ def watching() -> Iterator[Memory]:
     finally:
         over.set()
         sampler.join()
-        memory.after = held()
+        memory.after = _held()
         memory.peak = Held(*map(max, memory.peak, memory.after))
         memory.maxrss_added = _maxrss() - maxrss
         now = high_water_bytes()
         memory.high_water_added = None if now is None or high_water is None else now - high_water
 
 
-def held() -> Held:
+def _held() -> Held:
     """The memory of this process now."""
     full = psutil.Process().memory_full_info()
     return Held(full.rss, full.uss)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,12 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from edgefl.compute.onnx_exporter import OPSET, onnx_model
 from edgefl.core.errors import EdgeflError, in_one_line, root_cause
 from edgefl.data.spec import Spec
 from edgefl.export.model import PREFIX, Form
 from edgefl.protocol import Predictor, Tree
 
-OPSET = 20
 _MOST_BYTES = 2**31 - 1
 
 
@@ -99,21 +98,9 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     Raises:
         ExportError: the exporter or a check failed.
     """
-    # Two samples, because the exporter takes a batch of one for a constant.
     example = torch.zeros(2, *shape) if form.raw_input else torch.zeros(2, *shape, dtype=torch.uint8)
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     with explained("torch cannot export the model"):
-        program = torch.onnx.export(
-            served.eval(),
-            (example,),
-            dynamo=True,
-            verbose=False,
-            opset_version=OPSET,
-            input_names=[form.input],
-            output_names=form.outputs,
-            dynamic_shapes=({0: torch.export.Dim("batch")},),
-        )
-    model = program.model_proto  # type: ignore[union-attr]  # dynamo=True always returns a program
+        model = onnx_model(served, example, input_name=form.input, output_names=form.outputs)
     for part in (model.graph, *model.graph.node):
         # Stack traces: a third of a small file, with paths of the machine that wrote it.
         del part.metadata_props[:]

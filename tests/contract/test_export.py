@@ -12,9 +12,10 @@ from builders import build_net
 from exported import METHODS, MODELS, exported, images, perturbed, spec, worked
 
 from edgefl.compute.loop import one_thread
+from edgefl.compute.onnx_exporter import OPSET
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import catalogue
-from edgefl.export.graph import OPSET, ExportError, Served, check, to_onnx
+from edgefl.export.graph import ExportError, Served, check, to_onnx
 from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8
 from edgefl.export.verify import BATCHES, parity, runner
