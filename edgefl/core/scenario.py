@@ -17,6 +17,7 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.params import Component, Strict
 from edgefl.core.training import Local
+from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, plain, validate
 
 Count = Annotated[int, Field(gt=0)]
@@ -159,7 +160,8 @@ class LearningSpec(Strict):
         Raises:
             ScenarioError: a value is wrong.
         """
-        document = Document(file, {key: data[key] for key in cls.model_fields if key in data})
+        own = {key: data[key] for key in cls.model_fields if key in data}
+        document = Document(file, own, context=RESOLVED)
         return validate(cls, document.data, document), document
 
 

@@ -38,12 +38,20 @@ class Document:
         file: the file's path, as messages print it.
         data: the mapping, in ruamel's commented types, or plain if it was not read from a file.
         elsewhere: dotted keys whose values come from elsewhere, such as the command line, and from where.
+        context: how values are validated: ``units.RESOLVED`` if records were dumped to them, else None.
     """
 
-    def __init__(self, file: str, data: dict[str, Any], elsewhere: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        file: str,
+        data: dict[str, Any],
+        elsewhere: Mapping[str, str] | None = None,
+        context: dict[str, str] | None = None,
+    ) -> None:
         self.file = file
         self.data = data
         self.elsewhere = dict(elsewhere or {})
+        self.context = context
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -106,13 +114,7 @@ def _line_of(node: Any, key: str | int) -> int:
     return int(position[0]) + 1 if position else 0
 
 
-def validate(
-    model: type[T],
-    value: Any,
-    document: Document,
-    prefix: Sequence[str | int] = (),
-    context: Mapping[str, str] | None = None,
-) -> T:
+def validate(model: type[T], value: Any, document: Document, prefix: Sequence[str | int] = ()) -> T:
     """Validates ``value`` against ``model``, with messages that name file, line and key.
 
     Args:
@@ -120,13 +122,12 @@ def validate(
         value: plain data, found at ``prefix`` in ``document``.
         document: the source.
         prefix: its path there.
-        context: ``units.RESOLVED`` for what a record was dumped to.
 
     Raises:
         ScenarioError: describes the first error and counts the others.
     """
     try:
-        return model.model_validate(value, context=dict(context) if context else None)
+        return model.model_validate(value, context=document.context)
     except ValidationError as error:
         raise _explain(error, model, value, document, prefix) from None
 

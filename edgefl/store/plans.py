@@ -12,7 +12,6 @@ from edgefl.core.components import resolve
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
 from edgefl.core.scenario import Scenario
-from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import validate
 from edgefl.store.reader import Reader
 
@@ -25,7 +24,7 @@ def read_plan(reader: Reader) -> Plan:
     """
     document = reader.document()
     resolved = reader.resolved()
-    scenario = validate(Scenario, resolved["scenario"], document, ["scenario"], RESOLVED)
+    scenario = validate(Scenario, resolved["scenario"], document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server, path = scenario.server, ["scenario", "server"]
     return Plan(
@@ -33,7 +32,7 @@ def read_plan(reader: Reader) -> Plan:
         clients=_clients(reader.rows("clients", "client")),
         prices=tuple(_prices(reader, row) for row in reader.rows("exchanges", "place")),
         refusals=tuple(_refusal(row) for row in reader.rows("refusals", "client")),
-        jitter=validate(Fleet, resolved["fleet"], document, ["fleet"], RESOLVED).jitter,
+        jitter=validate(Fleet, resolved["fleet"], document, ["fleet"]).jitter,
         policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
         selector=resolve("selectors", server.selector, document, [*path, "selector"])[1],
         assumed=tuple(reader.meta["assumed"]),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, plain
 from edgefl.store.schema import FORMAT, TABLES
 
@@ -89,7 +90,8 @@ class Reader:
         Raises:
             UserError: it is missing or damaged.
         """
-        return Document.read(self.folder / PLAN)
+        document = Document.read(self.folder / PLAN)
+        return Document(document.file, document.data, context=RESOLVED)
 
     def resolved(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
