@@ -53,9 +53,9 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
         for start in range(0, len(indices), CHUNK):
             chosen = indices[start : start + CHUNK]
             logits = predictor.logits(predictor.weights, images(chosen))
-            wanted = labels[torch.from_numpy(chosen).to(labels.device)]
-            losses.append(F.cross_entropy(logits, wanted, reduction="none").to(torch.float64).cpu().numpy())
-            correct.append((logits.argmax(dim=-1) == wanted).cpu().numpy())
+            expected = labels[torch.from_numpy(chosen).to(labels.device)]
+            losses.append(F.cross_entropy(logits, expected, reduction="none").to(torch.float64).cpu().numpy())
+            correct.append((logits.argmax(dim=-1) == expected).cpu().numpy())
     return Scores(np.concatenate(correct), np.concatenate(losses))
 
 
@@ -117,11 +117,11 @@ def personal(
     for client in scored:
         sort(client)
     for predictor, group in groups.values():
-        wanted = np.unique(np.concatenate([tests[client] for client in group]))
-        found = scorer(predictor, wanted)
+        tested = np.unique(np.concatenate([tests[client] for client in group]))
+        scores = scorer(predictor, tested)
         for client in group:
-            places = np.searchsorted(wanted, tests[client])
-            results[client] = Scores(found.correct[places], found.loss[places])
+            places = np.searchsorted(tested, tests[client])
+            results[client] = Scores(scores.correct[places], scores.loss[places])
     return Personal(
         clients=tuple(scored),
         accuracy=np.array([results[client].accuracy for client in scored]),

@@ -1,11 +1,11 @@
-"""From an ATen operator call to the kernels it amounts to.
+"""From an ATen operator call to the kernels that it starts.
 
-Three tables, and nothing falls between them: operators counted as matrix products, operators counted by the
-bytes they move, and operators that cost nothing (views and allocations). An operator in none of them
-raises, so that a new model cannot be priced by half.
+Three tables: operators counted as matrix products, operators counted by the bytes they move, and operators
+that cost nothing (views and allocations). An operator in none of them is an error, so that no model is priced
+in part.
 
 A multiply-add is two floating-point operations. Convolutions are counted as the matrix products of im2col,
-per group; their backward's two products separately, each only where autograd asked for it. torch's own
+per group; the two products of their backward separately, each only if autograd computes it. torch's own
 counter is not used here: it over-counts the backward of grouped convolutions.
 """
 
@@ -28,8 +28,9 @@ from edgefl.core.cost import (
     places,
 )
 from edgefl.core.errors import EdgeflError
+from edgefl.protocol import leaves
 
-# What draws numbers, with or without a "_" behind it.
+# Operators that draw random numbers, with or without a trailing "_".
 RANDOM = frozenset(
     """bernoulli cauchy exponential multinomial normal poisson rand rand_like randint
     randint_like randn randn_like random randperm uniform""".split()  # noqa: SIM905 - names as words
@@ -72,17 +73,17 @@ UNREAD = frozenset(
 
 
 class UnknownOperatorError(EdgeflError):
-    """An operator that neither table knows; its cost would be left out."""
+    """An operator that no table has, so that its cost is unknown."""
 
 
 class Roles:
-    """What the tracer knows beyond one call: the stage, and the weights.
+    """The tracer's knowledge beyond one call: the stage, and the weights.
 
     Attributes:
         stage: the pass.
-        weights: the parts that storages hold weights of.
-        shapes: the parts that have weights of a shape; the last one where several do.
-        inputs: takes the storages that weights were multiplied with; the calls of one step share it.
+        weights: storage -> the part whose weight it holds.
+        shapes: shape -> the part that has weights of it; the last one if several have.
+        inputs: collects the storages that weights were multiplied with; the calls of one step share it.
     """
 
     def __init__(
@@ -100,9 +101,9 @@ class Roles:
     def of_product(self, operands: Sequence[Tensor], result: Tensor) -> tuple[str, str]:
         """Which pass a matrix product belongs to, and which part's weights it has.
 
-        In the backward pass a product with a weight gives the input's gradient; one with the input, of a
-        weight's shape, gives that weight's. The shape alone does not tell: comparing as many samples as
-        there are classes has gradients of the classifier's shape.
+        In the backward pass, a product with a weight is the input's gradient; a product with the input, of a
+        weight's shape, is that weight's. The shape alone is not enough: comparing as many samples as there
+        are classes has gradients of the classifier's shape.
         """
         part, keys = self.part(operands), set(map(storage_key, operands))
         if part:
@@ -114,7 +115,7 @@ class Roles:
         return (GRAD_WEIGHT if part else GRAD_INPUT), part
 
     def part(self, operands: Sequence[Tensor]) -> str:
-        """The part that one of the operands is a weight of; empty where none is."""
+        """The part that one of the operands is a weight of; empty if none is."""
         return next((self.weights[key] for key in map(storage_key, operands) if key in self.weights), "")
 
 
@@ -129,12 +130,8 @@ def size_bytes(tensor: Tensor) -> int:
 
 
 def tensors(values: Any) -> list[Tensor]:
-    """The tensors among nested arguments."""
-    if isinstance(values, Tensor):
-        return [values]
-    if isinstance(values, list | tuple):
-        return [tensor for value in values for tensor in tensors(value)]
-    return []
+    """The tensors among nested arguments, or in a tree."""
+    return [leaf for leaf in leaves(values) if isinstance(leaf, Tensor)]
 
 
 def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
@@ -165,18 +162,18 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         raise UnknownOperatorError(
             f"the operator aten.{name} draws random numbers, as dropout does",
             where="the model or the method",
-            hint="leave it out: a client's work must come to the same in every engine; data are augmented by "
-            "task.augment",
+            hint="leave it out: a client's work must give the same result in every engine; to augment data, "
+            "set task.augment",
         )
     raise UnknownOperatorError(
-        f"the operator aten.{name} has no cost yet",
+        f"the cost of the operator aten.{name} is unknown",
         where="edgefl/compute/kernels.py",
         hint="use another operator in the model or method, or add this one to a table there",
     )
 
 
 def _place_of(name: str) -> str:
-    """What a list operator does to each place, such as "add" for "_foreach_add_"; "" for other operators."""
+    """The operator that a list operator applies to each item, such as "add" for "_foreach_add_"; else ""."""
     each = name.removeprefix("_foreach_")
     if each == name:
         return ""
@@ -184,7 +181,7 @@ def _place_of(name: str) -> str:
 
 
 def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
-    """A list operator is one kernel for each place in its lists."""
+    """A list operator starts one kernel for each item of its lists."""
     lists = [argument for argument in arguments if isinstance(argument, list | tuple) and tensors(argument)]
     written = result if isinstance(result, list | tuple) and result else lists[0] if lists else []
     read = lists[_place_of(name) in UNREAD :]
@@ -214,7 +211,7 @@ def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Ke
     return [Kernel.multiplying("convolution", product, moved, roles.stage, roles.part([weight]))]
 
 
-def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - all products are asked the same way
+def _convolution_backward(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:  # noqa: ARG001 - the signature of all products
     grad, x, weight = arguments[:3]
     transposed, groups, (wants_input, wants_weight, wants_bias) = arguments[7], *arguments[9:11]
     kind = convolution_kind(x.shape, groups)

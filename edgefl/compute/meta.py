@@ -35,7 +35,7 @@ from edgefl.protocol import (
 )
 
 
-def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the values alone
+def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # noqa: ARG001 - the signature of codecs
     return bytes_by_part(payload)
 
 
@@ -213,17 +213,16 @@ def _by_size(
     kernels: Callable[[int], list[Kernel]], sizes: set[int], seen: Mapping[int, list[Kernel]]
 ) -> dict[int, Work]:
     """The work of a step at every size, traced at three and interpolated where that is exact."""
-    wanted = sorted(sizes)
-    few = {wanted[0], wanted[len(wanted) // 2], wanted[-1]} if wanted else set()
+    ordered = sorted(sizes)
+    few = {ordered[0], ordered[len(ordered) // 2], ordered[-1]} if ordered else set()
     known = {size: seen[size] if size in seen else kernels(size) for size in few}
-    if len(wanted) > len(few):
-        low, high = wanted[0], wanted[-1]
-        middle = wanted[len(wanted) // 2]
+    if len(ordered) > len(few):
+        low, middle, high = ordered[0], ordered[len(ordered) // 2], ordered[-1]
         affine = between(known[low], known[high], low, high, middle) == known[middle]
-        for size in set(wanted) - few:
+        for size in sizes - few:
             straight = between(known[low], known[high], low, high, size) if affine else None
             known[size] = straight if straight is not None else kernels(size)
-    return {size: Work.of(known[size]) for size in wanted}
+    return {size: Work.of(known[size]) for size in ordered}
 
 
 def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:

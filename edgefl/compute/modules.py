@@ -1,4 +1,4 @@
-"""A net layer by layer: fvcore's forward counts, and our own tracer's beside them."""
+"""A net layer by layer: forward counts by fvcore and by our own tracer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from edgefl.core.cost import ELEMENTWISE, Kernel
 from edgefl.core.layers import Layer, ModelLayers
 from edgefl.protocol import Net
 
-# fvcore's names for convolutions and matrix products; the rest (norms, pooling) is bytes to us.
+# fvcore's names for convolutions and matrix products; we count the rest (norms, pooling) by bytes.
 _PRODUCTS = frozenset({"conv", "linear", "addmm", "matmul", "bmm", "einsum"})
 
 
 def layers(net: Net) -> ModelLayers:
-    """A net module by module, and both counts of the whole."""
+    """A net module by module, with both counts of the whole."""
     module = net.module(net.init(0))
     counted = _counts(net, module)
     modules = [
@@ -67,7 +67,7 @@ def _flops(kernels: list[Kernel]) -> int:
 
 
 def fvcore_flops(net: Net) -> int:
-    """A forward pass on one sample by fvcore: convolutions and matrix products, two a multiply-add."""
+    """A forward pass on one sample by fvcore: convolutions and matrix products, 2 per multiply-add."""
     return 2 * _counts(net, net.module(net.init(0))).get("", 0)
 
 
@@ -77,7 +77,7 @@ def traced_flops(net: Net) -> int:
 
 
 def _counts(net: Net, module: torch.nn.Module) -> dict[str, int]:
-    """Multiply-adds by module name; fvcore counts one a multiply-add, forward only."""
+    """Multiply-adds by module name; fvcore counts 1 per multiply-add, forward only."""
     from fvcore.nn import FlopCountAnalysis
 
     with warnings.catch_warnings():

@@ -63,7 +63,7 @@ def packed(tree: Any) -> Packed:
 
 
 def unpacked(sent: Packed) -> Any:
-    """The tree in memory of its own, so that writing to it by mistake changes nobody else's."""
+    """The tree in memory of its own, so that writing to it by mistake has no effect elsewhere."""
     return join_tensors(sent.skeleton, [torch.tensor(array).view(dtype) for array, dtype in sent.buffers])
 
 

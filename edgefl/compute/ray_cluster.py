@@ -145,7 +145,7 @@ def _unsaid(*_: Any, **__: Any) -> None:
 
 
 def _stays() -> None:
-    """Leaves a connection as it is."""
+    """Keeps the connection."""
 
 
 def _left(folder: str | None) -> None:

@@ -87,7 +87,7 @@ class TensorStore:
 
         Args:
             file: from ``put`` of any process.
-            last: whether nobody reads it again, so that it is deleted.
+            last: whether to delete the file, since no other process will read it.
         """
         buffers = [one.clone() for one in _mapped(file)]
         if last:

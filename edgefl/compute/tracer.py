@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
-from edgefl.protocol import Carry, Tree, leaves
+from edgefl.protocol import Carry, leaves
 
 PARAMETERS = "parameters"
 GRADIENTS = "gradients"
@@ -81,7 +81,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""
-        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - nothing public tells
+        if torch._C._current_autograd_node() is not None:  # noqa: SLF001 - there is no public way
             if self._stage != GRAD_INPUT:
                 self._backwards.append([self._now, self._now])
             self._stage = GRAD_INPUT
@@ -118,7 +118,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             storage_key(tensor): FROZEN
             for key, inner in carry.items()
             if key not in _CARRY_PARTS
-            for tensor in _all_tensors(inner)
+            for tensor in tensors(inner)
         }
         self._weights |= {storage_key(weight): part for part, weight in owned}
         self._shapes = {tuple(weight.shape): part for part, weight in owned}
@@ -130,7 +130,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def label(self, carry: Carry) -> None:
         """Names the parts of the storages that a carry holds."""
         for key, inner in carry.items():
-            for tensor in _all_tensors(inner):
+            for tensor in tensors(inner):
                 self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
 
     def peak(self) -> dict[str, int]:
@@ -161,7 +161,3 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if began <= life.born <= ended and (life.died is None or life.died > ended):
                 return GRADIENTS
         return TRANSIENT
-
-
-def _all_tensors(tree: Tree) -> list[Tensor]:
-    return [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]

@@ -46,7 +46,7 @@ from edgefl.protocol import (
     unstacked,
 )
 
-# Recording a step's operators pays from so many steps of its shapes in a group on.
+# The number of steps of equal shapes in a group from which on recording their operators pays.
 _FREQUENT = 8
 
 
@@ -246,7 +246,7 @@ def _train(phase: Phase, carries: _Carries, feed: Feed, gradients: Gradients) ->
 class _Schedule:
     """Which clients take their next step together.
 
-    The batch size that is rarest in the group goes first: a client with a short last batch delays nobody
+    The batch size that is rarest in the group goes first: a client with a short last batch delays no others
     then, and the full batches, which all clients have, are stacked over all of them again.
     """
 
@@ -283,7 +283,7 @@ class _Schedule:
         return min(_run(self._sizes[place], done[place]) for place in places)
 
     def frequent(self) -> set[tuple[int, int]]:
-        """The (batch size, clients) with so many steps in the group that recording one pays.
+        """The (batch size, clients) with enough steps in the group for recording to pay.
 
         Derived from the group alone: which tapes exist already must not change a bit.
         """

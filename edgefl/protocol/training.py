@@ -22,8 +22,8 @@ def plain_objective(net: Net) -> Objective:
     """The net's own loss on the batch, as (weights, batch, carry) -> (loss, new buffers)."""
 
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:  # noqa: ARG001
-        found, buffers = net.features(weights, batch.x, True)
-        return net.loss(chilled(net, net.head(weights["head"], found)), batch.y), buffers
+        features, buffers = net.features(weights, batch.x, True)
+        return net.loss(chilled(net, net.head(weights["head"], features)), batch.y), buffers
 
     return objective
 
@@ -38,12 +38,12 @@ class GradientStep:
     """One optimizer step as a pure function of the carry.
 
     A value, so that an engine that trains many clients at once can take it apart: the objective under
-    ``vmap``, one backward pass and one update for them all. Called under ``vmap`` by a step that a method
-    has wrapped around it, it works too, more slowly.
+    ``vmap``, one backward pass and one update for all of them. A method's own step around it also works
+    under ``vmap``, more slowly.
 
     The carry's "weights" are a tree of parts, "slots" the optimizer's state (see ``slots``), "lr" the
     rate, "scalars" sums over steps. Weights and slots are updated in place: ``Fold.start`` made them.
-    Gradients are not: autograd may give two weights one and the same tensor, or a constant's expanded view.
+    Gradients are not: autograd may return the same tensor for two weights, or a constant's expanded view.
 
     Attributes:
         objective: (weights, batch, carry) -> (scalar loss, new buffers).
@@ -84,7 +84,7 @@ def sgd(objective: Objective, optimizer: Optimizer, trained: Sequence[str]) -> G
 def trainer(weights: Tree, optimizer: Optimizer, trained: Sequence[str], lr: float) -> Carry:
     """A carry to train from: its own copy of the trained parts, fresh optimizer state, no steps yet.
 
-    The other parts are not written by any step, and are taken as they are.
+    The other parts are shared, because no step writes to them.
     """
     own = {part: tree_map(torch.clone, weights[part]) for part in trained}
     values = leaves(own)
@@ -106,7 +106,7 @@ def _gradients(
 ) -> tuple[Tensors, Tensor, Tree]:
     """The gradients at ``values``, the loss and the new buffers."""
     if transformed():
-        # Under vmap autograd's own calls are refused.
+        # torch.autograd.grad does not work under vmap.
         gradients, (loss, buffers) = torch.func.grad_and_value(objective, has_aux=True)(list(values))
         return gradients, loss, buffers
     live = [value.detach().requires_grad_() for value in values]
@@ -139,7 +139,7 @@ def updated(
 
 
 def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
-    """The gradients at a 2-norm, over all of them, of at most ``most``; as ``clip_grad_norm_`` reckons."""
+    """The gradients scaled to a total 2-norm of at most ``most``, as by ``clip_grad_norm_``."""
     if clients:
         norms = torch.stack([torch.linalg.vector_norm(one.flatten(1), dim=1) for one in gradients])
         scale = torch.clamp(most / (torch.linalg.vector_norm(norms, dim=0) + 1e-6), max=1.0)
@@ -149,16 +149,16 @@ def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """``total += left @ right`` in place, without a second matrix of its size where that is possible."""
+    """``total += left @ right`` in place, if possible without a second matrix of its size."""
     if transformed():
-        # vmap has no rule for the fused operator, and would go through the clients one by one.
+        # vmap has no rule for the fused operator, and would call it client by client.
         total.add_(left @ right)
     else:
         total.addmm_(left, right)
 
 
 def _each(name: str, values: Tensors, *operands: Any, **settings: Any) -> Tensors:
-    """A tensor's method on each of ``values``; an operand that is a list gives each its own."""
+    """A tensor's method on each of ``values``; of an operand that is a list, each gets its own."""
     if not transformed():
         return getattr(torch, f"_foreach_{name}")(values, *operands, **settings) or values
     # vmap has no rule for operators on lists, nor for the fused ones in place.

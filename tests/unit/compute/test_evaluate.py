@@ -1,4 +1,4 @@
-"""Scores: who is scored, on what, and together with whom."""
+"""Scores: which clients are scored, on which samples, and which of them together."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def scorer(predictor: Predictor, indices) -> evaluate.Scores:
 
 
 def test_scores_are_those_of_plain_torch(monkeypatch):
-    """Chunk by chunk, each sample gets the argmax's verdict and its cross-entropy at temperature 1."""
+    """In chunks, each sample gets whether the argmax is right and its cross-entropy at temperature 1."""
     monkeypatch.setattr(evaluate, "CHUNK", 7)
     own, indices = weights(0), np.arange(3, 33)
     found = scorer(Predictor(own, linear), indices)
@@ -65,7 +65,7 @@ def personal(predictors, tests, calls=None, shared=()):
 
 
 def test_shared_predictors_are_scored_together():
-    """Clients over the very same tensors are scored in one pass on all their samples, as if apart."""
+    """Clients over the very same tensors are scored in one pass, as each would be alone."""
     shared, lone = weights(0), weights(1)
     tests = [np.array([5, 1, 9]), np.array([9, 2]), np.array([5, 9, 30]), np.array([7, 7])]
 
@@ -86,7 +86,7 @@ def test_shared_predictors_are_scored_together():
 
 
 def test_one_clients_own_weights_are_in_memory_at_a_time():
-    """Weights that were read for a client's scores are dropped before the next one's are."""
+    """Weights that were read for a client's scores are dropped before the next client's are read."""
     alive, most = weakref.WeakSet(), []
 
     def predictors(client: int) -> Predictor:
@@ -101,8 +101,8 @@ def test_one_clients_own_weights_are_in_memory_at_a_time():
         assert found.loss[client] == scorer(Predictor(weights(client), linear), np.arange(4)).loss.mean()
 
 
-def test_equal_tensors_under_another_model_are_apart():
-    """What a predictor does with its weights counts too, not the weights alone."""
+def test_equal_tensors_of_different_models_are_scored_separately():
+    """Predictors are equal only if their functions are, too."""
     shared, tests = weights(0), [np.arange(10), np.arange(10)]
 
     def mirrored(own, x: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def test_equal_tensors_under_another_model_are_apart():
     assert found.loss[0] != found.loss[1]
 
 
-def test_trees_of_any_depth_are_told_apart():
+def test_trees_of_any_depth_are_distinguished():
     """A predictor's weights need not be two levels deep."""
 
     def deep(own, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Operators' costs: every operator is known once, or refused."""
+"""Operators' costs: every operator is in one table, or refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def traced(function, *args):
 
 
 def test_an_unknown_operator_is_named_with_a_hint():
-    """An operator without a cost raises, says which, and where to add it."""
+    """An operator without a cost is an error that names it and says where to add it."""
     with torch.device("meta"), pytest.raises(UnknownOperatorError) as caught:
         traced(torch.linalg.cholesky, torch.empty(3, 3))
     assert "aten.linalg_cholesky_ex" in str(caught.value)
@@ -26,15 +26,15 @@ def test_an_unknown_operator_is_named_with_a_hint():
     assert caught.value.hint
 
 
-def test_chance_is_no_missing_table():
-    """Dropout is refused for what it is: no table could mend it."""
+def test_random_operators_are_refused():
+    """Dropout is refused because it is random, not because its cost is missing."""
     with torch.device("meta"), pytest.raises(UnknownOperatorError, match="draws random numbers") as caught:
         traced(torch.nn.functional.dropout, torch.empty(3, 3))
     assert "kernels.py" not in str(caught.value)
 
 
 def test_tables_do_not_overlap():
-    """An operator stands in one table."""
+    """An operator is in one table."""
     assert not FREE & MOVES
     assert not RANDOM & (FREE | MOVES)
     assert not (FREE | MOVES) & PRODUCTS.keys()
@@ -43,7 +43,7 @@ def test_tables_do_not_overlap():
 
 @pytest.mark.parametrize("table", [FREE, MOVES, PRODUCTS], ids=["free", "moves", "products"])
 def test_every_entry_is_an_operator(table):
-    """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never be found."""
+    """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
     aten = torch.ops.aten
     assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
 
@@ -72,7 +72,7 @@ def test_views_are_free():
         assert traced(lambda: x.view(24)[3:5].reshape(2, 1).T.expand(5, 2)) == []
 
 
-def test_a_list_operator_is_a_kernel_a_place():
+def test_a_list_operator_is_one_kernel_per_item():
     """Adding over two pairs is two kernels of their own bytes; a copy does not read what it writes."""
     with torch.device("meta"):
         values, others = [torch.empty(10), torch.empty(3)], [torch.empty(10), torch.empty(3)]
@@ -81,7 +81,7 @@ def test_a_list_operator_is_a_kernel_a_place():
         assert [one.bytes for one in traced(torch._foreach_sqrt, values)] == [80, 24]  # noqa: SLF001
 
 
-def test_products_count_two_operations_a_multiply_add():
+def test_products_count_two_operations_per_multiply_add():
     """(4 x 6) @ (6 x 5): 2 * 4 * 5 * 6 = 240, with bias and in place alike; three of them in a batch."""
     with torch.device("meta"):
         a, b, c = torch.empty(4, 6), torch.empty(6, 5), torch.empty(4, 5)

@@ -70,8 +70,8 @@ def test_threads_do_not_change_a_bit():
 
 
 @pytest.mark.parametrize("before", [1, 2])
-def test_the_number_of_threads_comes_back(before: int):
-    """Inside there is one thread; after it, and after an error, as many as before."""
+def test_the_number_of_threads_is_restored(before: int):
+    """One thread inside; as many as before afterwards, also after an error."""
     outside = torch.get_num_threads()
     torch.set_num_threads(before)
 

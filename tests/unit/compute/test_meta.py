@@ -1,4 +1,4 @@
-"""The meta engine: interpolation over batch sizes, and memory derived by hand."""
+"""Traces: interpolation over batch sizes, and memory derived by hand."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def kernel(m: int, flops: int, op: str = "mm") -> Kernel:
     return Kernel(op, "dense", "forward", "", m, 8, 8, 1, flops, 4 * m)
 
 
-def test_straight_lines_are_read_off_between():
+def test_affine_kernels_are_interpolated():
     """Halfway between two sizes every number is halfway; bytes too."""
     low, high = [kernel(4, 400), kernel(1, 7, "relu")], [kernel(10, 1000), kernel(1, 7, "relu")]
     assert meta.between(low, high, 4, 10, 7) == [kernel(7, 700), kernel(1, 7, "relu")]
 
 
-def test_what_is_no_line_of_whole_numbers_is_none():
+def test_other_kernels_are_not_interpolated():
     """Other kernels, or a number that would be fractional, cannot be interpolated."""
     assert meta.between([kernel(4, 400)], [kernel(4, 400, "relu")], 4, 10, 7) is None
     assert meta.between([kernel(4, 400)], [], 4, 10, 7) is None
@@ -47,7 +47,7 @@ def together(name: str, sizes: range, **settings) -> dict[int, Work]:
 
 
 def test_affine_work_is_interpolated_exactly(monkeypatch):
-    """Of thirty sizes two are traced besides the whole, and the others are what tracing would have given."""
+    """Of thirty sizes, two are traced besides the whole; the others equal what tracing gives."""
     traced = []
     original = meta.step_kernels
 
@@ -62,7 +62,7 @@ def test_affine_work_is_interpolated_exactly(monkeypatch):
 
 
 def test_quadratic_work_is_traced_size_by_size():
-    """SupCon compares all pairs: its kernels grow with the square, and each size is traced as itself."""
+    """SupCon compares all pairs: its kernels grow with the square, so every size is traced."""
     sizes = range(2, 12)
     found = together("fedclassavg", sizes)
     assert found == direct("fedclassavg", sizes)
@@ -111,7 +111,7 @@ def test_the_peak_of_a_two_layer_net_by_hand():
 
 
 def test_a_later_phase_starts_where_the_earlier_one_ends():
-    """A phase may read what the phase before it put into the carry."""
+    """A phase may read what the previous phase put into the carry."""
     net = build_net("mlp", (1, 3, 4), 5, hidden=(8,))
     method = build_method("fedavg", net)
     (found,) = method.exchanges

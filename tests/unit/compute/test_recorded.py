@@ -27,7 +27,7 @@ def gradients(w, b, x, y):
 
 
 def test_a_replay_is_the_function():
-    """On the recorded inputs and on others of their shapes, but for rounding; always with the same bits."""
+    """On the recorded inputs and on others of their shapes, up to rounding, always with the same bits."""
     y = torch.arange(20).view(4, 5) % 3
     first, second = (drawn((4, 3, 8), (4, 3), (4, 5, 8)) for _ in range(2))
     second = [2 * one + 1 for one in second]
@@ -41,8 +41,8 @@ def test_a_replay_is_the_function():
 
 
 @pytest.mark.parametrize(("inner", "classes"), [(8, 3), (3, 8), (5, 5), (64, 40)])
-def test_gradients_lie_as_stacked_weights_do(inner, classes):
-    """Or the update would go through memory in two orders at once."""
+def test_gradients_have_the_layout_of_stacked_weights(inner, classes):
+    """Otherwise the update would access memory in two orders at once."""
     w, b, x = drawn((4, classes, inner), (4, classes), (4, 6, inner))
     inputs = [turned(Stack(w)).value, b, x, torch.arange(24).view(4, 6) % classes]
     tape = record(gradients, inputs)
@@ -60,7 +60,7 @@ def test_log_softmax_of_few_classes_is_spelt_out(classes, spelt):
 
 
 def test_only_a_bias_is_added_within_a_product():
-    """What is as large as the product, such as a pull on a gradient, is added as it was."""
+    """A tensor as large as the product, such as a pull on a gradient, is added as recorded."""
     first, second, bias = drawn((4, 5, 8), (4, 8, 3), (4, 3))
 
     def biased(first, second, bias):
@@ -76,8 +76,8 @@ def test_only_a_bias_is_added_within_a_product():
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_it_is_shorter_than_what_was_called():
-    """Views that change nothing, factors of one and what no input goes into are gone."""
+def test_a_tape_is_shorter_than_its_recording():
+    """Views that change nothing, factors of one and what does not depend on an input are removed."""
     inputs = [*drawn((4, 3, 8), (4, 3), (4, 5, 8)), torch.zeros(4, 5, dtype=torch.int64)]
     code = record(gradients, inputs)._forward.__self__.code  # noqa: SLF001
     assert "detach" not in code
@@ -86,7 +86,7 @@ def test_it_is_shorter_than_what_was_called():
 
 
 def test_constants_are_the_same_for_all_inputs():
-    """What is made inside of no input is folded; what has an input's data in it is not."""
+    """Tensors that do not depend on an input's data are folded; the others are not."""
 
     def function(x):
         return [x * torch.ones_like(x).cumsum(0) + torch.tensor([1.0, 2.0]) + torch.zeros(2).sum()]
@@ -97,7 +97,7 @@ def test_constants_are_the_same_for_all_inputs():
 
 
 def test_writes_in_place_are_replayed():
-    """Into what was made inside; running statistics are such."""
+    """If the function made the tensor, as with running statistics."""
 
     def function(x, mean):
         mean = mean.clone()
@@ -113,8 +113,8 @@ def test_writes_in_place_are_replayed():
         assert all(torch.equal(one, old) for one, old in zip(given, before, strict=True))
 
 
-def test_results_that_are_inputs_or_twice_the_same():
-    """Come back as they are."""
+def test_results_may_be_inputs_or_repeated():
+    """They are returned as they are."""
     tape = record(lambda x, y: [x, x + y, x + y, y.detach()], drawn((2,), (2,)))
     x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     assert [one.tolist() for one in tape([x, y])] == [[1, 2], [4, 6], [4, 6], [3, 4]]
@@ -130,14 +130,14 @@ def test_results_that_are_inputs_or_twice_the_same():
     ],
     ids=["item", "mask", "rand", "dropout"],
 )
-def test_data_and_chance_are_refused(function):
-    """What a call did then need not be what the next one does."""
+def test_dependence_on_data_or_chance_is_refused(function):
+    """The next call might do something else."""
     with pytest.raises(UnrecordableError):
         record(function, drawn((3,)))
 
 
 def test_several_results_of_one_operator():
-    """Such as the values and places of a maximum."""
+    """Such as the values and indices of a maximum."""
     tape = record(lambda x: [x.max(dim=0).values, x.sort(dim=0).indices], drawn((3, 2)))
     x = torch.tensor([[1.0, 5.0], [4.0, 2.0], [3.0, 3.0]])
     values, places = tape([x])

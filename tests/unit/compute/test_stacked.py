@@ -40,7 +40,7 @@ def test_stacking_keeps_what_is_shared():
 
 
 def test_over_keeps_shared_leaves_and_numbers():
-    """What goes through untouched is the same object; a new constant is a row of each client's own."""
+    """An unchanged leaf is the same object; a new constant is a row for each client."""
     counted = []
 
     def function(tree, factor):
@@ -80,7 +80,7 @@ def test_writes_in_place_reach_the_stack():
 
 
 def test_over_takes_named_tuples_and_draws_nothing():
-    """A batch comes as a batch; a random number would depend on a client's place and is refused."""
+    """A batch stays a batch; a random number would depend on a client's place and is refused."""
     batch = Batch(own([1.0], [2.0]), own(0, 1))
     found = over(lambda one: one._replace(x=one.x + one.y), batch)
     assert isinstance(found, Batch)
@@ -104,7 +104,7 @@ def test_rows_taken_out_and_put_back():
 
 @pytest.mark.parametrize("new", [own([7.0, 7.0]), torch.tensor([7.0, 7.0])], ids=["own", "another shared"])
 def test_a_shared_leaf_becomes_each_clients_own(new):
-    """Where some clients' step replaces it, the others keep the value, and nobody's tensor is written to."""
+    """If some clients' step replaces it, the others keep the value; the shared tensor is not written to."""
     back = put_back({"x": SHARED}, [1], {"x": new}, 3)
     assert back["x"].value.tolist() == [[1, 2], [7, 7], [1, 2]]
     assert SHARED.tolist() == [1, 2]
@@ -129,14 +129,14 @@ def test_numbers_that_became_tensors_are_aligned():
     ],
     ids=["keys", "none", "shape"],
 )
-def test_what_cannot_lie_in_one_tree(tree, part, why):
-    """Other keys or shapes, and what is no number."""
+def test_trees_that_cannot_be_aligned(tree, part, why):
+    """Other keys or shapes, and leaves that are not numbers."""
     with pytest.raises(ValueError, match=why):
         aligned(tree, [fixed(tree)] * 3, part, 1)
 
 
 def test_rows_and_copies():
-    """Rows lie one after another in memory; what is shared is expanded, or spread into copies."""
+    """Rows are consecutive in memory; shared tensors are expanded, or spread into copies."""
     tree = {"w": turned(Stack(torch.arange(12.0).view(2, 3, 2))), "shared": SHARED}
     found = rows(tree, 2)
     assert found["w"].is_contiguous()
@@ -148,8 +148,8 @@ def test_rows_and_copies():
     assert SHARED.tolist() == [1, 2]
 
 
-def test_what_is_no_tensor_is_taken_out_and_put_in():
-    """In the order of the tree, between whatever tensors."""
+def test_leaves_that_are_not_tensors_are_replaced():
+    """In the order of the tree, tensors between them or not."""
     tree = {"a": 1, "b": own(1.0), "c": [SHARED, None, "x"]}
     assert fixed(tree) == [1, None, "x"]
     other = with_fixed(tree, [2, 3, 4])

@@ -1,4 +1,4 @@
-"""Where a tape could go wrong unseen: memory that is shared, written to, or read behind torch's back."""
+"""Cases where a tape could go wrong silently: memory that is shared, written to, or read outside torch."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def assert_replayed(function, *rounds) -> None:
 
 
 def test_inputs_that_were_one_tensor_may_be_two():
-    """As the server's last two versions are the same before the first merge, and never again."""
+    """As with the server's last two versions, which are the same only before the first merge."""
     assert_replayed(lambda x, y: [2 * x + y, y], (ONE, ONE), (ONE, OTHER))
 
 
 def test_writes_through_views_start_anew():
-    """Zeros that a view of them is added to are zeros again at the next replay."""
+    """Zeros that are added to through a view are zeros again at the next replay."""
 
     def function(x):
         zeros = x.new_zeros(2, 3)
@@ -41,8 +41,8 @@ def test_writes_through_views_start_anew():
     assert_replayed(function, (ONE,), (OTHER,))
 
 
-def test_running_statistics_are_written_where_no_schema_says_so():
-    """Batch norm's own statistics, made inside, begin anew at each replay."""
+def test_undeclared_writes_to_running_statistics():
+    """Batch norm's statistics, if made inside, start anew at each replay."""
 
     def function(x):
         mean, var = x.new_zeros(2), x.new_ones(2)
@@ -69,12 +69,12 @@ def test_lists_written_to_in_place():
 
 
 def test_infinite_constants():
-    """Numbers that are no literals of Python's."""
+    """Numbers without a Python literal."""
     assert_replayed(lambda x: [x.masked_fill(x > 0, -torch.inf), x.clamp(max=torch.inf)], (ONE,), (OTHER,))
 
 
 def test_places_by_number_are_recorded():
-    """They may be data, since the shape does not depend on them."""
+    """Indices may be data, since the shape does not depend on them."""
     places = torch.tensor([2, 0]), torch.tensor([1, 1])
     assert_replayed(lambda x, at: [x[at]], (ONE, places[0]), (OTHER, places[1]))
 
@@ -103,14 +103,14 @@ def _written_constant(x):
     ],
     ids=["mask", "nonzero", "tolist", "numpy", "equal", "a constant", "an input"],
 )
-def test_what_a_replay_could_not_repeat_is_refused(function, why):
-    """Numbers read in any way, and writes to what the function did not make."""
+def test_what_a_replay_cannot_repeat_is_refused(function, why):
+    """Numbers read in any way, and writes to tensors that the function did not make."""
     with pytest.raises(UnrecordableError, match=why):
         record(function, [ONE.clone()])
 
 
 def test_a_tape_keeps_no_results():
-    """What recording came to is freed, be the tape kept or not."""
+    """The results of recording are freed, whether or not the tape is kept."""
     made = []
 
     def function(x):

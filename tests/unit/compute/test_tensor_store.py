@@ -51,8 +51,8 @@ def folders(tmp_path):
     return found
 
 
-def test_where_one_folder_is_full_the_next_is_taken(tmp_path, full):
-    """Nothing stays in the full one, and who reads needs not know."""
+def test_if_one_folder_is_full_the_next_is_used(tmp_path, full):
+    """Nothing stays in the full one, and readers need not know."""
     memory, disk = folders(tmp_path)
     store = TensorStore([memory, disk], "me")
     full.add(memory)
@@ -69,7 +69,7 @@ def test_where_one_folder_is_full_the_next_is_taken(tmp_path, full):
 
 
 def test_rows_of_a_stack_are_one_tensor(tmp_path):
-    """What a group sends is written as one tensor a leaf; a part of a stack is written alone."""
+    """A group's uploads are written as one tensor per leaf; a single row of a stack is written alone."""
     stack = torch.arange(12.0).reshape(3, 4)
     sent = [
         {"w": row, "shared": shared} for row, shared in zip(stack, torch.ones(2).expand(3, 2), strict=True)
@@ -89,8 +89,8 @@ def test_rows_of_a_stack_are_one_tensor(tmp_path):
     assert all(map(torch.equal, store.get(store.put(empty)), empty))
 
 
-def test_where_all_are_full_the_run_fails(tmp_path, full):
-    """It says where room is missing."""
+def test_if_all_folders_are_full_the_run_fails(tmp_path, full):
+    """The error names the folders."""
     both = folders(tmp_path)
     full.update(both)
     with pytest.raises(RunError, match="No space left on device") as caught:
@@ -100,8 +100,8 @@ def test_where_all_are_full_the_run_fails(tmp_path, full):
     assert [list(one.iterdir()) for one in both] == [[], []]
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    """The next that makes a folder there removes it; folders of the living and of others stay."""
+def test_folders_of_killed_processes_are_removed(tmp_path):
+    """The next process that makes a folder removes them; folders of running processes and others stay."""
     program = "import os, sys; from pathlib import Path; from edgefl.compute.folders import owned_folder; "
     program += "print(owned_folder('x-', Path(sys.argv[1])), flush=True); os.kill(os.getpid(), 9)"
     ended = subprocess.run(

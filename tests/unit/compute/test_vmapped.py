@@ -1,4 +1,4 @@
-"""Groups of clients whose batches differ: what their carries may hold, and which steps are recorded."""
+"""Groups of clients whose batches differ: the content of their carries, and which steps are recorded."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol import Batch, Ctx, Fold, Phase, flatten, tree_map
 
-# The first batches differ already, so that the clients never begin as one.
+# The first batches differ already, so that the clients never start together.
 RAGGED = ([6, 6, 4], [3], [6, 3], [3, 6, 4], [6, 6, 4])
 SHAPE = (1, 4, 4)
 
 
 class Feed:
-    """Batches made beforehand."""
+    """Prepared batches."""
 
     def __init__(self, batches: list[list[Batch]]) -> None:
         self.sizes = [[len(batch.y) for batch in each] for each in batches]
@@ -41,7 +41,7 @@ class Feed:
 
 
 def group(fold: Fold, payload, sizes=RAGGED) -> Group:
-    """Clients of random samples in double precision, so that what differs is no rounding."""
+    """Clients with random samples in double precision, so that differences are not rounding."""
     generator, batches, tasks = torch.Generator().manual_seed(0), [], []
     for client, each in enumerate(sizes):
         own = [
@@ -140,12 +140,12 @@ FOLDS = {
 
 @pytest.mark.parametrize("fold", FOLDS)
 def test_carries_may_change_in_kind(fold):
-    """What a step of some clients makes of a leaf is theirs; the others keep their own."""
+    """If a step of some clients changes a leaf's type, the others keep their values."""
     assert_as_alone(group(toy(*FOLDS[fold]), PAYLOAD))
 
 
 def test_a_carry_that_grows_for_some_is_refused():
-    """A key that only some clients' steps have put in fails the run, and says what would do."""
+    """A key that only some clients' steps add fails the run, with a hint."""
     fold = toy(lambda *_: {"sum": 0.0}, lambda carry, batch: {**carry, "last": batch.x.mean()})
     with pytest.raises(RunError, match=r"cannot be stacked .*: the keys differ") as caught:
         together(group(fold, PAYLOAD))
@@ -184,7 +184,7 @@ def scored(step):
 @pytest.mark.parametrize("around", [lambda step: step, scored], ids=["bare", "wrapped"])
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_a_gradient_step_may_be_wrapped(optimizer, around):
-    """Taken apart or called under vmap by a method's own step, it does what the loop does."""
+    """Taken apart, or called under vmap by a method's own step, it gives the loop's result."""
     assert_as_alone(trained(OPTIMIZERS[optimizer], around=around))
 
 
@@ -213,7 +213,7 @@ def test_frequent_steps_are_recorded(asked):
 
 @pytest.mark.parametrize("sizes", [([6] * 3,) * 2, ([6] * 9 + [4], [6] * 8), ([6] * 12,)])
 def test_history_changes_neither_choice_nor_bits(asked, sizes):
-    """A trainer that has recorded these shapes before asks for the same, and gives the same bits."""
+    """A trainer that has recorded these shapes before records the same, and gives the same bits."""
     old, given = Vmapped(64, 10**9), trained(Sgd(lr=0.1, momentum=0.5), sizes)
     before = group(given.tasks[0].fold, given.tasks[0].payload, ([6] * 20,) * len(sizes))
     together(before, old)
@@ -228,7 +228,7 @@ def test_history_changes_neither_choice_nor_bits(asked, sizes):
         assert all(torch.equal(leaf, flatten(other.upload)[key]) for key, leaf in flatten(one.upload).items())
 
 
-def test_a_tape_forgets_which_tensors_were_one():
+def test_a_tape_does_not_rely_on_shared_inputs():
     """An objective on two trees that are one tree in the first round, and two in the second."""
     net = build_net("mlp", SHAPE, 3, hidden=(5,))
     proximal = build_method("fedprox", net, Local(optimizer=Sgd(lr=0.1)), mu=0.5).exchanges[0].work

@@ -22,7 +22,7 @@ def _contrast(x, **changed):
 
 
 def test_none_is_the_identity():
-    """The very tensor, and nothing drawn from the generator."""
+    """The same tensor, with nothing drawn from the generator."""
     x, generator = _images(), _generator()
     before = generator.get_state()
     assert none.augment(none.Params(), x, generator) is x
@@ -47,7 +47,7 @@ def _moves(x, y, reach):
 
 
 def test_shift_moves_by_whole_pixels():
-    """Every image is itself, moved by -1, 0 or 1 either way, zeros coming in; all nine moves occur."""
+    """Every image is moved by -1, 0 or 1 either way, with zeros for new pixels; all nine moves occur."""
     x = _images(200)
     found = _moves(x, shift.augment(shift.Params(pixels=1), x, _generator()), 1)
     assert all(len(one) == 1 for one in found)
@@ -71,7 +71,7 @@ def test_crop_flip_crops_and_mirrors():
 
 
 def test_cutout_blanks_one_square():
-    """What differs is one rectangle of at most 4 x 4, whole unless it reaches over the border, all fill."""
+    """One rectangle changes, 4 x 4 unless it reaches over the border, all to the fill value."""
     x = _images(200)
     y = cutout.augment(cutout.Params(size=4, fill=0.25), x, _generator())
     changed = (x != y).all(1)
@@ -110,7 +110,7 @@ def test_contrastive_crops_keep_to_the_image():
     assert not (_contrast(ramp, smallest=0.2)[:, 0, 4].diff(dim=-1) < -1e-6).any()  # flip off: never mirrored
 
 
-def test_contrastive_crops_are_of_the_area_asked_for():
+def test_contrastive_crops_have_the_given_area():
     """A ramp's range over a crop is the crop's width: area .2 to 1 and ratio 3/4 to 4/3 bound it."""
     ramp = torch.linspace(0, 1, 64).expand(400, 1, 64, 64)
     y = _contrast(ramp, smallest=0.2)
@@ -127,7 +127,7 @@ def test_contrastive_greyscale():
     assert torch.allclose(y, torch.full_like(y, 0.299 * 0.5 + 0.587 * 0.2 + 0.114 * 0.8), atol=1e-6)
 
 
-def test_contrastive_greyscale_happens_as_often_as_said():
+def test_contrastive_greyscale_has_the_given_frequency():
     """A fifth of a thousand images, give or take four standard deviations (50)."""
     x = torch.tensor([0.5, 0.2, 0.8]).view(1, 3, 1, 1).expand(1000, 3, 2, 2)
     y = _contrast(x, grey_probability=0.2)

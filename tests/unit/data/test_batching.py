@@ -35,7 +35,7 @@ def _by_hand(federation, client):
 
 
 def test_plain_batches_are_the_clients_images_in_order():
-    """((x / 255) - mean) / std in float32, cut 4 + 5 (a rest of one joins), the same in both passes."""
+    """((x / 255) - mean) / std in float32, cut 4 + 5 (a rest of one is joined), the same in both passes."""
     federation = _federation()
     found = list(batches(federation, 1, _phase(data="plain"), 4, 0, augment=SHIFT))
     assert [len(batch.y) for batch in found] == [4, 5, 4, 5]
@@ -59,7 +59,7 @@ def _splitmix(value: int) -> int:
 
 
 def test_train_batches_are_shuffled_anew_in_each_pass():
-    """A pass goes by the samples' SplitMix64 keys, of the job's seed, the word shuffle and the pass."""
+    """The order is that of the samples' SplitMix64 keys: job's seed, the word shuffle and the pass."""
     federation = _federation()
     found = list(batches(federation, 0, _phase(), 4, seed=11))
     whole = _by_hand(federation, 0)
@@ -73,7 +73,7 @@ def test_train_batches_are_shuffled_anew_in_each_pass():
 @pytest.mark.parametrize("passes", [Passes(epochs=3), Passes(steps=7), Passes(steps=1)])
 @pytest.mark.parametrize("batch_size", [1, 2, 4, 8, 9, 100])
 def test_batches_are_cut_as_the_costs_assume(passes, batch_size):
-    """Sizes equal step_sequence's, which prices are made of."""
+    """Sizes equal those of step_sequence, from which prices are calculated."""
     phase = replace(_phase(), passes=passes)
     sizes = [len(batch.y) for batch in batches(_federation(), 0, phase, batch_size, 0)]
     assert sizes == [size for _, size in step_sequence(9, batch_size, passes)]
@@ -91,7 +91,7 @@ def test_the_seed_decides():
 
 
 def test_augmentation_works_on_pixels_from_0_to_1_before_they_are_normalised():
-    """What it is given lies in [0, 1]; what it returns is normalised."""
+    """Its input is in [0, 1]; its output is normalised."""
     seen = []
 
     def half(x, _):
@@ -114,7 +114,7 @@ def test_augmentation_leaves_order_and_labels():
 
 
 def test_passes_are_augmented_differently():
-    """A client whose images are all equal sees other ones in the second pass."""
+    """A client whose images are all equal sees different ones in the second pass."""
     toy = _federation()
     same = replace(toy, train_x=toy.train_x[:1].expand(18, -1, -1, -1))
     first, second = batches(same, 0, _phase(), 9, 0, augment=SHIFT)
@@ -146,13 +146,13 @@ def test_batches_do_not_change_the_federation():
 
 
 def test_data_of_an_unknown_kind():
-    """A method's mistake, and raised where batches are asked for."""
+    """A method's mistake, raised when batches are requested."""
     with pytest.raises(ValueError, match="'public'"):
         batches(_federation(), 0, _phase(data="public"), 4, 0)
 
 
 def test_without_files_there_is_nothing_to_train_on():
-    """A federation planned on assumed labels says so before the first batch, and so does evaluation."""
+    """A federation planned on assumed labels raises before the first batch, and so does evaluation."""
     federation = _federation(None)
     with pytest.raises(DataError, match="planned without its files"):
         batches(federation, 0, _phase(), 4, 0)

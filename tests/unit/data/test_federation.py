@@ -24,7 +24,7 @@ def _toy():
     return Arrays(train_x, train_y, test_x, test_y)
 
 
-def test_everything_is_shared_out():
+def test_everything_is_split():
     """Four clients of ten images each, whose class counts are counted from their labels."""
     found = federate(SPEC, _toy(), IID, 4, seed=0)
     assert found.clients == 4
@@ -43,7 +43,7 @@ def test_a_missing_class_is_counted_as_0():
 
 
 def test_personal_tests_follow_the_clients_own_classes():
-    """Of n training images of a class, floor(.4 n) of that class for testing, no repeats as they last."""
+    """For n training images of a class, floor(.4 n) test images of it, without repeats while they last."""
     found = federate(SPEC, _toy(), IID, 2, seed=0, personal_test=0.4)
     for counts, test in zip(found.class_counts, found.test_parts, strict=True):
         labels = found.test_y.numpy()[test]
@@ -54,7 +54,7 @@ def test_personal_tests_follow_the_clients_own_classes():
 
 
 def test_personal_tests_are_drawn_for_each_client():
-    """Two clients with 10 images of each class get other 3 of the 5 test images of a class."""
+    """Two clients with 10 images of each class get different 3 of the 5 test images of a class."""
     halves = [np.arange(0, 20), np.arange(20, 40)]
     one, other = federate(SPEC, _toy(), lambda *_: halves, 2, seed=0, personal_test=0.3).test_parts
     assert len(one) == len(other) == 6
@@ -82,7 +82,7 @@ def test_personal_tests_share_of_whole_numbers():
 
 
 def test_personal_tests_of_a_class_without_test_images():
-    """Where the test set lacks a class, it is not tested."""
+    """A class that the test set lacks is not tested."""
     toy = _toy()
     arrays = Arrays(toy.train_x, toy.train_y, toy.test_x, np.zeros(10, dtype=np.int64))
     found = federate(SPEC, arrays, IID, 1, seed=0)
@@ -90,7 +90,7 @@ def test_personal_tests_of_a_class_without_test_images():
 
 
 def test_a_clients_personal_test_does_not_depend_on_the_others():
-    """Its stream is its own: another number of clients leaves client 0's draw of the same counts alone."""
+    """Its stream is its own: with another number of clients, client 0 draws the same for the same counts."""
     halves = [np.arange(0, 20), np.arange(20, 40)]
     thirds = [np.arange(0, 20), np.arange(20, 30), np.arange(30, 40)]
     two = federate(SPEC, _toy(), lambda *_: halves, 2, seed=3)
@@ -107,7 +107,7 @@ def test_the_seed_decides():
 
 
 def test_holdout_takes_training_images_for_testing():
-    """A quarter of each class leaves training and replaces the test set, which nobody sees."""
+    """A quarter of each class leaves training and replaces the test set, which is not used."""
     found = federate(SPEC, _toy(), IID, 3, seed=0, holdout=0.25)
     train = np.sort(np.concatenate(found.parts))
     assert np.bincount(found.test_y.numpy()[found.test]).tolist() == [5, 5]
@@ -140,7 +140,7 @@ def test_impossible_settings(wrong):
 
 
 def test_no_clients():
-    """Neither is a federation of nobody."""
+    """A federation needs at least one client."""
     with pytest.raises(UserError, match="0 clients"):
         federate(SPEC, _toy(), IID, 0, seed=0)
 
@@ -149,6 +149,6 @@ def test_no_clients():
     "parts", [[np.arange(3)], [np.arange(3), np.array([], dtype=np.int64)], [np.arange(3), np.array([40])]]
 )
 def test_a_partition_that_is_wrong(parts):
-    """Too few parts, an empty one, and an index that no image has: the partition is blamed."""
+    """Too few parts, an empty part and an index out of range are errors of the partition."""
     with pytest.raises(UserError, match="the partition is invalid"):
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)

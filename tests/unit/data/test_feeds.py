@@ -1,4 +1,4 @@
-"""Batches of clients who go together are the batches that each would get alone."""
+"""The stacked batches of several clients are those that each would get alone."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_together_as_alone(sizes, batch_size, passes, data, views, augment, orde
 
 @pytest.mark.parametrize("room", [1, 4 * 2 * 16 * 7, 10**9])
 def test_blocks_are_cut_where_they_end(monkeypatch, room):
-    """Whatever a block may hold, aligned clients get their own batches."""
+    """Whatever the size of a block, aligned clients get their own batches."""
     monkeypatch.setattr(batching_module, "_BLOCK_BYTES", room)
     fed = federation([20, 20])
     phase = Phase("train", lambda carry, _: carry, Passes(epochs=2))
@@ -98,8 +98,8 @@ def test_blocks_are_cut_where_they_end(monkeypatch, room):
         assert torch.equal(batch.y, torch.stack([one.y for one in alone]))
 
 
-def test_an_order_is_its_own_clients():
-    """Who else is shuffled, and how far the passes go, changes no order."""
+def test_an_order_depends_on_its_client_alone():
+    """Neither other clients nor the number of passes changes an order."""
     together = shuffled([1, 2, 3], [7, 20, 1], range(4))
     for place, (seed, samples) in enumerate(zip([1, 2, 3], [7, 20, 1], strict=True)):
         alone = shuffled([seed], [samples], range(2, 4))[0]
@@ -110,7 +110,7 @@ def test_an_order_is_its_own_clients():
 
 
 def test_orders_are_uniform():
-    """Every sample is equally often in every place: chi-square over 8,000 orders of 6."""
+    """Every sample is equally often at every position: chi-square over 8,000 orders of 6."""
     orders = shuffled(list(range(2000)), [6] * 2000, range(4)).reshape(-1, 6)
     counts = np.array([np.bincount(orders[:, place], minlength=6) for place in range(6)])
     expected = len(orders) / 6

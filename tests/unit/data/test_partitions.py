@@ -58,7 +58,7 @@ def test_iid_mixes():
 @settings(deadline=None)
 @given(labels_of_any_kind, st.integers(1, 4), st.floats(0.01, 100), seeds)
 def test_dirichlet_shares_everything(labels, clients, alpha, seed):
-    """Nothing is dropped or doubled, and the smallest client has min_samples; or the settings are refused."""
+    """Nothing is dropped or repeated, and every client has min_samples; or the settings are refused."""
     params = dirichlet.Params(alpha=alpha, min_samples=2)
     try:
         parts = dirichlet.split(params, labels, 5, clients, _rng(seed))
@@ -70,7 +70,7 @@ def test_dirichlet_shares_everything(labels, clients, alpha, seed):
 
 @pytest.mark.parametrize("alpha", [1e-9, 1e-3])
 def test_dirichlet_with_a_vanishing_alpha(alpha):
-    """Each class then goes to one client, whole, up to rounding of proportions that are all but 0."""
+    """Each class then goes to one client, up to the rounding of proportions near 0."""
     params = dirichlet.Params(alpha=alpha, min_samples=10)
     counts = _counts(dirichlet.split(params, EVEN, CLASSES, 3, _rng()), EVEN)
     assert counts.max(axis=0).min() >= 98
@@ -78,14 +78,14 @@ def test_dirichlet_with_a_vanishing_alpha(alpha):
 
 
 def test_dirichlet_with_a_huge_alpha_is_nearly_iid():
-    """Ten clients then have ten of each class, give or take rounding, as long as nobody is full."""
+    """Ten clients then have ten of each class, up to rounding, as long as none is full."""
     params = dirichlet.Params(alpha=1e6)
     counts = _counts(dirichlet.split(params, EVEN, CLASSES, 10, _rng()), EVEN)
     assert (abs(counts[:, :8] - 10) <= 1).all()
 
 
-def test_dirichlet_gives_the_full_nothing_more():
-    """Who holds n/N samples gets none of the classes after: so nobody holds n/N before its last class."""
+def test_dirichlet_gives_full_clients_nothing_more():
+    """A client with n/N samples gets none of the following classes."""
     parts = dirichlet.split(dirichlet.Params(alpha=0.1), EVEN, CLASSES, 5, _rng())
     counts = _counts(parts, EVEN)
     held_before = np.cumsum(counts, axis=1) - counts
@@ -180,7 +180,7 @@ def test_the_samples_of_a_class_are_drawn():
     assert all(10 < (part < 50).sum() < 40 for part in parts)
 
 
-def test_shard_size_says_how_many():
+def test_shard_size_determines_the_number():
     """FLex&Chill's numbers over 50: 1,000 samples in shards of 4 give each of 50 clients 5."""
     parts = shards.split(shards.Params(shard_size=4), EVEN, CLASSES, 50, _rng())
     assert _sizes(parts) == [20] * 50
@@ -195,14 +195,14 @@ def test_shards_shrink_to_fit_uneven_classes():
 
 
 @pytest.mark.parametrize("given_", [{"shard_size": 101}, {"shard_size": 100}, {"shards_per_client": 51}])
-def test_shards_that_do_not_suffice(given_):
+def test_too_few_shards(given_):
     """Shards larger than a class, fewer than clients, or more than samples."""
     with pytest.raises(UserError, match="to give 20 clients"):
         shards.split(shards.Params(**given_), EVEN, CLASSES, 20, _rng())
 
 
 def test_shards_take_one_parameter_of_two():
-    """Neither means two shards a client; both are an error."""
+    """Neither means two shards per client; both are an error."""
     assert _sizes(shards.split(shards.Params(), EVEN, CLASSES, 5, _rng())) == [200] * 5
     with pytest.raises(ValidationError, match="not both"):
         shards.Params(shards_per_client=2, shard_size=10)
@@ -214,7 +214,7 @@ def test_shards_take_one_parameter_of_two():
 @settings(deadline=None)
 @given(labels_of_any_kind, st.integers(1, 8), st.integers(1, 5), seeds)
 def test_classes_per_client(labels, clients, k, seed):
-    """Nobody is empty or has more than k classes; no overlap; a class is dropped whole or not at all."""
+    """No client is empty or has more than k classes; no overlap; a class is dropped whole or not at all."""
     try:
         parts = classes_per_client.split(classes_per_client.Params(k=k), labels, 5, clients, _rng(seed))
     except UserError:
@@ -229,8 +229,8 @@ def test_classes_per_client(labels, clients, k, seed):
     assert ((held == 0) | (held == np.bincount(labels, minlength=5))).all()
 
 
-def test_classes_are_shared_equally():
-    """Each class's holders have as many of it, give or take one; with k = 3 everybody knows three."""
+def test_classes_are_split_equally():
+    """Each class's holders have equally many of it, up to one; with k = 3, every client has three classes."""
     parts = classes_per_client.split(classes_per_client.Params(k=3), EVEN, CLASSES, 20, _rng())
     counts = _counts(parts, EVEN)
     assert ((counts > 0).sum(axis=1) == 3).all()
@@ -239,7 +239,7 @@ def test_classes_are_shared_equally():
         assert holders.max() - holders.min() <= 1
 
 
-def test_classes_per_client_refuses_more_than_there_are():
+def test_classes_per_client_refuses_too_many_classes():
     """Eleven of ten classes."""
     with pytest.raises(UserError, match="11 of 10 classes"):
         classes_per_client.split(classes_per_client.Params(k=11), EVEN, CLASSES, 2, _rng())

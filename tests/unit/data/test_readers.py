@@ -139,7 +139,7 @@ def test_tree(tmp_path, names, labels):
 
 
 def test_torchvisions_layout_goes_first(tmp_path):
-    """Where two layouts lie side by side, torchvision's is read."""
+    """If two layouts are present, torchvision's is read."""
     train_x, test_x = _images(GREY, 6, 0), _images(GREY, 3, 1)
     _write_idx(tmp_path / "MNIST" / "raw", train_x, test_x)
     _write_parquet(tmp_path / "train.parquet", 255 - train_x, TRAIN_Y)
@@ -181,7 +181,7 @@ def test_nothing_there(tmp_path):
 
 
 def test_no_such_folder(tmp_path):
-    """A folder that does not exist is an error even where a download is allowed: it may be misspelt."""
+    """A folder that does not exist is an error even if a download is allowed: it may be misspelt."""
     assert "is not a directory" in _refused(COLOUR, tmp_path / "absent", _cifar(), download=True)
 
 
@@ -224,7 +224,7 @@ def test_parquet_without_images(tmp_path):
 
 @pytest.mark.parametrize("content", [b"no parquet", b""])
 def test_corrupt_parquet(tmp_path, content):
-    """A file that is no Parquet is a DataError that names it, chained to the library's own error."""
+    """A file that is not Parquet is a DataError that names it, chained to the library's own error."""
     for part in ("train", "test"):
         (tmp_path / f"{part}.parquet").write_bytes(content)
     with pytest.raises(DataError, match=r"train\.parquet is unreadable") as caught:
@@ -270,7 +270,7 @@ def test_images_of_another_shape(tmp_path):
 
 
 def test_idx_images_of_another_shape(tmp_path):
-    """Likewise where torchvision reads them."""
+    """The same for files that torchvision reads."""
     small = Spec("mnist", (1, 20, 20), 3, 6, 3, GREY.class_names, GREY.mean, GREY.std)
     _write_idx(tmp_path / "MNIST" / "raw", _images(small, 6, 0), _images(small, 3, 1))
     message = _refused(GREY, tmp_path, _mnist())
@@ -297,7 +297,7 @@ def test_labels_of_another_dataset(tmp_path, labels):
 
 
 def test_images_without_labels(tmp_path):
-    """Six images with five labels do not go together."""
+    """Six images with five labels are an error."""
     _write_idx(tmp_path / "MNIST" / "raw", _images(GREY, 6, 0), _images(GREY, 3, 1), TRAIN_Y[:5])
     assert "6 images and 5 labels" in _refused(GREY, tmp_path, _mnist())
 
@@ -380,7 +380,7 @@ def test_mnist_is_downloaded(served, tmp_path):
 
 
 def test_a_download_is_checked_like_any_files(served, tmp_path):
-    """What came down must be what the dataset's Spec says."""
+    """Downloaded files must fit the dataset's Spec."""
     dataset = _served_mnist(*served, _images(GREY, 6, 0), _images(GREY, 3, 1))
     root = tmp_path / "data"
     root.mkdir()
@@ -389,7 +389,7 @@ def test_a_download_is_checked_like_any_files(served, tmp_path):
 
 
 def test_download_without_a_folder_fills_the_cache(served, tmp_path, monkeypatch):
-    """No folder: the files go to the user's cache, which is made."""
+    """Without a folder, the files go to the user's cache, which is created."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     dataset = _served_mnist(*served, _images(GREY, 6, 0), _images(GREY, 3, 1))
     read_as(GREY, None, dataset, download=True)
@@ -397,7 +397,7 @@ def test_download_without_a_folder_fills_the_cache(served, tmp_path, monkeypatch
 
 
 def test_a_download_of_other_content_is_refused(served, tmp_path):
-    """A file whose md5 differs does not get in."""
+    """A file whose md5 differs is not used."""
     folder, address = served
     dataset = _served_mnist(folder, address, _images(GREY, 6, 0), _images(GREY, 3, 1))
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(b"something else"))

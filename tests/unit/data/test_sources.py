@@ -36,7 +36,7 @@ def test_digits_are_all_of_scikit_learns():
 
 
 def test_digits_keep_image_and_label_together():
-    """Every image of the split stands in scikit-learn's set with the same label."""
+    """Every image of the split is in scikit-learn's set with the same label."""
     from sklearn.datasets import load_digits
 
     whole = load_digits()

@@ -97,7 +97,7 @@ def expanded_gradient(weights: Tree, batch: Batch, carry: Carry) -> tuple[torch.
 @pytest.mark.parametrize("objective", [shared_gradient, expanded_gradient])
 @pytest.mark.parametrize("key", ["decay", "nesterov", "clipped", "adam", "clipped adamw"])
 def test_gradients_may_share_memory(objective: Any, key: str):
-    """Clipping and decay treat each gradient once, even where autograd gives one tensor twice."""
+    """Clipping and decay treat each gradient once, even if autograd returns one tensor twice."""
     ours, kind, settings = OPTIMIZERS[key]
     start = {"first": torch.tensor([1.0, -2.0, 3.0]), "second": torch.tensor([0.5, 0.5, -1.0])}
     batch = Batch(torch.tensor([3.0, 2.0, -1.0]), torch.zeros(1, dtype=torch.int64))

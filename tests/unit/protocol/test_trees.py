@@ -1,4 +1,4 @@
-"""Trees: what goes through comes back."""
+"""Trees: their parts lead back to them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def empties(tree, path=()):
 
 @given(TREES)
 def test_flat_names_lead_back(tree):
-    """``unflatten`` of ``flatten``, told of the empty dicts, is the tree; so for a bare tensor and for {}."""
+    """``unflatten`` inverts ``flatten``, given the empty dicts; also for a bare tensor and for {}."""
     assert unordered(unflatten(flatten(tree), empties(tree))) == unordered(tree)
 
 
@@ -64,7 +64,7 @@ def test_leaves_lead_back(tree):
 
 
 @pytest.mark.parametrize("key", ["", "a/b"])
-def test_a_key_that_is_no_path_is_refused(key: str):
+def test_a_key_that_cannot_be_in_a_path_is_refused(key: str):
     """A key that would be read back as another place is an error, not a lost tensor."""
     with pytest.raises(ValueError, match="without"):
         flatten({"body": {key: torch.zeros(1)}})
@@ -99,7 +99,7 @@ def test_a_mean_of_one_is_itself():
     assert found["w"] is not tree["w"]
 
 
-def test_a_mean_matches_keys_not_places():
+def test_a_mean_matches_keys_not_order():
     """Dicts in another order, as a file gives them back, average leaf by name."""
     one = {"a": torch.tensor(1.0), "b": torch.tensor(10.0)}
     other = {"b": torch.tensor(20.0), "a": torch.tensor(3.0)}
@@ -116,7 +116,7 @@ def test_a_mean_matches_keys_not_places():
         ([{"a": torch.zeros(1)}, {"a": torch.zeros(1), "b": torch.zeros(1)}], [1, 1], KeyError),
     ],
 )
-def test_what_has_no_mean_is_refused(trees, weights, error):
-    """Nothing, no weight, a weight too many, and trees of different keys are errors."""
+def test_means_that_do_not_exist_are_refused(trees, weights, error):
+    """No trees, no weight, too many weights, and trees of different keys are errors."""
     with pytest.raises(error):
         weighted_mean(trees, weights)
