@@ -125,6 +125,7 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
     with explained("ONNX Runtime cannot convert the model to float16"):
         with _tools():
             from onnxruntime.transformers import float16
+            from onnxruntime.transformers.onnx_model import OnnxModel
         given = onnx.load_from_string(model)
         # The exporter lists weights among the results, and the converter would take them for results.
         weights = {one.name for one in given.graph.initializer}
@@ -136,7 +137,8 @@ def to_fp16(model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:
             keep_io_types=True,
             op_block_list=[*float16.DEFAULT_OP_BLOCK_LIST, *_SUMS_OF_SQUARES],
         )
-        _sort(converted.graph)
+        # The converter appends its casts at the end, after the nodes that read them.
+        OnnxModel.graph_topological_sort(converted.graph)
     return _finished(converted, model, form, facts)
 
 
@@ -155,25 +157,6 @@ def _tools() -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
-
-
-def _sort(graph: Any) -> None:
-    """Sorts nodes after those whose results they read; the converter appends its casts at the end."""
-    known = {"", *(one.name for one in graph.input), *(one.name for one in graph.initializer)}
-    waiting, ordered = list(graph.node), []
-    while waiting:
-        later = []
-        for node in waiting:
-            if known.issuperset(node.input):
-                ordered.append(node)
-                known.update(node.output)
-            else:
-                later.append(node)
-        if later and len(later) == len(waiting):
-            raise ValueError(f"nothing computes the inputs of {later[0].name}")
-        waiting = later
-    del graph.node[:]
-    graph.node.extend(ordered)
 
 
 def _finished(new: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> bytes:

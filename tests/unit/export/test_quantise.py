@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from exported import exported, images
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from edgefl.export import mobile, quantise
 from edgefl.export.graph import ExportError
@@ -24,25 +24,6 @@ FORM = Form()
 def mlp():
     """A small model under SphereFed, and images."""
     return exported("mlp", "spherefed")[1], images((1, 8, 8))[0]
-
-
-def graph(*nodes):
-    """A graph of nodes given as (operator, inputs, outputs), from "x" to "y"."""
-    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, [1])] for name in "xy"]
-    return helper.make_graph([helper.make_node(*node) for node in nodes], "g", *ports)
-
-
-def test_nodes_are_sorted():
-    """A node moves before those that read its result; the others keep their order."""
-    found = graph(("Neg", ["b"], ["y"]), ("Abs", ["a"], ["b"]), ("Exp", ["x"], ["a"]))
-    quantise._sort(found)  # noqa: SLF001
-    assert [node.op_type for node in found.node] == ["Exp", "Abs", "Neg"]
-
-
-def test_a_cycle_is_an_error():
-    """Rather than an endless loop."""
-    with pytest.raises(ValueError, match="nothing computes"):
-        quantise._sort(graph(("Neg", ["b"], ["y"]), ("Abs", ["y"], ["b"])))  # noqa: SLF001
 
 
 def test_preprocessing_and_the_sphere_stay_in_float(mlp):
