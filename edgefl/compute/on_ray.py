@@ -19,6 +19,7 @@ import numpy as np
 import ray
 import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
+from torch import Tensor
 
 from edgefl.compute.folders import owned_folder, removed
 from edgefl.compute.job import Outcome, Trainer
@@ -35,7 +36,7 @@ from edgefl.compute.remote import (
     failure,
     work,
 )
-from edgefl.compute.tensor_store import join_tensors, split_tensors
+from edgefl.compute.tensor_store import Skeleton, join_tensors, split_tensors
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError, UserError
 
@@ -48,29 +49,35 @@ class Packed(NamedTuple):
     """A tree as Ray carries it; readers on one computer share the arrays' memory.
 
     Attributes:
-        skeleton: see ``tensor_store.split_tensors``.
-        buffers: each one's bytes and type; NumPy knows fewer types than torch.
+        skeleton: the tree without its tensors.
+        buffers: each one's bytes, type and shape; NumPy knows fewer types than torch.
     """
 
-    skeleton: Any
-    buffers: list[tuple[Any, torch.dtype]]
+    skeleton: Skeleton
+    buffers: list[tuple[Any, torch.dtype, torch.Size]]
 
 
 def packed(tree: Any) -> Packed:
     """A tree to be sent."""
     skeleton, buffers = split_tensors(tree)
-    return Packed(skeleton, [(one.detach().cpu().view(torch.uint8).numpy(), one.dtype) for one in buffers])
+    return Packed(skeleton, [(_bytes(buffer), buffer.dtype, buffer.shape) for buffer in buffers])
+
+
+def _bytes(buffer: Tensor) -> Any:
+    return buffer.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
 
 
 def unpacked(sent: Packed) -> Any:
     """The tree in memory of its own, so that writing to it by mistake has no effect elsewhere."""
-    return join_tensors(sent.skeleton, [torch.tensor(array).view(dtype) for array, dtype in sent.buffers])
+    buffers = [torch.tensor(array).view(dtype).view(shape) for array, dtype, shape in sent.buffers]
+    return join_tensors(sent.skeleton, buffers)
 
 
 def borrowed(sent: Packed) -> Any:
     """The tree in the object store's own memory, for what is too large to copy; not to be written to."""
-    arrays = [(np.asarray(_Lent(array)), dtype) for array, dtype in sent.buffers]
-    return join_tensors(sent.skeleton, [torch.from_numpy(array).view(dtype) for array, dtype in arrays])
+    lent = ((np.asarray(_Lent(array)), dtype, shape) for array, dtype, shape in sent.buffers)
+    buffers = [torch.from_numpy(array).view(dtype).view(shape) for array, dtype, shape in lent]
+    return join_tensors(sent.skeleton, buffers)
 
 
 class _Lent:

@@ -7,10 +7,9 @@ back with its keys in their order: a sum over leaves in another order has other 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,11 +32,11 @@ class TensorFile(NamedTuple):
 
     Attributes:
         path: the file; None where the tree has no tensors.
-        skeleton: see ``split_tensors``.
+        skeleton: the tree without its tensors.
     """
 
     path: Path | None
-    skeleton: Any
+    skeleton: Skeleton
 
 
 class TensorStore:
@@ -110,62 +109,68 @@ def _mapped(file: TensorFile) -> list[Tensor]:
     return [tensors[str(number)] for number in range(len(tensors))]
 
 
-@dataclass(frozen=True, slots=True)
 class _Slot:
-    """The place of a tensor: from an element of a buffer on, row after row."""
-
-    buffer: int
-    start: int
-    shape: torch.Size
+    """Marks the place of a tensor."""
 
 
-def split_tensors(tree: Any) -> tuple[Any, list[Tensor]]:
-    """A tree as plain data that can be pickled, and flat buffers with its tensors' values.
+class Skeleton(NamedTuple):
+    """A tree without its tensors, as plain data that can be pickled.
 
-    Tensors that fill an allocation together, such as the rows of a stack, share one buffer: what a group of
-    clients sends is a buffer a leaf, however many the clients.
-
-    Returns:
-        The skeleton, which is the tree with places in the buffers for tensors, and the buffers. No two
-        buffers share memory, which the safetensors format would refuse.
+    Attributes:
+        tree: the tree with ``_Slot`` in the places of tensors.
+        buffers: for each of them the number of its buffer; its tensors are the buffer's rows in their order.
     """
-    used: Counter[tuple[int, torch.dtype]] = Counter()
-    for leaf in leaves(tree):
-        if isinstance(leaf, Tensor):
-            used[_allocation(leaf)] += leaf.nbytes
-    buffers: list[Tensor] = []
-    numbers: dict[tuple[int, torch.dtype], int] = {}
 
-    def slot(leaf: Any) -> Any:
-        if not isinstance(leaf, Tensor):
-            return leaf
-        allocation, allocated = _allocation(leaf), leaf.untyped_storage().nbytes()
-        if not leaf.is_contiguous() or used[allocation] < allocated:
-            alone = used[allocation] == leaf.nbytes
-            values = leaf.contiguous() if alone else leaf.clone(memory_format=torch.contiguous_format)
-            buffers.append(values.view(-1))
-            return _Slot(len(buffers) - 1, 0, leaf.shape)
-        if allocation not in numbers:
-            numbers[allocation] = len(buffers)
-            buffers.append(leaf.as_strided((allocated // leaf.element_size(),), (1,), 0))
-        return _Slot(numbers[allocation], int(leaf.storage_offset()), leaf.shape)
-
-    return tree_map(slot, tree), buffers
+    tree: Any
+    buffers: list[int]
 
 
-def _allocation(leaf: Tensor) -> tuple[int, torch.dtype]:
-    return leaf.untyped_storage().data_ptr(), leaf.dtype
+def split_tensors(tree: Any) -> tuple[Skeleton, list[Tensor]]:
+    """A tree as its skeleton, and buffers (rows, ...) with its tensors' values, each in memory of its own.
+
+    The rows of a stack, if all are in the tree in their order, are one buffer: the uploads of a group of
+    clients are a buffer for each leaf, however many the clients. Any other tensor is a buffer of one row.
+    """
+    tensors = [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]
+    by_storage: dict[int, list[int]] = defaultdict(list)
+    for place, leaf in enumerate(tensors):
+        by_storage[leaf.untyped_storage().data_ptr()].append(place)
+    numbers, buffers = [0] * len(tensors), list[Tensor]()
+    for places in by_storage.values():
+        rows = [tensors[place] for place in places]
+        stack = _stack(rows)
+        if stack is None:
+            own = rows if len(rows) == 1 else [row.clone() for row in rows]
+            stacks = [row.contiguous().unsqueeze(0) for row in own]
+        else:
+            stacks = [stack]
+        for nth, place in enumerate(places):
+            numbers[place] = len(buffers) + min(nth, len(stacks) - 1)
+        buffers += stacks
+    bare = tree_map(lambda leaf: _Slot if isinstance(leaf, Tensor) else leaf, tree)
+    return Skeleton(bare, numbers), buffers
 
 
-def join_tensors(skeleton: Any, buffers: Sequence[Tensor]) -> Any:
+def _stack(rows: Sequence[Tensor]) -> Tensor | None:
+    """The tensor whose rows the tensors of one storage are, in order; None if there is none."""
+    first, size = rows[0], rows[0].numel()
+    # One tensor several times, such as the rows of an expanded one, is a stack of one row.
+    step = rows[1].storage_offset() if len(rows) > 1 else 0
+    count = len(rows) if step else 1
+    if step not in {0, size} or count * first.nbytes != first.untyped_storage().nbytes():
+        return None
+    for place, row in enumerate(rows):
+        alike = row.shape == first.shape and row.dtype == first.dtype and row.is_contiguous()
+        if not alike or row.storage_offset() != place * step:
+            return None
+    return first.as_strided((count, *first.shape), (size, *first.stride()))
+
+
+def join_tensors(skeleton: Skeleton, buffers: Sequence[Tensor]) -> Any:
     """The tree that ``split_tensors`` split; its tensors are views of the buffers."""
-
-    def tensor(leaf: Any) -> Any:
-        if not isinstance(leaf, _Slot):
-            return leaf
-        return buffers[leaf.buffer][leaf.start : leaf.start + leaf.shape.numel()].view(leaf.shape)
-
-    return tree_map(tensor, skeleton)
+    rows = [cycle(buffer.unbind()) for buffer in buffers]
+    tensors = (next(rows[number]) for number in skeleton.buffers)
+    return tree_map(lambda leaf: next(tensors) if leaf is _Slot else leaf, skeleton.tree)
 
 
 def shared_folders(needed_bytes: int) -> list[Path]:

@@ -85,6 +85,8 @@ def test_rows_of_a_stack_are_one_tensor(tmp_path):
     part = store.put([stack[1], stack[1], stack.T])
     assert part.path.stat().st_size < 400
     assert all(map(torch.equal, store.get(part), [stack[1], stack[1], stack.T]))
+    twice = [stack, stack.view(torch.int32), stack.flip(0)]
+    assert all(map(torch.equal, store.get(store.put(twice)), twice))
     empty = [torch.zeros(0, 3), torch.zeros(0, dtype=torch.int64), torch.tensor(5)]
     assert all(map(torch.equal, store.get(store.put(empty)), empty))
 
