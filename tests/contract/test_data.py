@@ -1,4 +1,4 @@
-"""What every source, partition and augmentation of the catalogue must do."""
+"""Requirements of every source, partition and augmentation in the catalogue."""
 
 import inspect
 import subprocess
@@ -29,7 +29,7 @@ def _rng(seed):
     return np.random.default_rng(seed)
 
 
-def test_the_catalogue_has_what_is_promised():
+def test_the_catalogue_has_the_promised_names():
     """The names that scenarios rely on."""
     assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
     assert set(PARTITIONS) >= {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client"}
@@ -40,7 +40,7 @@ def test_the_catalogue_has_what_is_promised():
     ("kind", "name"), [(k, n) for k in ("partitions", "augmentations") for n in catalogue.entries(k)]
 )
 def test_parameters_are_strict_and_described(kind, name):
-    """Defaults suffice, an unknown key is refused, and every field says what it is."""
+    """All have defaults, unknown keys are refused, and every field has a description."""
     params = catalogue.load(kind, name).Params
     assert issubclass(params, Strict)
     assert issubclass(params, BaseModel)
@@ -67,7 +67,7 @@ def test_a_spec_is_complete(name):
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_load_is_asked_the_same_way(name):
+def test_load_has_one_signature(name):
     """A folder, and download by keyword."""
     parameters = inspect.signature(catalogue.load("datasets", name).load).parameters
     assert list(parameters) == ["folder", "download"]
@@ -102,7 +102,7 @@ def _partitioned(name, labels, classes, clients, seed=0):
     seed=st.integers(0, 2**32),
 )
 def test_a_partition_is_sound(name, labels, clients, seed):
-    """A sorted int64 array for every client, none empty, no index twice, and all where none is dropped."""
+    """A sorted int64 array per client, none empty, no index twice, and all indices if none may be dropped."""
     before = labels.copy()
     try:
         parts = _partitioned(name, labels, 5, clients, seed)
@@ -166,7 +166,7 @@ def test_an_augmentation_keeps_shape_and_range(name, shape):
 
 @pytest.mark.parametrize("name", AUGMENTATIONS)
 def test_an_augmentation_draws_from_its_generator_alone(name):
-    """Same generator, same images, whatever the global one did; another one, others, except for none."""
+    """The same images for the same generator, whatever the global one did; others for another, but none."""
     x = _images()
     one = _augmented(name, x)
     torch.manual_seed(99)

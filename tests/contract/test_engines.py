@@ -1,4 +1,4 @@
-"""Whole runs on digits: stacked clients meet the same events and learn the same as those who train alone."""
+"""Whole runs on digits: stacked clients have the same events and results as clients trained alone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def tapes(monkeypatch):
 
 @pytest.mark.parametrize("case", CASES)
 def test_engines_run_the_same(tmp_path, case, tapes):
-    """Events, prices and clients are equal; weights and losses but for rounding; steps are recorded."""
+    """Events, prices and clients are equal; weights and losses are, up to rounding; steps are recorded."""
     loop, vmapped = (
         edgefl.run({**SCENARIO, **CASES[case]}, engine=engine, out=tmp_path / engine).runs[0]
         for engine in ("loop", "vmapped")
@@ -84,7 +84,7 @@ def test_engines_run_the_same(tmp_path, case, tapes):
 
 
 def test_bounds_of_a_group_change_no_event(tmp_path):
-    """Groups of two, or no room for more than one, come to the same as one group."""
+    """Groups of two, or of one for lack of memory, give the same as one group."""
     scenario = {**SCENARIO, "method": "fedclassavg", "server": {"rounds": 1}}
     settings = ({}, {"group": 2}, {"memory": "1 B"})
     runs = [

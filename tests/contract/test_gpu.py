@@ -1,4 +1,4 @@
-"""On a CUDA device: what is learned there is what is learned on the CPU, but for rounding."""
+"""Training on a CUDA device gives the CPU's results, up to rounding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCENARIO = {
 
 @pytest.mark.parametrize("engine", ["loop", "vmapped"])
 @pytest.mark.parametrize("method", ["fedavg", "spherefed", "fedclassavg"])
-def test_a_gpu_learns_what_the_cpu_does(tmp_path, method, engine):
+def test_a_gpu_gives_the_cpus_results(tmp_path, method, engine):
     """Versions and states agree; events are equal."""
     runs = []
     for device in ("cpu", "cuda:0"):
@@ -42,7 +42,7 @@ def test_a_gpu_learns_what_the_cpu_does(tmp_path, method, engine):
 
 
 def test_auto_takes_the_gpu(tmp_path, monkeypatch):
-    """Where there is one, and says so."""
+    """If there is one, and ``host.json`` says so."""
     monkeypatch.delenv("EDGEFL_ENGINE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (run,) = edgefl.run({**SCENARIO, "method": "fedavg"}, engine="auto", out=tmp_path / "run").runs

@@ -1,4 +1,4 @@
-"""What every model keeps, whatever its file says."""
+"""Requirements of every model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def same(one, other) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
 
 
-def test_every_tensor_of_the_module_stands_in_one_part(net: Net, weights: Tree):
+def test_every_tensor_of_the_module_is_in_one_part(net: Net, weights: Tree):
     """The parts are body, head and buffers, and cover the module's state once, in the module's shapes."""
     parts = net.parts()
     assert list(parts) == ["body", "head", BUFFERS]
@@ -96,7 +96,7 @@ def test_the_head_bias_is_optional(net: Net):
 
 
 def test_the_seed_alone_decides_the_first_weights(net: Net):
-    """One seed gives one set of weights, another gives others, and torch's own generator stays as it was."""
+    """One seed gives one set of weights, another gives others, and torch's own generator does not change."""
     before = torch.get_rng_state()
     first = net.init(7)
     assert torch.equal(before, torch.get_rng_state())
@@ -139,7 +139,7 @@ def test_inputs_are_not_modified(net: Net, weights: Tree, x: torch.Tensor, train
 
 
 def test_training_moves_the_running_statistics(batch_norm_net: Net, x: torch.Tensor):
-    """With batch norm a training pass returns other buffers; an evaluation pass returns those it got."""
+    """With batch norm a training pass returns other buffers; an evaluation pass returns its inputs."""
     weights = batch_norm_net.init(0)
     _, trained = batch_norm_net.features(weights, x, True)
     assert trained.keys() == weights[BUFFERS].keys()

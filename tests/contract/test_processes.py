@@ -1,4 +1,4 @@
-"""Worker processes: the same bits as the loop, whatever their number and whoever is killed."""
+"""Worker processes: the same bits as the loop, whatever their number and whichever is killed."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
 
 
 @pytest.mark.parametrize("method", ["spherefed", "fedavg"])
-def test_what_a_worker_calculates_with_lies_as_in_the_driver(tmp_path, method):
-    """Kernels round otherwise at odd addresses, such as those of tensors of 33 numbers in a file."""
+def test_tensors_of_workers_are_aligned_as_in_the_driver(tmp_path, method):
+    """Kernels round differently at odd addresses, such as those of tensors of 33 numbers in a file."""
     changes = {
         "method": {"name": method},
         "model": {"name": "mlp", "hidden": [33]},
@@ -114,7 +114,7 @@ def test_what_a_worker_calculates_with_lies_as_in_the_driver(tmp_path, method):
 
 
 def test_workers_that_stack_clients_share_the_groups(tmp_path):
-    """Groups are cut without regard to the workers: one process and two workers have the same bits."""
+    """Groups do not depend on the workers: one process and two workers give the same bits."""
     alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
     spread = run(tmp_path / "spread", {"name": "processes", "workers": 2, "inner": "vmapped", "group": 2})
     assert bits(spread) == bits(alone)
@@ -134,7 +134,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, accident):
     [(RAISES, "ZeroDivisionError: client one is broken"), (ALWAYS, "killed by signal 9")],
     ids=["raises", "dies"],
 )
-def test_what_fails_three_times_fails_the_run(tmp_path, accident, what, told):
+def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
     """The run ends with the job's own error; what was saved before stays."""
     changes = {"method": {"name": accident(what)}, "server": {"participants": 7, "rounds": 1}}
     one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
@@ -163,8 +163,8 @@ def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident, engine):
     assert not (done.folder / "traceback.txt").exists()
 
 
-def test_an_error_of_our_own_is_not_tried_again(tmp_path, accident):
-    """It is the same with workers as without, and so is what is told."""
+def test_an_error_of_our_own_is_not_retried(tmp_path, accident):
+    """It is the same with workers as without, with the same message."""
     error = "from edgefl import RunError; raise RunError('no way', where='here', hint='go back')"
     changes = {"method": accident(error), "server": {"participants": 7, "rounds": 1}}
     reasons = [
@@ -197,8 +197,8 @@ def test_nothing_stays_behind_when_the_driver_is_killed(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 143)])
-def test_nothing_stays_behind_of_workers_at_work(tmp_path, accident, number, status):
-    """A worker in the middle of a job finds its driver gone when it answers, and says nothing about it."""
+def test_nothing_stays_behind_of_busy_workers(tmp_path, accident, number, status):
+    """A worker in the middle of a job finds its driver gone when it answers, and ends silently."""
     method = accident("marker.touch(); import time; time.sleep(2)")
     scenario, out = tmp_path / "scenario.json", tmp_path / "run"
     scenario.write_text(json.dumps({**SCENARIO, "method": method}), encoding="utf-8")
@@ -248,7 +248,7 @@ def _eventually(look, enough, seconds=60.0):
 
 
 def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
-    """Another does its job; where none can be read, the run fails with the reason."""
+    """Another does its job; if no answer can be read, the run fails with the reason."""
     monkeypatch.setattr(processes, "LEAVING_S", 0.2)
     left = 1
 
@@ -271,7 +271,7 @@ def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
 
 
 def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
-    """A file in the current directory takes no module's place."""
+    """A file in the current directory does not replace a module."""
     (tmp_path / "random.py").write_text("raise ImportError('this is not the random that was meant')")
     monkeypatch.chdir(tmp_path)
     assert run(tmp_path / "one", {"name": "processes", "workers": 1}).status == "done"

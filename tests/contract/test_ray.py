@@ -212,7 +212,7 @@ def test_two_nodes_give_the_loops_bits(cluster, loop, answered, tmp_path):
 
 @needs_ray
 def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_path):
-    """Its unit is done again, by another, and Ray does not tell of it on standard output."""
+    """Another worker does its unit, and Ray prints nothing about it on standard output."""
     heard = _kill_at(monkeypatch, 5)
     found = far_run(cluster, tmp_path / "far")
     assert heard == ["Died"]
@@ -221,8 +221,8 @@ def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_pat
 
 
 @needs_ray
-def test_a_worker_that_nobody_replaces_is_done_without(cluster, loop, monkeypatch, tmp_path):
-    """Where the cluster has no room for another in time, the rest does the work."""
+def test_a_worker_that_cannot_be_replaced_is_given_up(cluster, loop, monkeypatch, tmp_path):
+    """If the cluster has no room for another in time, the others do the work."""
     from edgefl.compute import on_ray
 
     heard, hire = _kill_at(monkeypatch, 5), on_ray.RayWorkerPool._hire  # noqa: SLF001
@@ -241,7 +241,7 @@ def test_a_worker_that_nobody_replaces_is_done_without(cluster, loop, monkeypatc
 
 @needs_ray
 def test_a_users_method_travels(cluster, monkeypatch, tmp_path):
-    """What lies on ``EDGEFL_PATH`` is there on the cluster, too, whose nodes know no such folder."""
+    """Files on ``EDGEFL_PATH`` are sent to the cluster's nodes, which have no such folder."""
     folder = tmp_path / "own" / "methods"
     folder.mkdir(parents=True)
     (folder / "mine.py").write_text(OWN_METHOD)
@@ -254,7 +254,7 @@ def test_a_users_method_travels(cluster, monkeypatch, tmp_path):
 
 @needs_ray
 def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
-    """The error has both."""
+    """The error names both versions."""
     from edgefl.compute import on_ray
 
     here = on_ray.versions()
@@ -265,7 +265,7 @@ def test_other_versions_are_refused(cluster, monkeypatch, tmp_path):
 
 @needs_ray
 def test_too_many_workers_are_refused(cluster, monkeypatch, tmp_path):
-    """At once, where the cluster can never hold them; after a while, where it has no room."""
+    """At once if the cluster is too small; after a while if it has no room."""
     from edgefl.compute import on_ray
 
     with pytest.raises(UserError, match="3 workers need one CPU each, but the cluster has 2"):
@@ -297,7 +297,7 @@ main(sys.argv[2:])
 @needs_ray
 @pytest.mark.usefixtures("cluster")
 def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
-    """It starts on this computer, beside others, prints nothing, and is gone in the end, with its folder."""
+    """It starts on this computer, beside others, prints nothing, and is gone afterwards, with its folder."""
     path, out = tmp_path / "scenario.json", tmp_path / "far"
     path.write_text(json.dumps(SCENARIO))
     command = ["run", path, "--engine", "ray", "--workers", "1", "--out", out, "--json"]
@@ -341,7 +341,7 @@ def _fails(capsys, tmp_path, *arguments):
 
 
 @needs_ray
-def test_nobody_at_the_address(capsys, tmp_path):
+def test_no_answer_at_the_address(capsys, tmp_path):
     """One message, at once."""
     with socket.socket() as line:
         line.bind(("127.0.0.1", 0))
@@ -350,8 +350,8 @@ def test_nobody_at_the_address(capsys, tmp_path):
 
 
 @needs_ray
-def test_something_else_at_the_address(capsys, monkeypatch, tmp_path):
-    """A port that takes connections and says nothing is no cluster either."""
+def test_another_service_at_the_address(capsys, monkeypatch, tmp_path):
+    """A port that accepts connections without answering is not a cluster either."""
     from edgefl.compute import ray_cluster
 
     monkeypatch.setattr(ray_cluster, "ANSWER_S", 0.2)
@@ -361,6 +361,6 @@ def test_something_else_at_the_address(capsys, monkeypatch, tmp_path):
 
 
 def test_ray_is_not_installed(capsys, monkeypatch, tmp_path):
-    """The extra is named."""
+    """The message names the extra."""
     monkeypatch.setitem(sys.modules, "ray", None)
     assert "pip install 'edgefl-emulator[ray]'" in _fails(capsys, tmp_path)

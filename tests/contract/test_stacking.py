@@ -1,4 +1,4 @@
-"""Clients trained together end as those trained alone: every method, on ragged groups."""
+"""Clients trained together have the results of clients trained alone: every method, on ragged groups."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ OPTIMIZERS = {
 
 @dataclass
 class Feed:
-    """Batches made beforehand, stacked when they are asked for."""
+    """Prepared batches, stacked on demand."""
 
     batches: list[list[Batch]]
 
@@ -125,7 +125,7 @@ def check(method: Method, net: Net, sizes=SIZES) -> None:
 @pytest.mark.parametrize("net", NETS)
 @pytest.mark.parametrize("method", NAMES)
 def test_clients_together_are_clients_alone(method, net):
-    """Uploads, states and scalars agree with the loop's but for rounding."""
+    """Uploads, states and scalars agree with the loop's up to rounding."""
     name, shape, settings = NETS[net]
     built = build_net(name, shape, 10, **settings)
     check(build_method(method, built, MOMENTUM), built)
@@ -168,13 +168,13 @@ def two_phases(net: Net, wrapped: bool) -> Method:  # noqa: FBT001 - a test's ow
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["bare", "wrapped"])
-def test_what_steps_count_stays_each_clients_own(wrapped):
-    """Numbers in a carry that are no tensors differ between ragged clients, and finish sees each one's."""
+def test_step_counters_stay_each_clients_own(wrapped):
+    """Numbers in a carry that are not tensors differ between ragged clients, and finish gets each one's."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     check(two_phases(net, wrapped), net)
 
 
-def test_what_was_trained_before_changes_no_bit():
+def test_earlier_training_changes_no_bit():
     """A trainer with tapes and one without give the same bits."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
     method = build_method("fedprox", net, MOMENTUM)
@@ -195,7 +195,7 @@ def test_what_was_trained_before_changes_no_bit():
 
 
 def test_groups_are_bounded_by_number_and_memory():
-    """Units are even, at most so large, and hold one kind of job; together they are all jobs."""
+    """Units are even, within the bounds, and of one kind of job; together they are all jobs."""
     jobs = [Job(n, n, "train", 0, 0, 0, n, steps=5) for n in range(10)]
 
     def size(job: Job) -> Size:
@@ -208,7 +208,7 @@ def test_groups_are_bounded_by_number_and_memory():
     assert sorted(found, key=lambda job: job.id) == jobs
 
 
-def test_the_given_is_never_written_to():
+def test_inputs_are_never_written_to():
     """Payloads and states are as they were after a group has trained."""
     net = build_net("spherefed_convnet", (3, 8, 8), 10, norm="batch")
     method = build_method("fedclassavg", net, MOMENTUM)

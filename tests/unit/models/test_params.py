@@ -1,4 +1,4 @@
-"""What a user may ask of a model, and what is refused."""
+"""Parameters of models, valid and invalid."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edgefl.protocol import leaves
 
 
 def test_cnn2_refuses_small_images():
-    """On 15x15 nothing is left after the second pooling, which is said; 16x16 is enough."""
+    """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
     with pytest.raises(UserError, match="at least 16x16 pixels, not 15x20"):
         cnn2.build(cnn2.Params(), (1, 15, 20), 10)
     net = cnn2.build(cnn2.Params(), (1, 16, 16), 10)
@@ -74,7 +74,7 @@ def test_mlp_without_hidden_layers_is_softmax_regression():
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 64, 64)])
 @pytest.mark.parametrize("model", [resnet18, mobilenet_v2, spherefed_convnet])
 def test_other_images(model, shape):
-    """Grey and larger images are taken, and the declared width of the features holds."""
+    """Grey and larger images work, and the features have the declared width."""
     net = model.build(model.Params(), shape, 7)
     found, _ = net.features(net.on_meta(), torch.empty(2, *shape, device="meta"), False)
     assert found.shape == (2, net.feature_width)
