@@ -1,9 +1,11 @@
-"""Plans for the toy policy in ``own/policies``, under which jobs are lost, late and cut."""
+"""Plans for the toy policy in ``own/policies``, under which jobs are lost, late and cut; own policies."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
+import pytest
 from plans import plan, prices
 
 from edgefl.core import catalogue
@@ -38,3 +40,17 @@ def toy(**settings) -> Plan:
     )
     params = catalogue.load("policies", "toy").Params(**settings)
     return plan([table], rounds=rounds, policy="toy", params=params)
+
+
+def written(folder: Path, monkeypatch: pytest.MonkeyPatch, serve: str) -> None:
+    """Writes the policy "written", without parameters, below a folder where scenarios find it."""
+    (folder / "policies").mkdir(parents=True)
+    head = (
+        '"""Written in a test."""\n'
+        "from edgefl.core.event import Kind\n"
+        "from edgefl.core.params import Strict\n"
+        "STALE = True\n"
+        "class Params(Strict):\n    pass\n"
+    )
+    (folder / "policies" / "written.py").write_text(head + dedent(serve), encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(folder))

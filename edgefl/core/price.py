@@ -172,24 +172,29 @@ class Demand(NamedTuple):
         tail_s = self.draw.tail_s if self.up_bytes else None
         return self.draw.charge(Stage.TRANSMIT, seconds, size_bytes=self.up_bytes, tail_s=tail_s)
 
-    def broken_off(self, stage: Stage, elapsed_s: float, lasts_s: float) -> Charge:
+    def broken_off(self, stage: Stage, elapsed_s: float, duration_s: float, work_s: float) -> Charge:
         """A stage that was broken off: a transfer with the bytes that it had moved, work with its share.
 
         Args:
             stage: which.
             elapsed_s: how long it had lasted.
-            lasts_s: how long it would have lasted.
+            duration_s: how long it would have lasted.
+            work_s: how long the work takes.
         """
+        draw = self.draw
         if stage is Stage.WORK:
-            share = elapsed_s / lasts_s if lasts_s else 1.0
-            tail_s = self.draw.tail_s if self.down_bytes else None
-            return self.draw.charge(stage, elapsed_s, flops=int(self.flops * share), tail_s=tail_s)
+            share = min(1.0, elapsed_s / duration_s) if duration_s else 1.0
+            tail_s = draw.tail_s if self.down_bytes else None
+            return draw.charge(stage, elapsed_s, flops=int(self.flops * share), tail_s=tail_s)
         down = stage is Stage.RECEIVE
         size_bytes = self.down_bytes if down else self.up_bytes
         delay_s, bps = (self.down_delay_s, self.down_bps) if down else (self.up_delay_s, self.up_bps)
         moved = min(size_bytes, (elapsed_s - delay_s) * bps / 8) if elapsed_s > delay_s else 0.0
-        tail_s = self.draw.tail_s if size_bytes and elapsed_s else None
-        return self.draw.charge(stage, elapsed_s, size_bytes=int(moved), tail_s=tail_s)
+        tail_s = draw.tail_s if size_bytes and elapsed_s else None
+        if not (down or elapsed_s) and self.down_bytes and self.up_bytes:
+            # The upload, which would have ended the tail after the download, never began.
+            tail_s = max(0.0, draw.tail_s - work_s)
+        return draw.charge(stage, elapsed_s, size_bytes=int(moved), tail_s=tail_s)
 
 
 class Energy(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a stale upload is worth now: re-expressed once, for every method.
+"""Stale uploads, re-expressed for today's model in one place for every method.
 
 An upload u of a client that received r arrives when clients would receive c. Each part of it that has a
 counterpart in the payload - a tensor of real numbers at the same path and of the same shape - becomes
@@ -8,7 +8,8 @@ counterpart in the payload - a tensor of real numbers at the same path and of th
 - ``mix``: c + s (u - c), between today's model and the client's (FedAsync, Xie et al. 2019, Algorithm 1, with
   s = alpha s(t - tau): (1 - s) w + s u),
 
-where s is the policy's scale. Parts without a counterpart, such as Gram matrices, stay as they are.
+where s is the policy's scale. Running statistics (``BUFFERS``) are always mixed, since a moved variance could
+be negative. Parts without a counterpart, such as Gram matrices, stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Mapping
 from torch import Tensor
 
 from edgefl.protocol.coding import counterparts
-from edgefl.protocol.trees import Payload, leaves, rebuild
+from edgefl.protocol.trees import BUFFERS, Payload, paths, rebuild
 
 
 def _move(upload: Tensor, received: Tensor, current: Tensor, scale: float) -> Tensor:
@@ -44,13 +45,14 @@ def reexpressed(
         correction: "move" or "mix".
         scale: s, how much of the update counts.
     """
-    correct = CORRECTIONS[correction]
-    places = zip(leaves(upload), counterparts(upload, received), counterparts(upload, current), strict=True)
+    tensors = [(path, leaf) for path, leaf in paths(upload) if isinstance(leaf, Tensor)]
     values = [
-        correct(leaf, then, now, scale)
+        CORRECTIONS["mix" if BUFFERS in path else correction](leaf, then, now, scale)
         if then is not None and now is not None and leaf.is_floating_point()
         else leaf
-        for leaf, then, now in places
+        for (path, leaf), then, now in zip(
+            tensors, counterparts(upload, received), counterparts(upload, current), strict=True
+        )
     ]
     corrected: Payload = rebuild(upload, values)
     return corrected

@@ -121,8 +121,10 @@ class Run:
         if self.learner is None:
             return Feedback()
         start = time.perf_counter()
-        found, own = self.learner.evaluate(need.version)
-        shared = {
+        scalars = self.learner.complete(need)
+        global_scores, personal_scores = self.learner.evaluate(need.version)
+        self._check_finite(need, global_scores, personal_scores)
+        common = {
             "version": need.version,
             "round": need.round,
             "t_s": need.t_s,
@@ -131,52 +133,50 @@ class Run:
             **self.ledger.energy._asdict(),
             "host_s": time.perf_counter() - start,
         }
-        accuracies = self._keep(shared, found, own)
-        best = max(accuracies.get("global", -1.0), accuracies.get("personal", -1.0) if not found else -1.0)
+        accuracies = self._add_scores(common, global_scores, personal_scores)
+        best = accuracies.get("global" if global_scores else "personal", -1.0)
         self.flush()
+        self.store.add_scalars(scalars)
         with self.learner.context.states.saving() as states:
             server = self.learner.context.versions[need.version]
             self.store.checkpoint(need.version, server, states, best=best > self._best)
         self._best = max(self._best, best)
         self.callbacks.evaluated(accuracies)
-        return Feedback(scores=accuracies)
+        return Feedback(jobs=scalars, scores=accuracies)
 
-    def _keep(
-        self, shared: Mapping[str, Any], found: Scores | None, own: Personal | None
-    ) -> dict[str, float]:
-        """Writes an evaluation's rows; returns the accuracies by model."""
-        accuracies = {}
-        losses = [
-            float(scores.loss.mean()) for scores in (found, own) if scores is not None and len(scores.loss)
-        ]
-        if not all(map(math.isfinite, losses)):
+    def _check_finite(self, need: Evaluate, *scores: Scores | Personal | None) -> None:
+        losses = [float(each.loss.mean()) for each in scores if each is not None and len(each.loss)]
+        broken = [loss for loss in losses if not math.isfinite(loss)]
+        if broken:
+            ended = min(need.round + 1, self.planned.plan.scenario.server.rounds)
             raise RunError(
-                f"training diverged: the loss on test data is {losses[0]} after round {shared['round'] + 1}",
+                f"training diverged: the loss on test data is {broken[0]} after round {ended}",
                 hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
             )
-        if found is not None:
-            accuracies["global"] = found.accuracy
-            row = {"model": "global", "accuracy": found.accuracy, "loss": float(found.loss.mean())}
-            self.store.add("evaluations", {**shared, **row})
-        if own is not None and own.clients:
-            accuracies["personal"] = float(own.accuracy.mean())
+
+    def _add_scores(
+        self, common: Mapping[str, Any], global_scores: Scores | None, personal_scores: Personal | None
+    ) -> dict[str, float]:
+        """Adds an evaluation's rows, which share ``common``; returns the accuracies by model."""
+        accuracies = {}
+        if global_scores is not None:
+            accuracies["global"] = global_scores.accuracy
+            row = {"accuracy": global_scores.accuracy, "loss": float(global_scores.loss.mean())}
+            self.store.add("evaluations", {**common, "model": "global", **row})
+        if personal_scores is not None and personal_scores.clients:
+            accuracies["personal"] = float(personal_scores.accuracy.mean())
             row = {
-                "model": "personal",
                 "accuracy": accuracies["personal"],
-                "loss": float(own.loss.mean()),
-                "spread": float(own.accuracy.std()),
-                "clients": len(own.clients),
-                "untrained": own.untrained,
+                "loss": float(personal_scores.loss.mean()),
+                "spread": float(personal_scores.accuracy.std()),
+                "clients": len(personal_scores.clients),
+                "untrained": personal_scores.untrained,
             }
-            self.store.add("evaluations", {**shared, **row})
-            for client, accuracy, samples in zip(own.clients, own.accuracy, own.samples, strict=True):
-                one = {
-                    "version": shared["version"],
-                    "client": client,
-                    "accuracy": float(accuracy),
-                    "samples": int(samples),
-                }
-                self.store.add("client_evaluations", one)
+            self.store.add("evaluations", {**common, "model": "personal", **row})
+            columns = personal_scores.accuracy.tolist(), personal_scores.samples.tolist()
+            self.store.add_client_scores(
+                common["version"], zip(personal_scores.clients, *columns, strict=True)
+            )
         return accuracies
 
 

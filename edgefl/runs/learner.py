@@ -1,4 +1,4 @@
-"""The learning side of a run: turns the world's needs into training, merges and scores."""
+"""The learning side of a run: answers the world with training, merges and scores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from edgefl.core.event import Job
 from edgefl.data import normalised
 from edgefl.protocol import Arrival, Predictor, reexpressed, tree_map
 from edgefl.runs.context import Context
-from edgefl.world.needs import Merge
+from edgefl.world.needs import Evaluate, Merge
 
 
 class Learner:
@@ -28,7 +28,7 @@ class Learner:
     Attributes:
         context: server versions and client states.
         engine: who trains.
-        host_s: wall seconds by what they went to.
+        host_s: wall seconds spent on each.
     """
 
     def __init__(self, context: Context, engine: Engine) -> None:
@@ -37,48 +37,52 @@ class Learner:
         self.host_s = {"train": 0.0, "merge": 0.0, "evaluate": 0.0}
 
     def merge(self, need: Merge) -> dict[int, Mapping[str, float]]:
-        """Trains a merge's jobs, merges what they sent, and drops the versions that nobody needs any more.
-
-        Jobs that completed and are not merged are trained for their clients' states.
+        """Trains a merge's jobs, merges their uploads and drops the versions that are no longer needed.
 
         Returns:
-            For each job that was trained, by its number, its scalars.
+            The scalars of each trained job, by its number.
 
         Raises:
             RunError: training diverged.
         """
+        context, outcomes = self.context, self._trained((*need.merged, *need.completed), need.ready)
+        start = time.perf_counter()
+        method = context.builder.learning.methods[0]
+        merge = next(exchange.merge for exchange in method.exchanges if exchange.name == need.exchange)
+        with torch.no_grad(), one_thread():
+            arrivals = self._arrivals(need, [outcomes[job.id] for job in need.merged])
+            server = context.versions[need.version - 1]
+            context.versions[need.version] = merge(server, arrivals) if arrivals else server
+        for version in set(context.versions).difference(need.live_versions):
+            del context.versions[version]
+        self.host_s["merge"] += time.perf_counter() - start
+        return _scalars(outcomes)
+
+    def complete(self, need: Evaluate) -> dict[int, Mapping[str, float]]:
+        """Trains late jobs for their clients' states; returns and raises as ``merge`` does."""
+        return _scalars(self._trained(need.completed, need.ready)) if need.completed else {}
+
+    def _trained(self, due: Sequence[Job], ready: Sequence[Job]) -> dict[int, Outcome]:
+        """The outcomes of jobs, by number, with their states committed; ready jobs may be trained ahead."""
         start, context = time.perf_counter(), self.context
-        outcomes = self._trained(sorted([*need.merged, *need.completed], key=lambda job: job.id), need.ready)
+        cache, due = context.outcomes, sorted(due, key=lambda job: job.id)
+        for wave in _waves(cache.missing(due, ready if self.engine.ahead else ())):
+            for outcome in self.engine.outcomes(wave):
+                cache.put(outcome)
+        outcomes = {job.id: cache.take(job) for job in due}
         _check_finite(outcomes.values())
         for outcome in outcomes.values():
             if outcome.state is not None:
                 state = tree_map(torch.Tensor.cpu, outcome.state)
                 context.states.put(outcome.job.client, outcome.job.id, state)
-        trained = time.perf_counter()
-        method = context.builder.learning.methods[0]
-        merge = next(exchange.merge for exchange in method.exchanges if exchange.name == need.exchange)
-        with torch.no_grad(), one_thread():
-            arrivals = self._arrivals(need, [outcomes[job.id] for job in need.merged])
-            context.versions[need.version] = merge(context.versions[need.version - 1], arrivals)
-        for version in set(context.versions).difference(need.live_versions):
-            del context.versions[version]
-        self.host_s["train"] += trained - start
-        self.host_s["merge"] += time.perf_counter() - trained
-        return {job: outcome.scalars for job, outcome in outcomes.items()}
-
-    def _trained(self, wanted: Sequence[Job], ready: Sequence[Job]) -> dict[int, Outcome]:
-        """The outcomes of jobs, by their numbers; jobs that are ready may be trained ahead."""
-        cache = self.context.outcomes
-        for wave in _waves(cache.missing(wanted, ready if self.engine.ahead else ())):
-            for outcome in self.engine.outcomes(wave):
-                cache.put(outcome)
-        return {job.id: cache.take(job) for job in wanted}
+        self.host_s["train"] += time.perf_counter() - start
+        return outcomes
 
     def _arrivals(self, need: Merge, outcomes: Sequence[Outcome]) -> list[Arrival]:
-        """What the server has of outcomes: what the codec leaves of what was sent, as it is worth now."""
+        """What ``merge`` sees of outcomes: uploads as decoded, and re-expressed if stale or scaled."""
         builder, versions, base = self.context.builder, self.context.versions, need.version - 1
         up = builder.learning.up
-        # The server knows what it sent, and so what each client began with.
+        # The server knows what it sent, and so what each client started from.
         received = [builder.received(job, versions[job.version]) for job in need.merged]
         references = received if up.needs_reference else [None] * len(received)
         uploads = up.carried_all([outcome.upload for outcome in outcomes], references)
@@ -94,20 +98,19 @@ class Learner:
         return arrivals
 
     def evaluate(self, version: int) -> tuple[Scores | None, Personal | None]:
-        """Scores a version: the global model and the clients' own, as far as the scenario asks for them."""
+        """Scores a version: the global and the personal models, as the scenario asks."""
         start, context = time.perf_counter(), self.context
         plan, learning = context.planned.plan, context.builder.learning
         models, federation = plan.scenario.evaluate.models, learning.federation
         server = context.versions[version]
         images = partial(normalised, federation, split="test")
         scorer = partial(_score, images, federation.test_y)
-        shared = None
+        global_scores = personal_scores = None
         global_model = learning.methods[0].global_model
         if "global" in models and global_model is not None:
-            shared = scorer(global_model(server), federation.test)
-        own = None
+            global_scores = scorer(global_model(server), federation.test)
         if "personal" in models:
-            own = personal(
+            personal_scores = personal(
                 partial(context.personal_model, server),
                 lambda client: client in context.states or context.initial_state(client) is None,
                 np.flatnonzero(plan.clients.admitted).tolist(),
@@ -116,7 +119,7 @@ class Learner:
                 shared=(server, *context.initial_states),
             )
         self.host_s["evaluate"] += time.perf_counter() - start
-        return shared, own
+        return global_scores, personal_scores
 
 
 def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dict[str, float]:
@@ -128,8 +131,13 @@ def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dic
     }
 
 
+def _scalars(outcomes: Mapping[int, Outcome]) -> dict[int, Mapping[str, float]]:
+    """The scalars of outcomes, by job."""
+    return {job: outcome.scalars for job, outcome in outcomes.items()}
+
+
 def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
-    """The jobs in rounds of at most one a client, each client's in their order."""
+    """The jobs in groups with at most one job a client, each client's in order."""
     left = sorted(jobs, key=lambda job: job.id)
     while left:
         first: dict[int, Job] = {}
@@ -149,7 +157,7 @@ def _check_finite(outcomes: Iterable[Outcome]) -> None:
         broken = next(
             (f"{name} is {value}" for name, value in scalars.items() if not math.isfinite(value)), ""
         )
-        # The loss of a step is taken before its update: the last update shows in what is sent and kept alone.
+        # A step's loss precedes its update: the last update shows only in what is sent and kept.
         if not broken and not outcome.finite:
             broken = "weights are not finite"
         if broken:

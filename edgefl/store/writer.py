@@ -158,6 +158,10 @@ class Store:
         marks = ", ".join("?" * len(row))
         self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - our own names
 
+    def add_client_scores(self, version: int, scores: Iterable[tuple[int, float, int]]) -> None:
+        """Adds each client's (client, accuracy, samples) under a version."""
+        self._insert("client_evaluations", [(version, *row) for row in scores])
+
     def _insert(self, table: str, rows: Iterable[tuple[Any, ...]]) -> None:
         rows = list(rows)
         if rows:

@@ -1,8 +1,7 @@
-"""The world as a generator: it knows time, the caller knows learning.
+"""Runs the world as a generator: it keeps time, its caller learns.
 
-It steps SimPy until the server needs something, yields the ``Need``, and is sent the ``Feedback`` in zero
-virtual time. The driver runs the exchanges at the start and at the end; the rounds in between are the
-policy's.
+It steps SimPy until the server needs something, yields the ``Need`` and is sent the ``Feedback``; the answer
+takes no virtual time. The driver runs the exchanges at the start and at the end; the policy runs the rounds.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import simpy
 
 from edgefl.core.catalogue import load
-from edgefl.core.errors import RunError
+from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import Event, JobRecord
 from edgefl.core.plan import Plan
 from edgefl.world.needs import Feedback, Need
@@ -22,7 +21,7 @@ from edgefl.world.world import World
 
 
 def _forget(record: JobRecord) -> None:
-    """Nobody asked for jobs."""
+    """Takes a job and does nothing."""
 
 
 def simulate(
@@ -30,26 +29,25 @@ def simulate(
 ) -> Generator[Need, Feedback, None]:
     """Runs a plan in virtual time.
 
-    The run ends with the server's last exchange; jobs that are still in flight then, or when the caller
-    closes the generator, are cut.
+    Jobs that are still in flight when the rounds are over, or when the caller closes the generator, are cut.
 
     Args:
         plan: the plan.
-        emit: is called with every event, in order.
-        ended: is called with every job, once, when it ends.
+        emit: called with every event, in order.
+        ended: called with every job when it ends.
 
     Yields:
-        What the server needs of the caller; each is to be answered with a ``Feedback``.
+        What the server needs; send a ``Feedback`` to each.
 
     Raises:
-        RunError: nothing more can happen, and the server still waits.
+        RunError: the server waits and nothing more can happen, or the policy does what it must not.
     """
     world = World(plan, emit, ended)
     world.refuse()
     server = world.env.process(_serve(world))
     try:
         while server.is_alive and world.env.peek() < math.inf:
-            world.env.step()
+            _step(world.env)
             while world.needs:
                 need, answered = world.needs.popleft()
                 feedback = yield need
@@ -63,8 +61,16 @@ def simulate(
         raise RunError(
             f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",
             where=f"policy {plan.scenario.server.policy.name}",
-            hint="a slowdown or a jitter may have drawn an infinite time",
+            hint="check that no slowdown or jitter is infinite",
         )
+
+
+def _step(env: simpy.Environment) -> None:
+    try:
+        env.step()
+    except EdgeflError as error:
+        # SimPy raises a copy of a process's error, which has no place and no hint.
+        raise error.__cause__ if isinstance(error.__cause__, EdgeflError) else error from None
 
 
 def _serve(world: World) -> Generator[simpy.Event, Any, None]:
@@ -77,6 +83,9 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
     policy = load("policies", plan.scenario.server.policy.name)
     yield from policy.serve(world, plan.policy)
     after = [prices for prices in plan.prices if prices.at == "end"]
+    if after:
+        # Clients have time for the last exchanges; nothing else will be merged.
+        world.cut()
     for prices in after:
         yield from world.collect(prices)
     if after:
@@ -84,7 +93,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
 
 
 def converse(world: Generator[Need, Feedback, None], answer: Callable[[Need], Feedback]) -> None:
-    """Runs a world to its end, answering each need as it comes."""
+    """Runs a world to its end and answers each need."""
     try:
         need = next(world, None)
         while need is not None:

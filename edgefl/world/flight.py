@@ -1,4 +1,4 @@
-"""One job in flight: where it is, and what it has cost so far."""
+"""One job in flight: how far it is, and what it has cost so far."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from edgefl.core.price import Demand, Stage
 
 
 class Flight:
-    """A job from its dispatch to its end. The world alone changes it.
+    """A job from its dispatch to its end. Only the world changes it.
 
     Attributes:
         job: what was dispatched.
-        demand: what it asks for.
-        work_s: how long its work takes, at its client's speed.
-        ended: SimPy's event: it arrived, or was given up.
-        reached: the stations that it reached, with their events.
-        charges: what each stage cost.
-        ending: how it ended; None while it is in flight, or has arrived and waits.
+        demand: its quantities.
+        work_s: how long the work takes at its client's speed.
+        ended: SimPy's event: it arrived, or was discarded.
+        stations: the events so far: dispatched, received, worked, arrived.
+        charges: what each stage cost so far: receive, work, transmit.
+        ending: how it ended; None while it is in flight or waits at the server.
     """
+
+    __slots__ = ("charges", "demand", "ended", "ending", "job", "stations", "work_s")
 
     ended: simpy.Process
 
@@ -27,49 +29,37 @@ class Flight:
         self.job = job
         self.demand = demand
         self.work_s = work_s
-        self.reached = {Kind.DISPATCHED: dispatched}
-        self.charges: dict[Stage, Charge] = {}
+        self.stations = [dispatched]
+        self.charges: list[Charge] = []
         self.ending: Kind | None = None
-
-    @property
-    def arrived(self) -> bool:
-        """Whether its upload is at the server."""
-        return Kind.ARRIVED in self.reached
 
     @property
     def worked(self) -> bool:
         """Whether its work is done."""
-        return Kind.WORKED in self.reached
+        return len(self.stations) > 2  # noqa: PLR2004 - dispatched, received, worked
 
-    def broken_off(self, now_s: float) -> Charge:
-        """What the stage in progress has cost by now, if it ends here; nothing where all are done."""
-        demand = self.demand
-        stages = (
-            (Kind.RECEIVED, Stage.RECEIVE, demand.down_s),
-            (Kind.WORKED, Stage.WORK, self.work_s),
-            (Kind.ARRIVED, Stage.TRANSMIT, demand.up_s),
+    @property
+    def arrived(self) -> bool:
+        """Whether its upload is at the server."""
+        return len(self.stations) > 3  # noqa: PLR2004 - and arrived
+
+    def break_off(self, now_s: float) -> Charge:
+        """Ends the stage in progress now; returns what it cost, nothing if all stages are done."""
+        if self.arrived:
+            return NOTHING
+        durations = (
+            (Stage.RECEIVE, self.demand.down_s),
+            (Stage.WORK, self.work_s),
+            (Stage.TRANSMIT, self.demand.up_s),
         )
-        for station, stage, lasts_s in stages:
-            if station not in self.reached:
-                since_s = next(reversed(self.reached.values())).t_s
-                charge = demand.broken_off(stage, now_s - since_s, lasts_s)
-                self.charges[stage] = charge
-                return charge
-        return NOTHING
+        stage, duration_s = durations[len(self.charges)]
+        elapsed_s = now_s - self.stations[-1].t_s
+        charge = self.demand.broken_off(stage, elapsed_s, duration_s, self.work_s)
+        self.charges.append(charge)
+        return charge
 
     def record(self, ended: Event, ending: Kind, into: int | None) -> JobRecord:
-        """The job, which ends so."""
-        reached, charges = self.reached, self.charges
-        return JobRecord(
-            self.job,
-            dispatched=reached[Kind.DISPATCHED],
-            received=reached.get(Kind.RECEIVED),
-            worked=reached.get(Kind.WORKED),
-            arrived=reached.get(Kind.ARRIVED),
-            ended=ended,
-            ending=ending,
-            into=into,
-            receive=charges.get(Stage.RECEIVE, NOTHING),
-            work=charges.get(Stage.WORK, NOTHING),
-            transmit=charges.get(Stage.TRANSMIT, NOTHING),
-        )
+        """The ended job as a record."""
+        received, worked, arrived = [*self.stations[1:], None, None, None][:3]
+        charges = [*self.charges, NOTHING, NOTHING, NOTHING][:3]
+        return JobRecord(self.job, self.stations[0], received, worked, arrived, ended, ending, into, *charges)

@@ -1,4 +1,4 @@
-"""What the world asks of its caller, and what it is answered."""
+"""What the world asks of its caller, and the answer."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Correction: TypeAlias = Literal["move", "mix"]
 
 @dataclass(frozen=True)
 class Merge:
-    """The server wants to merge.
+    """The server merges.
 
     Attributes:
-        version: the version that this makes.
-        exchange: the exchange's name.
+        version: the new version.
+        exchange: its name.
         round: from 0; -1 before the first, the number of rounds after the last.
         t_s: when, in virtual seconds.
-        merged: the jobs that go in, in the order of their clients.
+        merged: the jobs to merge, in the order of their clients.
         weights: for each of them, its weight in averages.
         scales: for each of them, how much of its update counts: 1 is all of it.
         correction: how an upload that is stale, or scaled, is re-expressed.
-        slowest: the client whose upload arrived last; -1 where nothing is merged.
-        completed: jobs that worked and are not merged, of exchanges that write client state.
+        slowest: the client whose upload arrived last; -1 if nothing is merged.
+        completed: late jobs, not merged, whose clients keep the state that they wrote.
         ready: jobs in flight, each from a version that exists; an engine may train them ahead.
-        live_versions: the versions that jobs in flight still need, and the one that this makes.
+        live_versions: the versions that jobs still need, and the new one.
     """
 
     version: int
@@ -47,11 +47,19 @@ class Merge:
 
 @dataclass(frozen=True)
 class Evaluate:
-    """The server wants its current version scored."""
+    """The server asks for its current version's scores.
+
+    Attributes:
+        version, round, t_s: as of a merge.
+        completed: jobs that worked late since the last merge; their clients' states are due before scoring.
+        ready: as of a merge.
+    """
 
     version: int
     round: int
     t_s: float
+    completed: tuple[Job, ...] = ()
+    ready: tuple[Job, ...] = ()
 
 
 Need: TypeAlias = Merge | Evaluate

@@ -1,4 +1,4 @@
-"""The world that a policy lives in: the one owner of every job's life."""
+"""The virtual world that a policy acts in; it alone starts and ends jobs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from edgefl.core.catalogue import load
 from edgefl.core.errors import RunError
 from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind
 from edgefl.core.plan import Plan, Prices
-from edgefl.core.price import Demand, Stage
+from edgefl.core.price import Demand
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.world.flight import Flight
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 
 
 class World:
-    """What a policy may do: dispatch jobs, wait for them, merge them or give them up.
+    """What a policy may do: dispatch jobs, wait for them, merge or discard them.
 
     Attributes:
         env: SimPy's clock.
@@ -29,7 +29,7 @@ class World:
         version: the current server version, from 0.
         round: the round in progress, from 0; -1 before the first, the number of rounds after the last.
         clients: the admitted clients, in order.
-        needs: what the caller has yet to answer.
+        needs: what the caller has not answered yet, each with the event that takes the answer.
     """
 
     def __init__(self, plan: Plan, emit: Callable[[Event], None], ended: Callable[[JobRecord], None]) -> None:
@@ -47,6 +47,7 @@ class World:
         self._nth: dict[tuple[str, int], int] = {}
         self._demands: dict[tuple[str, int], Demand] = {}
         self._flights: dict[int, Flight] = {}
+        self._latest: dict[int, Flight | None] = dict.fromkeys(self.clients)
         self._completed: list[Job] = []
         selector = load("selectors", plan.scenario.server.selector.name)
         self._select = selector.build(plan.selector, self)
@@ -68,19 +69,24 @@ class World:
 
         Args:
             exchange: which.
-            factor: how many times the scenario's participants to ask.
+            factor: times the scenario's number of participants; at least one client is asked.
         """
         participants = self.plan.scenario.server.participants
         if exchange.everyone or participants is None:
-            return self.clients
-        return self.select(round(participants * factor), self.clients)
+            return list(self.clients)
+        return self.select(max(1, round(participants * factor)), self.clients)
 
     def select(self, count: int, candidates: Sequence[int]) -> list[int]:
-        """As many of the candidates as ``count``, by the scenario's selector; all where there are no more."""
+        """Chooses ``count`` of the candidates with the scenario's selector; all if there are no more."""
         return list(candidates) if count >= len(candidates) else self._select(count, candidates)
 
     def dispatch(self, exchange: str, client: int) -> Flight:
-        """Starts a client's next job, from the current version."""
+        """Starts a client's next job, from the current version.
+
+        Raises:
+            RunError: the client was refused, or its last job has not arrived or been discarded yet.
+        """
+        self._check_free(client)
         nth = self._nth.get((exchange, client), 0)
         self._nth[exchange, client] = nth + 1
         root, demand = self.plan.scenario.seed, self._demand(exchange, client)
@@ -90,30 +96,30 @@ class World:
         # A slower clock draws the same power for longer.
         work_s = demand.work_s * (float(self.plan.clients.slowdown[client]) * self._jitter(job))
         flight = Flight(job, demand, work_s, self._record_job(Kind.DISPATCHED, job))
-        self._flights[job.id] = flight
+        self._flights[job.id] = self._latest[client] = flight
         flight.ended = self.env.process(self._fly(flight))
         return flight
 
     def all_ended(self, flights: Iterable[Flight]) -> simpy.Event:
-        """The event that the last of the flights arrived or was given up."""
+        """An event: the last of the flights arrived or was discarded."""
         return self.env.all_of([flight.ended for flight in flights])
 
     def discard(self, flight: Flight, kind: Kind) -> None:
-        """Gives a job up: it will not be merged, and stops where it is.
+        """Ends a job that will not be merged, wherever it is; what it cost so far is charged.
 
-        What it spent until now is charged. Work that is late stays done: the state that it wrote is its
-        client's.
+        Late work keeps the state that it wrote for its client. A job that was cut stays cut.
 
         Args:
             flight: in flight, or arrived and not merged.
             kind: LATE, LOST or CUT.
         """
-        charge = flight.broken_off(self.env.now)
-        event = self._record_job(kind, flight.job, charge)
+        if flight.ending is Kind.CUT:
+            return
+        event = self._record_job(kind, flight.job, flight.break_off(self.env.now))
         if kind is Kind.LATE and flight.worked and self.plan.price(flight.job.exchange).stateful:
             self._completed.append(flight.job)
         self._end(flight, event, kind, None)
-        if flight.ended.is_alive and flight.ended is not self.env.active_process:
+        if flight.ended.is_alive:
             flight.ended.interrupt()
 
     def merge(
@@ -129,15 +135,15 @@ class World:
 
         Args:
             exchange: its name.
-            flights: what goes in.
-            scales: staleness in versions -> how much of an update counts; None counts all of each.
+            flights: what is merged.
+            scales: staleness in versions -> how much of an update counts; None is all of each.
             correction: how a stale or scaled upload is re-expressed.
-            equal: whether all weigh alike in averages; otherwise by their samples.
+            equal: whether all weigh the same in averages; otherwise by their samples.
 
         Raises:
-            RunError: a client's older job, whose state the merged one began with, would be passed over.
+            RunError: a client's older job, whose state a merged one started from, is still waiting.
         """
-        arrived = sorted(flights, key=lambda flight: flight.job.client)
+        arrived = sorted(flights, key=lambda flight: (flight.job.client, flight.job.id))
         self._check_order(exchange, arrived)
         base = self.version
         self.version += 1
@@ -146,8 +152,7 @@ class World:
             self._end(flight, event, Kind.MERGED, self.version)
         jobs = tuple(flight.job for flight in arrived)
         samples = self.plan.clients.samples
-        last = max(arrived, key=lambda flight: flight.reached[Kind.ARRIVED].seq, default=None)
-        completed, self._completed = tuple(self._completed), []
+        last = max(arrived, key=lambda flight: flight.stations[-1].seq, default=None)
         need = Merge(
             version=self.version,
             exchange=exchange,
@@ -158,20 +163,20 @@ class World:
             scales=tuple(1.0 if scales is None else scales(base - job.version) for job in jobs),
             correction=correction,
             slowest=-1 if last is None else last.job.client,
-            completed=completed,
-            ready=tuple(flight.job for flight in self._flights.values()),
+            completed=self._committed(),
+            ready=self._ready(),
             live_versions=self._live_versions(),
         )
         return (yield from self._ask(need))
 
     def collect(self, exchange: Prices) -> Generator[simpy.Event, Any, Feedback]:
-        """One exchange with its cohort: everybody is asked, everybody is waited for, and all is merged."""
+        """One exchange with its cohort: dispatches all jobs, waits for all and merges all."""
         flights = [self.dispatch(exchange.exchange, client) for client in self.cohort(exchange)]
         yield self.all_ended(flights)
         return (yield from self.merge(exchange.exchange, flights))
 
     def end_round(self) -> Generator[simpy.Event, Any, None]:
-        """Ends a round: the version is scored when it is time to, and after the last round."""
+        """Ends a round; evaluates every ``evaluate.every`` rounds and after the last."""
         ended = self.round + 1
         last = ended == self.plan.scenario.server.rounds
         if last or ended % self.plan.scenario.evaluate.every == 0:
@@ -181,11 +186,12 @@ class World:
     # What the driver does.
 
     def evaluate(self) -> Generator[simpy.Event, Any, None]:
-        """Asks for the current version's scores; they do not change, so a version is scored once."""
+        """Asks for the current version's scores, once for each version."""
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
-            yield from self._ask(Evaluate(self.version, self.round, self.env.now))
+            completed, ready = self._committed(), self._ready()
+            yield from self._ask(Evaluate(self.version, self.round, self.env.now, completed, ready))
 
     def refuse(self) -> None:
         """Records who cannot take part."""
@@ -193,7 +199,7 @@ class World:
             self._record(Kind.REFUSED, exchange=refusal.exchange, client=refusal.client)
 
     def cut(self) -> None:
-        """Ends every job that is still in flight, or arrived and was not merged."""
+        """Ends every job that is in flight, or has arrived and was not merged."""
         for flight in list(self._flights.values()):
             self.discard(flight, Kind.CUT)
 
@@ -203,18 +209,18 @@ class World:
         down_s, up_s = demand.down_s, demand.up_s
         try:
             yield timeout(down_s)
-            self._reach(flight, Kind.RECEIVED, Stage.RECEIVE, demand.received(down_s))
+            self._reach(flight, Kind.RECEIVED, demand.received(down_s))
             yield timeout(flight.work_s)
-            self._reach(flight, Kind.WORKED, Stage.WORK, demand.worked(flight.work_s))
+            self._reach(flight, Kind.WORKED, demand.worked(flight.work_s))
             yield timeout(up_s)
-            self._reach(flight, Kind.ARRIVED, Stage.TRANSMIT, demand.transmitted(up_s))
+            self._reach(flight, Kind.ARRIVED, demand.transmitted(up_s))
         except simpy.Interrupt:
-            # It was given up, and its end is recorded already.
+            # Discarded: its end is recorded already.
             return
 
-    def _reach(self, flight: Flight, station: Kind, stage: Stage, charge: Charge) -> None:
-        flight.charges[stage] = charge
-        flight.reached[station] = self._record_job(station, flight.job, charge)
+    def _reach(self, flight: Flight, station: Kind, charge: Charge) -> None:
+        flight.charges.append(charge)
+        flight.stations.append(self._record_job(station, flight.job, charge))
 
     def _end(self, flight: Flight, event: Event, ending: Kind, into: int | None) -> None:
         """A job's one end.
@@ -230,8 +236,21 @@ class World:
         del self._flights[flight.job.id]
         self._ended(flight.record(event, ending, into))
 
+    def _check_free(self, client: int) -> None:
+        latest = self._latest.get(client)
+        if latest is None:
+            problem = "" if client in self._latest else "was refused"
+        else:
+            working = latest.ending is None and latest.ended.is_alive
+            problem = f"is still at its job {latest.job.id}" if working else ""
+        if problem:
+            raise self._wrong(
+                f"a job was dispatched to client {client}, which {problem}",
+                hint="dispatch to admitted clients that are free, and only while world.serving",
+            )
+
     def _check_order(self, exchange: str, arrived: Sequence[Flight]) -> None:
-        """Client states are committed in each client's order: an older job is merged or discarded first."""
+        """A client's states are committed in order: its older jobs are merged or discarded first."""
         if not self.plan.price(exchange).stateful:
             return
         merged = {flight.job.id for flight in arrived}
@@ -239,19 +258,35 @@ class World:
         for flight in self._flights.values():
             job = flight.job
             if flight.worked and job.id not in merged and job.id < newest.get(job.client, -1):
-                raise RunError(
+                raise self._wrong(
                     f"client {job.client}'s job {newest[job.client]} is merged before its job {job.id}, "
-                    "which has arrived and wrote the state that the newer one began with",
-                    where=f"policy {self.plan.scenario.server.policy.name}",
-                    hint="merge a client's jobs in their order, or discard the older one",
+                    "which has arrived and wrote the state that the newer one started from",
+                    hint="merge a client's jobs in order, or discard the older one",
                 )
 
+    def _wrong(self, what: str, hint: str) -> RunError:
+        return RunError(what, where=f"policy {self.plan.scenario.server.policy.name}", hint=hint)
+
+    def _committed(self) -> tuple[Job, ...]:
+        """Takes the late jobs whose states can be written: no older job of their client waits."""
+        waiting: dict[int, int] = {}
+        if self._completed:
+            for flight in self._flights.values():
+                if flight.worked and self.plan.price(flight.job.exchange).stateful:
+                    waiting.setdefault(flight.job.client, flight.job.id)
+        committed = tuple(job for job in self._completed if job.id <= waiting.get(job.client, job.id))
+        self._completed = [job for job in self._completed if job not in committed]
+        return committed
+
+    def _ready(self) -> tuple[Job, ...]:
+        return tuple(flight.job for flight in self._flights.values())
+
     def _live_versions(self) -> tuple[int, ...]:
-        needed = {flight.job.version for flight in self._flights.values()}
-        return tuple(sorted({self.version, *needed}))
+        jobs = (*self._completed, *self._ready())
+        return tuple(sorted({self.version, *(job.version for job in jobs)}))
 
     def _demand(self, exchange: str, client: int) -> Demand:
-        """What a client's job asks for; kept, because it never changes."""
+        """What a client's job asks for; cached, because it never changes."""
         key = exchange, client
         demand = self._demands.get(key)
         if demand is None:

@@ -6,6 +6,7 @@ import busy
 import pytest
 import torch
 from builders import learned
+from toys import written
 
 import edgefl
 
@@ -66,3 +67,44 @@ def test_a_clients_jobs_follow_each_other(tmp_path, seen):
     assert len({job for call in calls for job in call}) == sum(map(len, calls))
     for call in calls:
         assert len({client[job] for job in call}) == len(call)
+
+
+def test_late_work_is_in_the_last_scores(tmp_path, monkeypatch):
+    """Every client that worked is scored with what it trained, merged or not."""
+    written(
+        tmp_path / "own",
+        monkeypatch,
+        """
+        def serve(world, params):
+            flights = [world.dispatch("train", client) for client in world.clients]
+            yield world.all_ended(flights)
+            yield from world.merge("train", flights[:1])
+            for flight in flights[1:]:
+                world.discard(flight, Kind.LATE)
+            yield from world.end_round()
+        """,
+    )
+    scenario = {**SCENARIO, "method": "local", "server": {"policy": "written", "rounds": 1}}
+    (run,) = edgefl.run(scenario, engine="vmapped", out=tmp_path / "run").runs
+    assert run.status == "done", run.reason
+    (scores,) = run.table("evaluations")
+    assert scores["untrained"] == 0
+    assert all(row["scalars"] for row in run.table("jobs"))
+
+
+def test_a_merge_of_nothing_keeps_the_model(tmp_path, monkeypatch):
+    """When nobody arrived in time, say: the version counts, and holds what the one before it held."""
+    serve = """
+        def serve(world, params):
+            while world.serving:
+                yield from world.merge("train", [])
+                yield from world.end_round()
+        """
+    written(tmp_path / "own", monkeypatch, serve)
+    scenario = {**SCENARIO, "method": "fedavg", "server": {"policy": "written", "rounds": 2}}
+    scenario["evaluate"] = {"every": 1, "models": ["global"]}
+    (run,) = edgefl.run(scenario, engine="loop", out=tmp_path / "run").runs
+    assert run.status == "done", run.reason
+    first, second = run.table("evaluations")
+    assert first["loss"] == second["loss"]
+    assert [row["jobs"] for row in run.table("merges")] == [0, 0]

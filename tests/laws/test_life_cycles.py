@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import plan, played, prices
-from toys import TOYS, toy
+from toys import TOYS, toy, written
 
 from edgefl.core import catalogue
 from edgefl.core.errors import RunError
 from edgefl.core.event import Kind
 from edgefl.world.driver import simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge
+from edgefl.world.world import World
 
 ENDS = {Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT}
 STATIONS = [Kind.DISPATCHED, Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED]
@@ -99,7 +101,7 @@ def test_live_versions_are_what_jobs_in_flight_need(settings):
     live = {0}
     for need in needs:
         if isinstance(need, Evaluate):
-            assert need.version in live
+            assert {need.version, *(job.version for job in need.completed)} <= live
             continue
         assert {job.version for job in (*need.merged, *need.completed, *need.ready)} <= live
         live = set(need.live_versions)
@@ -113,11 +115,11 @@ def test_states_are_committed_in_each_clients_order(settings):
     _, needs, jobs = played(toy(**settings))
     last: dict[int, int] = {}
     for need in needs:
-        if isinstance(need, Merge):
-            for job in sorted((*need.merged, *need.completed), key=lambda job: job.id):
-                assert job.id > last.get(job.client, -1)
-                last[job.client] = job.id
-    completed = [job.id for need in needs if isinstance(need, Merge) for job in need.completed]
+        merged = need.merged if isinstance(need, Merge) else ()
+        for job in sorted((*merged, *need.completed), key=lambda job: job.id):
+            assert job.id > last.get(job.client, -1)
+            last[job.client] = job.id
+    completed = [job.id for need in needs for job in need.completed]
     late = {record.job.id for record in jobs if record.ending is Kind.LATE and record.worked}
     assert set(completed) <= (late if settings["stateful"] else set())
 
@@ -173,3 +175,122 @@ def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
     with pytest.raises(RunError, match="job 1 is merged before its job 0"):
         played(hasty_plan(stateful=True))
     assert len(played(hasty_plan(stateful=False))[2]) > 5
+
+
+def _world(clients=2, **columns):
+    """A world by hand: every job works for a second and writes a state."""
+    table = prices("train", clients, stateful=True, work_s=1.0, up_bytes=1, **columns)
+    return World(plan([table], participants=1), lambda _: None, lambda _: None)
+
+
+def _arrived(world, client):
+    flight = world.dispatch("train", client)
+    world.env.run(flight.ended)
+    return flight
+
+
+def _asked(world, flights):
+    """The need of a merge."""
+    next(world.merge("train", flights))
+    return world.needs.pop()[0]
+
+
+def test_a_client_works_on_one_job_at_a_time():
+    """A second job would compute on the same device for free; it can follow once the first is discarded."""
+    world = _world()
+    flight = world.dispatch("train", 0)
+    with pytest.raises(RunError, match="client 0, which is still at its job 0"):
+        world.dispatch("train", 0)
+    world.discard(flight, Kind.LOST)
+    assert world.dispatch("train", 0).job.id == 1
+    refused = World(
+        plan([prices("train", 2)], refused=[1]),
+        lambda _: None,
+        lambda _: None,
+    )
+    with pytest.raises(RunError, match="client 1, which was refused"):
+        refused.dispatch("train", 1)
+
+
+def test_a_late_job_waits_for_its_clients_older_one():
+    """Its state is committed with or after the older job's, from a version that is kept until then."""
+    world = _world()
+    older, newer = _arrived(world, 0), _arrived(world, 0)
+    world.discard(newer, Kind.LATE)
+    other = _arrived(world, 1)
+    need = _asked(world, [other])
+    assert (need.completed, need.live_versions) == ((), (0, 1))
+    assert _asked(world, [older]).completed == (newer.job,)
+
+
+def test_merged_together_a_clients_jobs_keep_their_order():
+    """In whatever order they are given; one between them that still waits is passed over."""
+    world = _world()
+    first, second, third = (_arrived(world, 0) for _ in range(3))
+    with pytest.raises(RunError, match="job 2 is merged before its job 1"):
+        next(world.merge("train", [third, first]))
+    assert _asked(world, [third, second, first]).merged == (first.job, second.job, third.job)
+
+
+@pytest.mark.parametrize(("factor", "asked"), [(0.3, 1), (1.0, 1), (2.0, 2)])
+def test_a_cohort_is_never_empty(factor, asked):
+    """Nor is it the world's own list, which a policy could empty."""
+    world = _world(3)
+    cohort = world.cohort(world.plan.prices[0], factor=factor)
+    assert len(cohort) == asked
+    world.cohort(prices("all", 3, everyone=True)).clear()
+    assert world.clients == [0, 1, 2]
+
+
+@given(SETTINGS)
+def test_the_last_exchanges_find_every_client_free(settings):
+    """What the rounds left in flight is cut before them; no client works on two jobs at once."""
+    one = toy(**settings)
+    last = prices("last", settings["clients"], at="end", everyone=True, stateful=True, work_s=1.0)
+    events, needs, jobs = played(replace(one, prices=(*one.prices, last)))
+    assert (
+        sum(len(need.merged) for need in needs if isinstance(need, Merge) and need.exchange == "last")
+        == (settings["clients"])
+    )
+    started = min(event.t_s for event in events if event.exchange == "last")
+    for record in jobs:
+        assert record.job.exchange == "last" or record.ended.t_s <= started
+
+
+def test_the_last_scores_know_late_work(tmp_path, monkeypatch):
+    """Jobs that are given up between the last merge and its scores are due before them."""
+    written(
+        tmp_path,
+        monkeypatch,
+        """
+        def serve(world, params):
+            first, second = (world.dispatch("train", client) for client in world.clients)
+            yield first.ended & second.ended
+            yield from world.merge("train", [first])
+            world.discard(second, Kind.LATE)
+            yield from world.end_round()
+        """,
+    )
+    _, needs, _ = played(plan([prices("train", 2, stateful=True)], policy="written"))
+    assert [[job.client for job in need.completed] for need in needs] == [[], [1]]
+
+
+def test_an_error_in_a_policys_own_process_keeps_its_hint(tmp_path, monkeypatch):
+    """SimPy raises a copy of an error that no process waits for."""
+    written(
+        tmp_path,
+        monkeypatch,
+        """
+        def serve(world, params):
+            def twice():
+                world.dispatch("train", 0)
+                yield world.env.timeout(0)
+                world.dispatch("train", 0)
+            world.env.process(twice())
+            yield world.env.timeout(9)
+        """,
+    )
+    with pytest.raises(RunError, match="still at its job 0") as caught:
+        played(plan([prices("train", 1, work_s=1.0)], policy="written"))
+    assert caught.value.where == "policy written"
+    assert caught.value.hint

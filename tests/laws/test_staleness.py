@@ -124,6 +124,13 @@ def test_parts_without_a_counterpart_stay():
     assert (upload["body"]["w"].item(), current["body"]["w"].item()) == (3.0, 5.0)
 
 
+def test_running_statistics_are_mixed():
+    """A variance of 1 that a client reached from 10, moved to today's 1, would be -8."""
+    upload, received, current = ({"buffers": {"var": torch.tensor([value])}} for value in (1.0, 10.0, 1.0))
+    worth = reexpressed(upload, received, current, correction="move", scale=0.5)
+    assert worth["buffers"]["var"].item() == 1.0
+
+
 SCENARIO = {
     "task": {
         "dataset": "digits",

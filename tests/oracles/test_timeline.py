@@ -7,7 +7,7 @@ from plans import cost, device, kernel, link, plan, play, prices
 
 from edgefl.core.cost import Work
 from edgefl.core.event import NOTHING, Kind
-from edgefl.core.price import Pricer
+from edgefl.core.price import Demand, PowerDraw, Pricer, Stage
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 
@@ -237,3 +237,15 @@ def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit
     assert record.receive == pytest.approx(receive)
     assert record.work == pytest.approx(work)
     assert record.transmit == pytest.approx(transmit)
+
+
+def test_broken_off_between_two_stages():
+    """The work's share is at most 1, whatever rounding says; an upload that never began ends no tail.
+
+    The tail of 10 s after the download lasts through 8 s of work, and 2 s beyond it: 4 W x 2 s.
+    """
+    draw = PowerDraw(2, 3, 1, 0.5, 0.25, tail_w=4, tail_s=10)
+    demand = Demand(10**6, 10**6, 1, 0, 4e6, 8e6, 8, 100, 1, draw)
+    assert demand.broken_off(Stage.WORK, 8.1, 8, 8).flops == 100
+    assert demand.worked(8).tail_j == 32
+    assert demand.broken_off(Stage.TRANSMIT, 0, 1, 8) == (0, 0, 0, 0, 0, 8, 0)

@@ -29,7 +29,7 @@ def serve(world, params):
     inbox, came = [], simpy.Store(world.env)
 
     def busy(client):
-        while True:
+        while world.serving:
             flight = world.dispatch(exchange.exchange, client)
             patience = world.env.timeout(rng.exponential(2.0)) if rng.random() < params.lost else None
             yield flight.ended if patience is None else flight.ended | patience
