@@ -1,4 +1,4 @@
-"""What happens in virtual time, as records: events, jobs, and how jobs end."""
+"""Records of what happens in virtual time: events, jobs and charges."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import NamedTuple
 class Kind(StrEnum):
     """The kinds of events; four of them end a job.
 
-    A job passes dispatched, received, worked and arrived, and ends exactly once: merged (useful), late (it
-    arrived, or would have, after its merge), lost (its client left, crashed or timed out) or cut (in flight
-    when the run ended).
+    A job passes dispatched, received, worked and arrived, and ends exactly once: merged (useful), late (for
+    its merge), lost (its client left, crashed or timed out) or cut (in flight when the rounds were over).
     """
 
     DISPATCHED = "dispatched"
@@ -28,13 +27,13 @@ class Kind(StrEnum):
 
 
 class Charge(NamedTuple):
-    """What one stage of a job costs; an energy is None where it is unknown.
+    """The cost of one stage of a job; an unknown energy is None.
 
     Attributes:
         seconds: how long it took.
         down_bytes: bytes that the client received.
         up_bytes: bytes that it sent.
-        flops: operations that it did.
+        flops: operations done.
         active_j: energy above idle.
         tail_j: energy of the radio's tail.
         idle_j: energy at idle power.
@@ -50,14 +49,14 @@ class Charge(NamedTuple):
 
     @property
     def joules(self) -> float | None:
-        """All energy; None where a part is unknown."""
-        # Written out: it is asked for with every event.
+        """All energy; None if a part is unknown."""
+        # Written out for speed: called with every event.
         active_j, tail_j, idle_j = self.active_j, self.tail_j, self.idle_j
         return None if active_j is None or tail_j is None or idle_j is None else active_j + tail_j + idle_j
 
 
 def total(*joules: float | None) -> float | None:
-    """The sum; None where a term is unknown."""
+    """The sum; None if a term is unknown."""
     known = [term for term in joules if term is not None]
     return sum(known) if len(known) == len(joules) else None
 
@@ -72,11 +71,12 @@ class Event(NamedTuple):
         seq: its place in the run, from 0.
         t_s: virtual seconds since the start.
         kind: see ``Kind``.
-        exchange: the exchange's name; empty where there is none.
+        exchange: its name; empty if there is none.
         round: from 0; -1 before the first, the number of rounds after the last.
         client: its number; -1 for the server.
-        job: the job's number; -1 where there is none.
-        version: the server version it began from, or for "merged" and "evaluated" the one it made or scored.
+        job: its number; -1 if there is none.
+        version: the server version that the job started from; for "merged" the new one, for "evaluated" the
+            one that was scored.
         cost: what it cost.
     """
 
@@ -93,16 +93,16 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One client's work in one exchange, as it is dispatched.
+    """One client's work in one exchange.
 
     Attributes:
         id: counted from 0 over the run.
-        client: who.
-        exchange: which exchange, by name.
+        client: its number.
+        exchange: its name.
         version: the server version whose payload it received.
         round: from 0; -1 before the first, the number of rounds after the last.
         nth: this client's n-th job in this exchange, from 0.
-        seed: of everything random in its work.
+        seed: for everything random in its work.
         steps: optimizer steps over all its phases.
     """
 
@@ -121,11 +121,11 @@ class JobRecord(NamedTuple):
 
     Attributes:
         job: what was dispatched.
-        dispatched, received, worked, arrived: its events; None for what it did not reach.
-        ended: its last event, or the merge's where it was merged.
+        dispatched, received, worked, arrived: its events; None for those it did not reach.
+        ended: its last event, or the merge.
         ending: MERGED, LATE, LOST or CUT.
-        into: the version that it was merged into; None where it was not merged.
-        receive, work, transmit: what each stage cost, as far as it went.
+        into: the version that it was merged into; None if it was not merged.
+        receive, work, transmit: the cost of each stage, as far as it went.
     """
 
     job: Job

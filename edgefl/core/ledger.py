@@ -1,4 +1,4 @@
-"""Totals of a run so far, summed over its events."""
+"""A run's totals so far, summed over its events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Ledger:
     Attributes:
         t_s: the last event's time.
         down_bytes, up_bytes: traffic of all clients.
-        joules_by_client: of clients with at least one charge; None where one of its charges is unknown.
+        joules_by_client: of clients with at least one charge; None if one of its charges is unknown.
     """
 
     t_s: float = 0.0

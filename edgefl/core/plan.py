@@ -1,4 +1,4 @@
-"""A run before it starts: all names resolved, all prices known."""
+"""A planned run: all names resolved, all prices known."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ class Clients:
 
 @dataclass(frozen=True)
 class Prices:
-    """What one exchange asks for, a row a client: quantities, since durations depend on who else is there.
+    """What one exchange asks of each client: quantities, since durations may depend on other clients.
 
-    What is unknown is NaN, and so is the work of a refused client. ``demand`` is a row as a record.
+    Unknown numbers are NaN, and so is the work of a refused client. ``demand`` returns one client's row.
 
     Attributes:
         exchange: its name.
         at: "start", "round" or "end".
-        every: in rounds, every how many.
-        everyone: whether all clients take part, whatever the policy.
+        every: the number of rounds between two exchanges.
+        everyone: whether all clients take part, not only those that the selector chooses.
         stateful: whether the work writes client state.
         down_delay_s, up_delay_s: handshakes before a transfer's first byte.
         down_bps, up_bps: the most that the client's link carries.
@@ -103,26 +103,9 @@ class Prices:
 
     def demand(self, client: int) -> Demand:
         """What a client's job asks for."""
-        return Demand(
-            down_bytes=int(self.down_bytes[client]),
-            up_bytes=int(self.up_bytes[client]),
-            down_delay_s=float(self.down_delay_s[client]),
-            up_delay_s=float(self.up_delay_s[client]),
-            down_bps=float(self.down_bps[client]),
-            up_bps=float(self.up_bps[client]),
-            work_s=float(self.work_s[client]),
-            flops=int(self.flops[client]),
-            steps=int(self.steps[client]),
-            draw=PowerDraw(
-                idle_w=_known(self.idle_w[client]),
-                compute_w=_known(self.compute_w[client]),
-                radio_w=_known(self.radio_w[client]),
-                receive_j_per_mbit=_known(self.receive_j_per_mbit[client]),
-                transmit_j_per_mbit=_known(self.transmit_j_per_mbit[client]),
-                tail_w=_known(self.tail_w[client]),
-                tail_s=float(self.tail_s[client]),
-            ),
-        )
+        draw = [_known(getattr(self, name)[client]) for name in PowerDraw._fields]
+        quantities = [getattr(self, name)[client].item() for name in Demand._fields[:-1]]
+        return Demand._make([*quantities, PowerDraw._make(draw)])
 
     @property
     def columns(self) -> dict[str, Floats | Ints]:
@@ -131,7 +114,7 @@ class Prices:
 
 
 def _floats(values: Sequence[float | None]) -> Floats:
-    """A column; what is unknown is NaN."""
+    """A column; None becomes NaN."""
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
@@ -139,7 +122,7 @@ def _ints(values: Sequence[int | None]) -> Ints:
     return np.array(values, dtype=np.int64)
 
 
-# The columns of ``Prices``, and what makes one of plain values.
+# The columns of ``Prices``, and how each is made from plain values.
 COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     field.name: {"Floats": _floats, "Ints": _ints}[str(field.type)]
     for field in fields(Prices)
@@ -160,9 +143,9 @@ class Refusal:
         device: its device's name.
         exchange: the exchange that it cannot do.
         needs_bytes: the peak.
-        has_bytes: what the device can give; None where that is unknown.
-        parts: the peak by what holds it.
-        reason: why; empty where it is the memory.
+        has_bytes: the device's usable memory; None if unknown.
+        parts: the peak, by what occupies it.
+        reason: why; empty if memory is too small.
     """
 
     client: int
@@ -193,7 +176,7 @@ class Plan:
         refusals: who does not, and why.
         jitter: the multiplier of compute time drawn for each job.
         policy, selector: their validated parameters; their names are in the scenario.
-        assumed: what was not known and taken as given, for the reader.
+        assumed: the assumptions made for unknown numbers, as sentences.
     """
 
     scenario: Scenario

@@ -1,22 +1,20 @@
-"""From a cost to seconds and joules: the one replaceable pricing function.
+"""Prices a cost in seconds and joules.
 
 Assumptions:
 
-1. Compute: the steps run one after another, each as long as the device's own model says
+1. Compute: the steps run one after another, each timed by the device model
    (``edgefl.core.devices``).
 2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
-   TCP reaches under its losses. An empty payload costs nothing, not even the round trip.
-3. Energy, by stage. Idle: the idle power for as long as the job lasts. Compute: what the active power has
-   above the idle one, while computing. Receive and transmit: the radio's base power while a transfer lasts
-   and an energy for each bit that it carries (watts per Mbit/s are joules per Mbit; a round trip carries
-   none). Tail: the radio's tail power after a transfer, until its tail time is over or the job's next
-   transfer begins; after the last one in full. Waiting between jobs is not charged: the device is then not
-   working for us.
+   TCP reaches under its losses. An empty payload costs nothing, not even a round trip.
+3. Energy, by stage. Idle: the idle power throughout the job. Compute: the active power above idle, while
+   computing. Receive and transmit: the radio's base power during a transfer, and an energy per bit carried
+   (watts per Mbit/s are joules per Mbit; a round trip carries none). Tail: the radio's tail power after a
+   transfer, until its tail time is over or the job's next transfer begins; after the last transfer in full.
+   Time between jobs is not charged.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
 
-Durations are the world's to decide, since they depend on who else is there. What is known beforehand are
-quantities (``Demand``), and ``PowerDraw.charge`` turns what really happened into joules, for the forecasts of
-``edgefl profile`` and for the world alike.
+The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
+beforehand; ``PowerDraw.charge`` turns what happened into joules, for ``edgefl profile`` and the world alike.
 """
 
 from __future__ import annotations
@@ -41,15 +39,15 @@ class Stage(StrEnum):
 
 
 class PowerDraw(NamedTuple):
-    """What a device and its radio draw; None where a number is unknown.
+    """The power of a device and its radio; None for an unknown number.
 
     Attributes:
-        idle_w: as long as the job lasts.
+        idle_w: throughout the job.
         compute_w: above idle, while computing.
         radio_w: above idle, during a transfer.
-        receive_j_per_mbit, transmit_j_per_mbit: for what is carried.
+        receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
         tail_w: after a transfer.
-        tail_s: for how long at most.
+        tail_s: the longest tail.
     """
 
     idle_w: float | None
@@ -62,7 +60,7 @@ class PowerDraw(NamedTuple):
 
     @classmethod
     def of(cls, device: Board, link: Link) -> PowerDraw:
-        """The draw of a device behind a link."""
+        """The power draw of a device on a link."""
         idle_w, active_w, radio = device.power.idle.value, device.power.active.value, link.radio.value
         above_w = None if idle_w is None or active_w is None else max(0.0, active_w - idle_w)
         if radio is None:
@@ -79,14 +77,14 @@ class PowerDraw(NamedTuple):
         flops: int = 0,
         tail_s: float | None = None,
     ) -> Charge:
-        """What a stage, or the part of it that happened, costs.
+        """The cost of a stage, or of the part of it that happened.
 
         Args:
             stage: which.
             seconds: how long it lasted.
-            size_bytes: what was carried.
-            flops: what was computed.
-            tail_s: how long the radio's tail lasts that is charged with it; None where there is none.
+            size_bytes: bytes carried.
+            flops: operations done.
+            tail_s: seconds of the radio's tail charged with it; None without a tail.
         """
         tail_j = 0.0 if tail_s is None else None if self.tail_w is None else self.tail_w * tail_s
         idle_j = _times(self.idle_w, seconds)
@@ -107,12 +105,12 @@ class PowerDraw(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What one client's job asks for, before any duration is known.
+    """The quantities of a client's job, before any duration is known.
 
     Attributes:
         down_bytes, up_bytes: payload sizes.
-        down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 where nothing travels.
-        down_bps, up_bps: the most that the client's link carries.
+        down_delay_s, up_delay_s: handshakes before a transfer's first byte; 0 if nothing is sent.
+        down_bps, up_bps: the client link's rates.
         work_s: computing at the device's full speed.
         flops: operations.
         steps: optimizer steps.
@@ -132,7 +130,7 @@ class Demand(NamedTuple):
 
     @classmethod
     def of(cls, cost: Cost, work_s: float, draw: PowerDraw, link: Link, steps: int = 0) -> Demand:
-        """A cost's demand on a device that takes ``work_s`` for it, behind a link."""
+        """The demand of a cost on a device that takes ``work_s`` for it, on a link."""
         return cls(
             cost.down_bytes,
             cost.up_bytes,
@@ -148,36 +146,36 @@ class Demand(NamedTuple):
 
     @property
     def down_s(self) -> float:
-        """Receiving over a link that nobody shares."""
+        """Seconds of the download on an unshared link."""
         return self.down_delay_s + 8 * self.down_bytes / self.down_bps
 
     @property
     def up_s(self) -> float:
-        """Sending over a link that nobody shares."""
+        """Seconds of the upload on an unshared link."""
         return self.up_delay_s + 8 * self.up_bytes / self.up_bps
 
     def received(self, seconds: float) -> Charge:
-        """The whole download, which took so long."""
+        """The charge of the whole download."""
         return self.draw.charge(Stage.RECEIVE, seconds, size_bytes=self.down_bytes)
 
     def worked(self, seconds: float) -> Charge:
-        """All the work, and the radio's tail after the download until the upload begins, if there is one."""
+        """The charge of all work, and of the radio's tail after the download until the upload begins."""
         tail_s = None
         if self.down_bytes:
             tail_s = min(self.draw.tail_s, seconds) if self.up_bytes else self.draw.tail_s
         return self.draw.charge(Stage.WORK, seconds, flops=self.flops, tail_s=tail_s)
 
     def transmitted(self, seconds: float) -> Charge:
-        """The whole upload, and the radio's tail after it."""
+        """The charge of the whole upload, and of the radio's tail after it."""
         tail_s = self.draw.tail_s if self.up_bytes else None
         return self.draw.charge(Stage.TRANSMIT, seconds, size_bytes=self.up_bytes, tail_s=tail_s)
 
     def broken_off(self, stage: Stage, elapsed_s: float, duration_s: float, work_s: float) -> Charge:
-        """A stage that was broken off: a transfer with the bytes that it had moved, work with its share.
+        """The charge of a stage that was broken off: the bytes moved so far, or the share of work done.
 
         Args:
             stage: which.
-            elapsed_s: how long it had lasted.
+            elapsed_s: how long it lasted.
             duration_s: how long it would have lasted.
             work_s: how long the work takes.
         """
@@ -198,7 +196,7 @@ class Demand(NamedTuple):
 
 
 class Energy(NamedTuple):
-    """A job's joules by where they go; None where a number is unknown. See the assumptions above."""
+    """A job's joules by stage and kind; None if a number is unknown. See the assumptions above."""
 
     receive_j: float | None
     compute_j: float | None
@@ -208,13 +206,13 @@ class Energy(NamedTuple):
 
     @property
     def joules(self) -> float | None:
-        """All of it; None where a part is unknown."""
+        """The sum; None if a part is unknown."""
         return total(*self)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a job takes on one device, at its own speed, behind one link that nobody shares.
+    """A job's times and energy on one device at full speed, on an unshared link.
 
     Attributes:
         down_s: receiving the payload.
@@ -247,7 +245,7 @@ def peak_bytes(cost: Cost, dtype: str) -> int:
 
 
 class Pricer:
-    """Prices work on one device in one number type; work seen before is not timed again.
+    """Prices work on one device in one number type; caches the times of work.
 
     Args:
         name: the device's name, for messages.
@@ -263,7 +261,7 @@ class Pricer:
         self.device = device
         self.dtype = dtype
         self._clock = device.clock(name, dtype)
-        # By identity; the work is held, so that no other takes its number.
+        # By identity; holding the work keeps its id from being reused.
         self._known: dict[int, tuple[Work, Bounds]] = {}
 
     def peak_bytes(self, cost: Cost) -> int:
@@ -276,13 +274,13 @@ class Pricer:
         Raises:
             UserError: a measured device was not measured on this work.
         """
-        found = Bounds()
+        bounds = Bounds()
         for work, count in cost.steps:
             known = self._known.get(id(work))
             if known is None:
                 known = self._known[id(work)] = work, self._clock.time(work)
-            found = found.plus(known[1], count)
-        return found
+            bounds = bounds.plus(known[1], count)
+        return bounds
 
     def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
         """Seconds and joules of a job, by stage.
@@ -306,7 +304,7 @@ class Pricer:
 
 
 def _times(rate: float | None, seconds: float) -> float | None:
-    """The product; nothing lasts no time, whatever its rate."""
+    """The product; 0 for no time, even at an unknown rate."""
     if not seconds:
         return 0.0
     return None if rate is None else rate * seconds

@@ -55,7 +55,7 @@ class Params(Strict):
 def build(params: Params, site: Site) -> Method:
     """Averaging of the head alone, or of everything, with the three-term objective."""
     net, local = site.net, site.local
-    # A head that is not trained cannot be pulled.
+    # A fixed head cannot be pulled.
     pulled = params.rho > 0 and "head" in net.trained
 
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
@@ -68,10 +68,10 @@ def build(params: Params, site: Site) -> Method:
 
     def contrasted(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:  # noqa: ARG001
         views, size = batch.x.shape[:2]
-        found, buffers = net.features(weights, batch.x.flatten(0, 1), True)
-        logits = net.head(weights["head"], found[:size])
-        apart = supervised_contrastive(found, batch.y.repeat(views), params.contrastive_temperature)
-        return net.loss(chilled(net, logits), batch.y) + params.contrastive * apart, buffers
+        features, buffers = net.features(weights, batch.x.flatten(0, 1), True)
+        logits = net.head(weights["head"], features[:size])
+        contrast = supervised_contrastive(features, batch.y.repeat(views), params.contrastive_temperature)
+        return net.loss(chilled(net, logits), batch.y) + params.contrastive * contrast, buffers
 
     fit, views = (contrasted, 2) if params.contrastive else (plain_objective(net), 1)
     step = sgd(objective, local.optimizer, net.trained)

@@ -6,8 +6,8 @@ travels. After the last round every client makes one pass over its plain data an
 U_k = sum f onehot(y)^T (l x C) and V_k = sum f f^T (l x l); the server solves
 W* = [(sum V_k + ridge I)^-1 sum U_k]^T (free-form calibration, FFC).
 
-What travels besides the body: W once to every client before the first round ("announce"), U and V once
-("calibrate"), and the calibrated head once ("deliver").
+Sent besides the body: W once to every client before the first round ("announce"), U and V once ("calibrate"),
+and the calibrated head once ("deliver").
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def build(params: Params, site: Site) -> Method:
     if "body" in (base.client(net.on_meta()) or {}):
         raise UserError(
             f"spherefed needs a base that shares the body, and {params.base.name} leaves it with its clients",
-            hint="take fedavg or fedprox as the base",
+            hint="use fedavg or fedprox as the base",
         )
 
     def server(initial: Tree) -> Tree:
@@ -98,23 +98,23 @@ def _sphere(net: Net) -> Net:
         raise UserError(
             f"spherefed needs at least as many features as classes: "
             f"{net.name} has {net.feature_width} for {net.classes}",
-            hint="take a model with wider features",
+            hint="use a model with wider features",
         )
     if not net.parts()["body"]:
         raise UserError(
             f"spherefed trains the body alone, and {net.name} has none",
-            hint="take a model with hidden layers",
+            hint="use a model with hidden layers",
         )
 
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
-        found, buffers = net.features(weights, x, train)
-        return F.normalize(found, dim=-1), buffers
+        raw, buffers = net.features(weights, x, train)
+        return F.normalize(raw, dim=-1), buffers
 
     return replace(
         net,
         init=lambda seed: _fixed_head(net.init(seed)),
         features=features,
-        head=lambda head, found: F.linear(found, head["weight"]),
+        head=lambda head, features: F.linear(features, head["weight"]),
         trained=tuple(part for part in net.trained if part != "head"),
         loss=_squared_error,
     )
@@ -132,7 +132,7 @@ def _fixed_head(weights: Tree) -> Tree:
     """
     random = weights["head"]["weight"]
     q, r = torch.linalg.qr(random.mT.to(torch.float64))
-    # Fixing the signs makes the factorisation unique, so that LAPACK's choice does not matter.
+    # With fixed signs the factorisation is unique, whatever LAPACK chooses.
     rows = (q * torch.sign(torch.diagonal(r))).mT
     return {**weights, "head": {"weight": rows.to(random.dtype).contiguous()}}
 
@@ -146,8 +146,8 @@ def _lifted(exchange: Exchange) -> Exchange:
     )
 
 
-def _handed_over(name: str, when: When) -> Exchange:
-    """Everybody receives the head and keeps it."""
+def _delivery(name: str, when: When) -> Exchange:
+    """Every client receives the head and keeps it."""
     fold = Fold(
         start=lambda payload, state, ctx: {"state": {**(state or {}), "head": payload["head"]}},  # noqa: ARG005
         phases=(),
@@ -165,11 +165,11 @@ def _handed_over(name: str, when: When) -> Exchange:
 
 
 def _announce() -> Exchange:
-    return _handed_over("announce", When("start"))
+    return _delivery("announce", When("start"))
 
 
 def _deliver() -> Exchange:
-    return _handed_over("deliver", When("end"))
+    return _delivery("deliver", When("end"))
 
 
 def _calibrate(net: Net, ridge: float, body: Callable[[Tree, int], Payload]) -> Exchange:
@@ -183,17 +183,18 @@ def _calibrate(net: Net, ridge: float, body: Callable[[Tree, int], Payload]) -> 
 
     def step(carry: Carry, batch: Batch) -> Carry:
         with torch.no_grad():
-            found, _ = net.features(carry["weights"], batch.x, False)
-            # In place: V alone outweighs a small model, and a second one would set the peak.
-            add_product(carry["gram"]["u"], found.mT, F.one_hot(batch.y, classes).to(found.dtype))
-            add_product(carry["gram"]["v"], found.mT, found)
+            features, _ = net.features(carry["weights"], batch.x, False)
+            # In place: V alone is larger than a small model, and a second one would set the memory peak.
+            labels = F.one_hot(batch.y, classes).to(features.dtype)
+            add_product(carry["gram"]["u"], features.mT, labels)
+            add_product(carry["gram"]["v"], features.mT, features)
         return carry
 
     def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001
         return {"gram": carry["gram"]}, None
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
-        u, v = (_total([one.upload["gram"][name] for one in arrivals]) for name in ("u", "v"))
+        u, v = (_total([each.upload["gram"][name] for each in arrivals]) for name in ("u", "v"))
         return {**server, "head": {"weight": solve(u, v, ridge).to(server["head"]["weight"].dtype)}}
 
     fold = Fold(start, (Phase("calibrate", step, Passes(epochs=1), data="plain"),), finish)
@@ -201,7 +202,7 @@ def _calibrate(net: Net, ridge: float, body: Callable[[Tree, int], Payload]) -> 
 
 
 def _total(matrices: Sequence[Tensor]) -> Tensor:
-    """The sum in float64; one running sum, for hundreds of V would not fit side by side."""
+    """The sum in float64, as a running sum: hundreds of V would not fit in memory at once."""
     total = torch.zeros_like(matrices[0], dtype=torch.float64)
     for matrix in matrices:
         total += matrix
@@ -211,7 +212,7 @@ def _total(matrices: Sequence[Tensor]) -> Tensor:
 def solve(u: Tensor, v: Tensor, ridge: float) -> Tensor:
     """The calibrated head (C, l) of summed U (l, C) and V (l, l), both float64 (Equations 10 and 12).
 
-    Without a ridge the Hermitian pseudo-inverse is taken: one dead feature makes V singular.
+    Without a ridge it uses the Hermitian pseudo-inverse, because one dead feature makes V singular.
     """
     if ridge:
         head: Tensor = torch.linalg.solve(v + ridge * torch.eye(len(v), dtype=v.dtype, device=v.device), u)

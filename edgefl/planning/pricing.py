@@ -1,4 +1,4 @@
-"""What every client's work costs: traced once for each model, priced once for each kind of client."""
+"""Every client's prices: work is traced once per model, and priced once per kind of client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def traced(
         learning: what is trained.
         place: which exchange.
         kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
-        known: holds and takes the traces that runs share.
+        known: cache of traces, shared by runs.
     """
     key = _trace_key(learning.spec, place, kinds)
     if key not in known:
@@ -57,20 +57,20 @@ def prices(
     devices: Mapping[str, Board],
     known: dict[str, tuple[Trace, ...]],
 ) -> tuple[tuple[Prices, ...], tuple[Refusal, ...]]:
-    """Every exchange's prices for every client, and who is refused.
+    """Every exchange's prices for every client, and the refusals.
 
-    Who cannot do or hold an exchange is refused before anything is priced, and has no times: what nobody
-    knows of a device stops nothing where the device takes no part.
+    A client that cannot do an exchange is refused before pricing and gets no times, so a number that is
+    unknown for its device raises no error.
 
     Args:
         learning: what is trained.
-        clients: who would take part.
+        clients: all clients, before refusals.
         fleet: its fleet.
         devices: the fleet's devices.
-        known: holds and takes the traces that runs share.
+        known: cache of traces, shared by runs.
 
     Raises:
-        UserError: a device lacks a number that pricing needs.
+        UserError: a number that pricing needs is unknown for a device.
     """
     batch_size = learning.spec.local.size
     exchanges = learning.methods[0].exchanges
@@ -85,7 +85,7 @@ def prices(
         ]
         every.append(traced(learning, place, kinds, known))
     refused = refusals(exchanges, every, clients, devices, batch_size)
-    pricers, left_out = Pricers(devices), {one.client for one in refused}
+    pricers, left_out = Pricers(devices), {refusal.client for refusal in refused}
     table = tuple(
         _priced(exchange, traces, clients, fleet, pricers, batch_size, left_out)
         for exchange, traces in zip(exchanges, every, strict=True)
@@ -94,7 +94,7 @@ def prices(
 
 
 def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
-    """Everything that an exchange's traces depend on; not the rate, which adds no kernel."""
+    """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
     settings = (spec.task.dataset, spec.models, spec.method, spec.wire)
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
@@ -102,7 +102,7 @@ def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence
 
 
 class Pricers:
-    """One pricer for each device and number type, made where it is first needed."""
+    """One pricer per device and number type, made on first use."""
 
     def __init__(self, devices: Mapping[str, Board]) -> None:
         self._devices = devices
@@ -129,13 +129,12 @@ def _priced(
     batch_size: int,
     left_out: Container[int],
 ) -> Prices:
-    """One exchange's quantities; clients of one kind share a row's reckoning."""
+    """One exchange's quantities, computed once per kind of client."""
     known: dict[tuple[int, ...], tuple[Cost, Demand, int]] = {}
     rows = []
     kinds = (clients.device, clients.link, clients.dtype, clients.model, clients.samples)
     for client, kind in enumerate(zip(*(column.tolist() for column in kinds), strict=True)):
         device, link, dtype, model, samples = kind
-        # A refused client has no time: what nobody knows of its device stops nothing.
         key = (*kind, client in left_out)
         if key not in known:
             steps = phase_steps(exchange, samples, batch_size)
@@ -173,25 +172,25 @@ def refusals(
     devices: Mapping[str, Board],
     batch_size: int,
 ) -> tuple[Refusal, ...]:
-    """The clients whose device cannot do or hold an exchange, each with the first such one and its parts.
+    """The clients whose device cannot do an exchange, each with the first such exchange.
 
-    A device whose memory is unknown is not refused for its size; the plan says so among what it assumes.
+    A device of unknown memory is not refused for its size; the plan lists that among its assumptions.
 
     Args:
-        exchanges: the method's.
+        exchanges: the method's exchanges.
         every: each exchange's trace for each model.
-        clients: who would take part.
-        devices: theirs.
+        clients: all clients, before refusals.
+        devices: the fleet's devices.
         batch_size: of local training.
     """
     known: dict[tuple[int, ...], Refusal | None] = {}
     refused = []
     columns = (clients.device, clients.dtype, clients.model, clients.samples)
-    for client, key in enumerate(zip(*(one.tolist() for one in columns), strict=True)):
+    for client, key in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         if key not in known:
             device, dtype, model, samples = key
             name = clients.devices[device]
-            found = (
+            reasons = (
                 _refusal(
                     exchange,
                     traces[model].cost(phase_steps(exchange, samples, batch_size)),
@@ -201,10 +200,10 @@ def refusals(
                 )
                 for exchange, traces in zip(exchanges, every, strict=True)
             )
-            known[key] = next((one for one in found if one is not None), None)
-        one = known[key]
-        if one is not None:
-            refused.append(replace(one, client=client))
+            known[key] = next((refusal for refusal in reasons if refusal), None)
+        refusal = known[key]
+        if refusal is not None:
+            refused.append(replace(refusal, client=client))
     return tuple(refused)
 
 

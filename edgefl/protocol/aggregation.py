@@ -1,4 +1,4 @@
-"""Local training, and averaging of the parts that travel: what many methods differ from in a few lines."""
+"""Local training and averaging of shared parts, on which many methods build."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def averaging(
     anchored: Sequence[str] = (),
     neutral: Mapping[str, Any] | None = None,
 ) -> Method:
-    """Local training, and averaging of the parts that travel.
+    """A method with local training and averaging of shared parts.
 
     Args:
         site: net and local training.
         train: the phase that trains; see ``local_training``.
-        shared: the parts that travel and are averaged; the others are the client's state.
-        own: shared parts of which a client also keeps what it trained, for its own model.
+        shared: the parts that are sent and averaged; the others are the client's state.
+        own: shared parts whose trained version a client also keeps, for its personal model.
         anchored: received parts that the objective reads, under the carry's "anchor".
         neutral: see ``Method``.
     """
@@ -53,7 +53,7 @@ def averaging(
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         if not shared:
             return server
-        return weighted_mean([one.upload for one in arrivals], [one.weight for one in arrivals])
+        return weighted_mean([each.upload for each in arrivals], [each.weight for each in arrivals])
 
     def personal(server: Tree, state: Tree | None) -> Predictor:
         return Predictor(whole(parts, server, state or {}), net.logits)
@@ -70,6 +70,6 @@ def averaging(
 
 
 def whole(parts: Iterable[str], base: Tree, over: Tree) -> Tree:
-    """All of a model's parts in the order of ``parts``; what ``over`` has stands for what ``base`` has."""
+    """All of a model's parts in the order of ``parts``, from ``over`` if there, else from ``base``."""
     pool = {**base, **over}
     return {part: pool.get(part, {}) for part in parts}

@@ -22,13 +22,13 @@ Carry: TypeAlias = dict[str, Any]
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The batch mean of cross-entropy; logits (B, C), labels (B,) of int64."""
     if transformed():
-        # vmap takes torch's own apart into a dozen operators.
+        # vmap decomposes torch's own into a dozen operators.
         return -F.log_softmax(logits, dim=-1).gather(-1, labels.unsqueeze(-1)).mean()
     return F.cross_entropy(logits, labels)
 
 
 def transformed() -> bool:
-    """Whether a function transform such as ``vmap`` is at work."""
+    """Whether a function transform such as ``vmap`` is active."""
     return bool(torch._C._are_functorch_transforms_active())  # noqa: SLF001 - torch.func offers no other way to ask
 
 
@@ -66,16 +66,16 @@ class Net:
 
     def logits(self, weights: Tree, x: Tensor) -> Tensor:
         """Evaluation: running statistics, temperature 1; x (B, *shape) -> (B, C)."""
-        found, _ = self.features(weights, x, False)
-        return self.head(weights["head"], found)
+        features, _ = self.features(weights, x, False)
+        return self.head(weights["head"], features)
 
     def parts(self) -> dict[str, tuple[str, ...]]:
-        """The names of every part's tensors; each name stands in one part."""
+        """The names of every part's tensors; each name is in one part."""
         return dict(self._parts)
 
     @cached_property
     def _parts(self) -> dict[str, tuple[str, ...]]:
-        # Kept, because building a deep model even without data takes as long as some training steps.
+        # Cached, because building a deep model even without data takes as long as some training steps.
         return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
 
     def on_meta(self) -> Tree:
@@ -86,7 +86,7 @@ class Net:
 
 @dataclass(frozen=True)
 class Predictor:
-    """What is evaluated and what is exported.
+    """A model to evaluate or export.
 
     Attributes:
         weights: a tree.
@@ -127,15 +127,15 @@ class Ctx:
 
 @dataclass(frozen=True)
 class Phase:
-    """One stretch of local work.
+    """One phase of local work.
 
     Attributes:
         name: for the ledger, such as "train".
         step: (carry, batch) -> carry.
         passes: its length, in epochs or steps.
         data: "train" (shuffled, augmented) or "plain" (in order, never augmented).
-        views: how many augmentations of each sample a batch holds.
-        augment: an augmentation of this phase's own; None is the task's.
+        views: the number of augmentations of each sample in a batch.
+        augment: the phase's augmentation; None is the task's.
     """
 
     name: str
@@ -150,8 +150,8 @@ class Phase:
 class Fold:
     """A client's work as a value: start, phases of steps, finish.
 
-    ``start`` copies what the steps will change, so that payload and state are never modified. What
-    the carry holds under "scalars" is summed over steps and reported as means a step.
+    ``start`` copies what the steps will change, so that payload and state are never modified. The carry's
+    "scalars" are summed over steps and reported as means per step.
     """
 
     start: Callable[[Payload, Tree | None, Ctx], Carry]
@@ -161,28 +161,28 @@ class Fold:
 
 @dataclass(frozen=True)
 class When:
-    """When an exchange happens: before all rounds, every so many rounds, or after all rounds."""
+    """When an exchange happens: before all rounds, every ``every`` rounds, or after all rounds."""
 
     at: str = "round"
     every: int = 1
 
     def __post_init__(self) -> None:
         if self.at not in {"start", "round", "end"} or self.every < 1:
-            raise ValueError(f"an exchange happens at the start, in rounds or at the end, not {self}")
+            raise ValueError(f"at must be start, round or end, and every at least 1, not {self}")
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """One client's finished work, as ``merge`` sees it.
+    """One client's upload, as ``merge`` gets it.
 
     Attributes:
-        upload: what the server has of what was sent, re-expressed where it was stale or scaled
+        upload: as decoded, and re-expressed if it was stale or scaled
             (``edgefl.protocol.staleness``).
-        received: the payload that the upload is an update of: what the client received, or what it would
-            receive now where the upload is re-expressed.
+        received: the payload that the upload updates: what the client received, or would receive now if the
+            upload is re-expressed.
         ctx: what the server knows about the job.
-        staleness: how many versions the server made since the job was dispatched.
-        weight: in averages; the policy sets it, to the client's samples or alike for all.
+        staleness: the number of server versions since the job was dispatched.
+        weight: in averages, set by the policy: the client's samples, or the same for all.
     """
 
     upload: Payload
@@ -194,7 +194,7 @@ class Arrival:
 
 @dataclass(frozen=True)
 class Exchange:
-    """One kind of conversation between server and clients.
+    """One kind of exchange between server and clients.
 
     Attributes:
         name: such as "train".
@@ -203,9 +203,8 @@ class Exchange:
         merge: (server state, arrivals in the order of clients) -> server state.
         when: at the start, in rounds, at the end.
         who: "policy" (the server's selection) or "all".
-        stateful: whether the work writes client state; such work is done even when it comes too late.
-        stale: whether uploads from older versions can be merged; policies that merge such are refused where
-            they cannot.
+        stateful: whether the work writes client state; such work counts even when it is late.
+        stale: whether uploads from older versions can be merged; if not, policies that do so are refused.
     """
 
     name: str
@@ -224,12 +223,12 @@ class Method:
 
     Attributes:
         server: initial weights -> server state.
-        client: initial weights -> client state, or None where clients keep nothing.
-        exchanges: in the order in which they happen.
-        global_model: server state -> predictor; None where the method has no global model.
+        client: initial weights -> client state, or None if clients keep nothing.
+        exchanges: in order.
+        global_model: server state -> predictor; None if the method has no global model.
         personal_model: (server state, client state or None) -> predictor.
-        neutral: parameters at which the method must equal FedAvg bit for bit on the same seeds; None
-            where there are none, and the contract tests state another equality.
+        neutral: parameters at which the method equals FedAvg bit for bit on the same seeds; None if there are
+            none.
     """
 
     server: Callable[[Tree], Tree]
@@ -241,7 +240,7 @@ class Method:
 
 
 class Site(NamedTuple):
-    """What a method's ``build(params, site)`` stands on besides its own parameters.
+    """What a method's ``build(params, site)`` gets besides its own parameters.
 
     Attributes:
         net: the client's model.

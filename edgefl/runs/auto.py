@@ -1,8 +1,8 @@
-"""Which engine is fastest for a piece of work on this machine, by a short measurement that is kept.
+"""Chooses the fastest engine for a run on this machine by a short measurement, which is cached.
 
-The same work on the same machine gets the same engine again, because another engine gives other last bits.
-Work is the same when all but the seed of the resolved scenario is, and the code on ``EDGEFL_PATH``. What was
-measured is kept in ``engines.json`` in the user's cache, and in the run's ``host.json``.
+The same work on the same machine always gets the same engine, because another would give other last bits.
+Work is the same if the resolved scenario, except for its seed, and the code on ``EDGEFL_PATH`` are. The
+measurement is kept in ``engines.json`` in the user's cache folder and in the run's ``host.json``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import platform
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -32,11 +33,11 @@ from edgefl.core.params import Component
 from edgefl.core.plan import Prices
 from edgefl.runs.context import Context
 
-# Wall seconds that one candidate's measurement should take.
+# Target wall seconds for measuring one candidate.
 SHORT_S = 0.25
-# Training time from which on workers are worth their start, and worth being tried.
+# Expected training time from which worker processes are worth starting.
 LONG_S = 30.0
-# How much faster workers must be, in a measurement that has some noise.
+# How much faster workers must be: the measurement is noisy.
 CLEARLY = 1.1
 MOST_STACKED = 64
 _KEPT = 500
@@ -44,7 +45,7 @@ _KEPT = 500
 
 @dataclass(frozen=True)
 class Choice:
-    """An engine, and why.
+    """The chosen engine.
 
     Attributes:
         component: its name and parameters.
@@ -56,11 +57,11 @@ class Choice:
 
 
 def choose(context: Context, params: Any) -> Choice:
-    """The engine for a context's run: as chosen before for the same work, or else by measuring.
+    """The engine for a context's run, from the cache or by measuring.
 
     Args:
-        context: with nothing learned yet.
-        params: of the engine "auto".
+        context: before anything was learned.
+        params: of engine "auto".
     """
     path, key = cache_folder() / "engines.json", signature(context, params)
     known = _read(path)
@@ -73,12 +74,12 @@ def choose(context: Context, params: Any) -> Choice:
 
 
 def cache_folder() -> Path:
-    """Where edgefl keeps what it can find out again."""
+    """The folder for results that can be measured again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
 
 
 def signature(context: Context, params: Any) -> str:
-    """A hash of the work, the user's own code, the machine and the libraries."""
+    """A hash of the work, the code on ``EDGEFL_PATH``, the machine and the libraries."""
     work = {key: value for key, value in context.planned.resolved["scenario"].items() if key != "seed"}
     machine = {
         "processor": processor() or platform.machine(),
@@ -95,34 +96,34 @@ def signature(context: Context, params: Any) -> str:
 
 
 def _measured(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
-    """The fastest engine, and the seconds that each took for a client's step."""
+    """The fastest engine, and each candidate's seconds per client step."""
     start = time.perf_counter()
     cohort = _cohort(context, _heaviest(context))
     step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, context), cohort[:1])}
-    given = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
+    common = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
     notes: dict[str, Any] = {}
-    # Several clients' steps at once must still be a short measurement.
+    # Keeps the measurement short.
     together = min(MOST_STACKED, len(cohort), int(SHORT_S / step_s["loop"]))
     if together > 1:
-        stacked = {**given, "group": min(MOST_STACKED, len(cohort))}
+        stacked = {**common, "group": min(MOST_STACKED, len(cohort))}
         try:
             step_s["vmapped"] = _step_s(_engine("vmapped", stacked, context), cohort[:together])
-        except Exception as error:  # noqa: BLE001 - a method of the user's own may do what vmap cannot
+        except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
             notes["vmapped"] = f"{type(error).__name__}: {error}".splitlines()[0]
     else:
         notes["vmapped"] = "not tried: one client's step takes too long"
     best = min(step_s, key=step_s.__getitem__)
     extra = {"group": min(MOST_STACKED, len(cohort))} if best == "vmapped" else {}
-    component = Component(name=best, **given, **extra)
+    component = Component(name=best, **common, **extra)
     workers = min(params.workers or cores(), len(cohort))
     expected_s = _client_steps(context) * step_s[best]
     if context.builder.device.type == "cpu" and workers > 1 and expected_s > LONG_S:
-        apart = {**given, "workers": workers, "inner": best}
+        workers_of = {**common, "workers": workers, "inner": best}
         if best == "vmapped":
-            apart["group"] = min(MOST_STACKED, -(-len(cohort) // workers))
-        step_s["processes"] = _step_s(_engine("processes", apart, context), cohort)
+            workers_of["group"] = min(MOST_STACKED, -(-len(cohort) // workers))
+        step_s["processes"] = _step_s(_engine("processes", workers_of, context), cohort)
         if step_s["processes"] * CLEARLY < step_s[best]:
-            component = Component(name="processes", **apart)
+            component = Component(name="processes", **workers_of)
     return component, {
         "client_step_s": step_s,
         "expected_train_s": expected_s,
@@ -139,7 +140,7 @@ def _engine(name: str, settings: dict[str, Any], context: Context) -> Engine:
 
 
 def _step_s(engine: Engine, jobs: Sequence[Job]) -> float:
-    """Wall seconds a step of a client, after a step to warm up."""
+    """Wall seconds per client step, after a step to warm up."""
     try:
         once = _timed(engine, jobs, 1)
         once = min(once, _timed(engine, jobs, 1))
@@ -170,32 +171,30 @@ def _times(context: Context, prices: Prices) -> int:
 
 
 def _cohort(context: Context, prices: Prices) -> list[Job]:
-    """Jobs such as the run's first ones of an exchange."""
+    """Jobs like an exchange's first ones in the run."""
     plan = context.planned.plan
     clients = np.flatnonzero(plan.clients.admitted).tolist()
-    wanted = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
+    count = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
     return [
         Job(
-            id=place,
-            client=client,
-            exchange=prices.exchange,
-            version=0,
-            round=0,
-            nth=0,
-            seed=seeds.derive(plan.scenario.seed, "probe", client=client),
-            steps=int(prices.steps[client]),
+            place,
+            client,
+            prices.exchange,
+            0,
+            0,
+            0,
+            seeds.derive(plan.scenario.seed, "probe", client=client),
+            int(prices.steps[client]),
         )
-        for place, client in enumerate(clients[:wanted])
+        for place, client in enumerate(clients[:count])
     ]
 
 
 def _client_steps(context: Context) -> float:
-    """The steps that all clients take over the run, about."""
+    """About how many steps all clients take over the run."""
+    table = context.planned.plan.prices
     return float(
-        sum(
-            _times(context, prices) * sum(job.steps for job in _cohort(context, prices))
-            for prices in context.planned.plan.prices
-        )
+        sum(_times(context, each) * sum(job.steps for job in _cohort(context, each)) for each in table)
     )
 
 
@@ -204,16 +203,16 @@ def _device_name(device: torch.device) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What was kept; nothing where the file is missing or damaged."""
+    """The cached choices; none if the file is missing or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        known = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return known if isinstance(known, dict) else {}
 
 
 def _sound(entry: Any) -> bool:
-    """Whether an entry of the cache names an engine that can be built."""
+    """Whether a cached entry names an engine that can be built."""
     try:
         component = Component.model_validate(entry["engine"])
         catalogue.load("engines", component.name).Params.model_validate(component.params)
@@ -223,9 +222,7 @@ def _sound(entry: Any) -> bool:
 
 
 def _write(path: Path, known: dict[str, Any]) -> None:
-    try:
+    # Without a writable cache, the next run measures again.
+    with suppress(OSError, RunError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomically(path, json.dumps(known, indent=1).encode())
-    except (OSError, RunError):
-        # A cache that cannot be written is measured again.
-        return

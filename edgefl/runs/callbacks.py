@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Callbacks:
-    """What is called as runs progress; every method does nothing, so a subclass overrides what it needs."""
+    """Called as runs progress. Every method does nothing; a subclass overrides what it needs."""
 
     def planning(self, runs: int) -> None:
         """Planning of ``runs`` runs begins."""

@@ -1,4 +1,4 @@
-"""What engines are given: tasks made of jobs, from server versions and client states."""
+"""What engines work with: tasks, built from jobs, server versions and client states."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from edgefl.runs.task_builder import TaskBuilder, packed, rebuilt
 
 
 class Context:
-    """Holds what is learned - server versions and client states - and makes tasks of it.
+    """Holds server versions and client states, and builds tasks from them.
 
     Attributes:
         planned: the plan and its learning side.
-        builder: what tasks are made of.
-        versions: the server versions that a job in flight or the next one needs.
-        states: the clients' own.
-        outcomes: what was trained and is not merged yet.
+        builder: builds tasks.
+        versions: the server versions that jobs in flight or the next one need.
+        states: the clients' states.
+        outcomes: trained and not merged yet.
     """
 
     def __init__(self, planned: Planned, states: States, device: torch.device | None = None) -> None:
@@ -54,26 +54,26 @@ class Context:
         return Size(kind, job.steps, self.builder.samples[job.client], int(prices.peak_bytes[job.client]))
 
     def group(self, jobs: Sequence[Job]) -> Group:
-        """The jobs with everything their folds need."""
+        """Jobs with everything that their folds need."""
         return self.builder.group(jobs, self.versions, {job.client: self._state_for(job) for job in jobs})
 
     def state(self, client: int) -> Tree | None:
-        """A client's state: its last, or its initial one."""
+        """A client's latest state."""
         if client in self.states:
             return self._moved(self.states.get(client))
         return self.initial_state(client)
 
     def initial_state(self, client: int) -> Tree | None:
-        """The state that a client begins the run with."""
+        """The state that a client starts the run with."""
         return self.initial_states[self.builder.model(client)]
 
     def _state_for(self, job: Job) -> Tree | None:
-        """The state that a job begins with: what its client's last job before it left."""
+        """The state that a job starts from: the one that its client's previous job wrote."""
         cached = self.outcomes.state(job)
         return self.state(job.client) if cached is None else cached
 
     def sent_state(self, job: Job) -> Any:
-        """The state that a job begins with, as it is sent to a worker: a file where it lies in one."""
+        """The state that a job starts from, for a worker: as a file if there is one."""
         cached = self.outcomes.state(job)
         return (self.states.file(job.client) or self.state(job.client)) if cached is None else cached
 

@@ -1,12 +1,12 @@
-"""The contract that every method promises to keep, checked on digits with four clients.
+"""Checks the contract of methods on digits with four clients.
 
-The method is run through the same planning, clock and learner as any run; nothing is saved.
+The method runs through the same planning, clock and learner as any run; nothing is saved.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,6 @@ from edgefl.compute.local import Local
 from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import EdgeflError
-from edgefl.core.event import Event
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import Arrival, Tree, bytes_by_part, flatten, tree_map
@@ -31,12 +30,12 @@ from edgefl.world.needs import Feedback, Merge, Need
 
 
 class Finding(NamedTuple):
-    """One promise.
+    """The result of checking one promise.
 
     Attributes:
-        promise: what it says.
-        kept: whether it is kept; None where the method does not make it.
-        detail: how it is broken, or why it is not made; empty where it is kept.
+        promise: its text.
+        kept: whether it is kept; None if it does not apply.
+        detail: how it is broken, or why it does not apply; empty if it is kept.
     """
 
     promise: str
@@ -83,7 +82,7 @@ def _planned(method: Mapping[str, Any]) -> Planned:
 
 
 def _finding(promise: str, check: Callable[[Planned], str], planned: Planned) -> Finding:
-    """A check's finding; an exception that the method raises is a broken promise."""
+    """A check's finding; an exception breaks the promise."""
     try:
         detail = check(planned)
     except EdgeflError as error:
@@ -102,10 +101,7 @@ def _merges(planned: Planned) -> list[Merge]:
             merges.append(need)
         return Feedback()
 
-    def ignore(event: Event) -> None:
-        del event
-
-    converse(simulate(planned.plan, ignore), answer)
+    converse(simulate(planned.plan, lambda _: None), answer)
     return merges
 
 
@@ -113,6 +109,14 @@ def _learner(planned: Planned) -> Learner:
     """A learner with the reference engine and all states in memory."""
     context = Context(planned, States(None, 0))
     return Learner(context, Local(context, loop.Loop(), ahead=False))
+
+
+def _steps(planned: Planned) -> Iterator[tuple[Learner, Merge]]:
+    """A learner before each merge of the run."""
+    learner = _learner(planned)
+    for need in _merges(planned):
+        yield learner, need
+        learner.merge(need)
 
 
 def _learned(planned: Planned) -> Learner:
@@ -124,15 +128,13 @@ def _learned(planned: Planned) -> Learner:
 
 
 def _bytes(planned: Planned) -> str:
-    learner = _learner(planned)
-    for need in _merges(planned):
+    for learner, need in _steps(planned):
         (task,) = learner.context.group(need.merged[:1]).tasks
         trace = planned.plan.price(need.exchange).traces[0]
         upload = loop.work(task).upload
         for way, traced, real in (("down", trace.down, task.payload), ("up", trace.up, upload)):
             if dict(traced) != bytes_by_part(real):
                 return f"{need.exchange}, {way}: traced {dict(traced)}, real {bytes_by_part(real)}"
-        learner.merge(need)
     return ""
 
 
@@ -140,25 +142,21 @@ def _unmodified(planned: Planned) -> str:
     learner = _learner(planned)
     for need in _merges(planned):
         (task,) = learner.context.group(need.merged[:1]).tasks
-        given = {
-            "server state": learner.context.versions[need.version - 1],
-            "payload": task.payload,
-            "client state": task.state or {},
-        }
-        before = {name: tree_map(torch.clone, tree) for name, tree in given.items()}
+        server = learner.context.versions[need.version - 1]
+        arguments = {"server state": server, "payload": task.payload, "client state": task.state or {}}
+        before = {name: tree_map(torch.clone, tree) for name, tree in arguments.items()}
         learner.merge(need)
-        for name, tree in given.items():
+        for name, tree in arguments.items():
             if _differences(tree, before[name], _identical):
                 return f"{need.exchange} modifies its {name}"
     return ""
 
 
 def _order(planned: Planned) -> str:
-    learner = _learner(planned)
     method = planned.learning.methods[0]
-    for need in _merges(planned):
-        exchange = next(one for one in method.exchanges if one.name == need.exchange)
-        tasks = [learner.context.group([job]).tasks[0] for job in need.merged]
+    for learner, need in _steps(planned):
+        exchange = next(each for each in method.exchanges if each.name == need.exchange)
+        tasks = learner.context.group(need.merged).tasks
         arrivals = [
             Arrival(loop.work(task).upload, task.payload, task.ctx, 0, weight)
             for task, weight in zip(tasks, need.weights, strict=True)
@@ -168,7 +166,6 @@ def _order(planned: Planned) -> str:
             forth, back = exchange.merge(server, arrivals), exchange.merge(server, arrivals[::-1])
         if _differences(forth, back, _close):
             return f"{need.exchange} merges the same arrivals into another state if their order changes"
-        learner.merge(need)
     return ""
 
 
@@ -184,17 +181,15 @@ def _repeatable(planned: Planned) -> str:
 
 
 def _together(planned: Planned) -> str:
-    """Stacked with clients of other sample counts, a client has the same upload and state as alone."""
-    learner = _learner(planned)
+    """A client has the same upload and state alone as stacked with clients of other sample counts."""
     vmapped = Vmapped(planned.plan.scenario.task.clients, sys.maxsize)
-    stacked = Local(learner.context, vmapped, ahead=False)
-    for need in _merges(planned):
+    for learner, need in _steps(planned):
+        stacked = Local(learner.context, vmapped, ahead=False)
         alone = {outcome.job: outcome for outcome in learner.engine.outcomes(need.merged)}
         for outcome in stacked.outcomes(need.merged):
             differences = _differences(_results(alone[outcome.job]), _results(outcome), _near)
             if differences:
                 return f"{need.exchange}: client {outcome.job.client} has another {differences[0]}"
-        learner.merge(need)
     return ""
 
 
@@ -218,7 +213,7 @@ def _predicts(planned: Planned) -> str:
 
 
 def _neutral(planned: Planned) -> Finding:
-    """The promise of methods that have neutral parameters."""
+    """The promise of methods with neutral parameters."""
     neutral = planned.learning.methods[0].neutral
     promise = "equals FedAvg bit for bit at neutral parameters"
     if neutral is None:
@@ -235,22 +230,22 @@ def _neutral(planned: Planned) -> Finding:
     return _finding(promise, check, planned)
 
 
-def _differences(one: Tree, other: Tree, equal: Callable[[Tensor, Tensor], bool]) -> list[str]:
-    """The leaves that only one tree has, or that are not equal."""
-    first, second = flatten(one), flatten(other)
+def _differences(tree: Tree, other: Tree, equal: Callable[[Tensor, Tensor], bool]) -> list[str]:
+    """The paths of leaves that only one tree has, or that differ."""
+    first, second = flatten(tree), flatten(other)
     both = first.keys() & second.keys()
     return [key for key in {**first, **second} if key not in both or not equal(first[key], second[key])]
 
 
-def _identical(one: Tensor, other: Tensor) -> bool:
-    return one.dtype == other.dtype and torch.equal(one, other)
+def _identical(leaf: Tensor, other: Tensor) -> bool:
+    return leaf.dtype == other.dtype and torch.equal(leaf, other)
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
+def _close(leaf: Tensor, other: Tensor) -> bool:
     """Equal up to rounding, and finite."""
-    return torch.allclose(one, other, rtol=1e-4, atol=1e-5)
+    return torch.allclose(leaf, other, rtol=1e-4, atol=1e-5)
 
 
-def _near(one: Tensor, other: Tensor) -> bool:
+def _near(leaf: Tensor, other: Tensor) -> bool:
     """Equal up to rounding errors that add up over many steps."""
-    return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4)
+    return leaf.shape == other.shape and torch.allclose(leaf, other, rtol=1e-3, atol=1e-4)

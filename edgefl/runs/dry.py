@@ -1,4 +1,4 @@
-"""Dry runs: the world on its own, answered with nothing."""
+"""Dry runs: the clock and the costs, without training."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from edgefl.world.needs import Feedback
 def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[DryRun]:
     """Plans every run of a scenario, and runs its clock.
 
-    Labels are assumed as balanced as can be, but for data that come with a package: whether files lie on this
-    machine changes no forecast.
+    Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend
+    on the files on this machine.
 
     Raises:
-        UserError: something in the scenario is wrong.
+        UserError: the scenario is wrong.
     """
-    found = []
+    runs = []
     access = DataAccess(need="embedded")
     for draft in drafts(scenario, overrides):
         planned = plan(draft, access)
         ledger = Ledger()
         if planned.plan.clients.admitted.any():
             converse(simulate(planned.plan, ledger.add), lambda _: Feedback())
-        one = planned.plan
-        notes = (*one.assumed, *refusal_notes(planned))
-        name, rounds = one.scenario.name, one.scenario.server.rounds
-        found.append(DryRun(scenario, name, len(one.clients), rounds, len(one.refusals), ledger, notes))
-    return found
+        each = planned.plan
+        notes = (*each.assumed, *refusal_notes(planned))
+        name, rounds = each.scenario.name, each.scenario.server.rounds
+        runs.append(DryRun(scenario, name, len(each.clients), rounds, len(each.refusals), ledger, notes))
+    return runs

@@ -1,4 +1,4 @@
-"""From an engine's name in a scenario to one at work."""
+"""Checks the engine that a scenario names, and starts it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PINNED = "EDGEFL_ENGINE"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The engine that a scenario asks for.
+class EngineOptions:
+    """The engine that a scenario names.
 
     Attributes:
         component: its name and parameters, as given.
-        module: the file that it names.
+        module: its module.
         params: its parameters, validated.
     """
 
@@ -50,50 +50,47 @@ class Wanted:
         return _device(self.params.place)
 
 
-def wanted_of(draft: Draft) -> Wanted:
+def engine_options(draft: Draft) -> EngineOptions:
     """The scenario's engine.
 
     Raises:
-        UserError: its name, a parameter or the device is wrong, or it says that it cannot work here.
+        UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
-    found = _checked(draft.scenario.engine, draft.document, ["engine"])
+    options = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
-    if found.component.name == AUTO and pinned:
-        found = _pinned(pinned, found.component)
-    if found.trains:
-        _ = found.device
-    if hasattr(found.module, "check"):
-        found.module.check(found.params)
-    return found
+    if options.component.name == AUTO and pinned:
+        options = _pinned(pinned, options.component)
+    if options.trains:
+        _ = options.device
+    if hasattr(options.module, "check"):
+        options.module.check(options.params)
+    return options
 
 
-def _pinned(name: str, auto: Component) -> Wanted:
-    """The engine of a name, with those of auto's parameters that it has."""
+def _pinned(name: str, auto: Component) -> EngineOptions:
+    """A named engine, with the parameters that it shares with auto."""
     module = catalogue.load("engines", name, where=PINNED)
     known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
     return _checked(Component(name=name, **known), Document(PINNED, CommentedMap()), [])
 
 
-def started(wanted: Wanted, context: Context) -> tuple[Engine, dict[str, Any]]:
+def started(options: EngineOptions, context: Context) -> tuple[Engine, dict[str, Any]]:
     """The engine for a run, ready to train, and what ``host.json`` says about it.
 
     Raises:
         UserError: the engine cannot work here.
     """
     facts: dict[str, Any] = {}
-    if wanted.component.name == AUTO:
-        choice = choose(context, wanted.params)
-        wanted, facts = (
-            _checked(choice.component, Document("auto's choice", CommentedMap()), []),
-            choice.facts,
-        )
-    engine: Engine = wanted.module.build(wanted.params, context)
-    chosen = wanted.component.completed(wanted.params).model_dump()
+    if options.component.name == AUTO:
+        choice, chosen_by = choose(context, options.params), Document("auto's choice", CommentedMap())
+        options, facts = _checked(choice.component, chosen_by, []), choice.facts
+    engine: Engine = options.module.build(options.params, context)
+    chosen = options.component.completed(options.params).model_dump()
     return engine, {**chosen, "device": str(context.builder.device), **facts}
 
 
-def _checked(component: Component, document: Document, path: Sequence[str | int]) -> Wanted:
-    return Wanted(component, *resolve("engines", component, document, path))
+def _checked(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:
+    return EngineOptions(component, *resolve("engines", component, document, path))
 
 
 def _device(name: str) -> torch.device:
@@ -103,8 +100,8 @@ def _device(name: str) -> torch.device:
     device = torch.device(name)
     if device.type == "cuda" and (not cuda or (device.index or 0) >= torch.cuda.device_count()):
         raise UserError(
-            f"there is no device {name}",
+            f"unknown device {name}",
             where="engine.device or --device",
-            hint=f"torch sees {torch.cuda.device_count()} CUDA devices; take cpu",
+            hint=f"torch sees {torch.cuda.device_count()} CUDA devices; use cpu",
         )
     return device

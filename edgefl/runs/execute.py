@@ -1,4 +1,4 @@
-"""One run: the world asks, the learner answers, the store keeps."""
+"""Executes one run: passes the world's needs to the learner, and results to the store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.context import Context
-from edgefl.runs.engines import Wanted, started
+from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.states import States
 from edgefl.store import Store
@@ -44,8 +44,8 @@ class Run:
 
     Attributes:
         planned: what is run.
-        store: where it is kept.
-        learner: who learns; None on the null engine.
+        store: its directory.
+        learner: trains and scores; None on the null engine.
         callbacks: called as runs progress.
     """
 
@@ -69,7 +69,7 @@ class Run:
         self.store.commit()
 
     def check_admitted(self) -> None:
-        """Sees to it that somebody can work, before anything is measured or trained.
+        """Checks that a client can work, before anything is measured or trained.
 
         Raises:
             RunError: no client was admitted.
@@ -77,7 +77,7 @@ class Run:
         if not self.planned.plan.clients.admitted.any():
             raise RunError(
                 f"every client was refused: {self.planned.plan.refusals[0]}",
-                hint="take a smaller model, batch_size: fit, or a fleet with more memory",
+                hint="use a smaller model, batch_size: fit, or a fleet with more memory",
             )
 
     def _answer(self, need: Need) -> Feedback:
@@ -89,7 +89,7 @@ class Run:
             self._server_events.append(event)
 
     def flush(self) -> None:
-        """Hands the server's events, and the jobs that ended, to the store."""
+        """Moves the server's events and the ended jobs to the store."""
         self.store.add_events(self._server_events)
         self.store.add_jobs(self._jobs)
         self._server_events.clear()
@@ -181,16 +181,20 @@ class Run:
 
 
 def execute(
-    planned: Planned, folder: Path, wanted: Wanted, callbacks: Callbacks, data_dir: Path | None = None
+    planned: Planned,
+    folder: Path,
+    options: EngineOptions,
+    callbacks: Callbacks,
+    data_dir: Path | None = None,
 ) -> tuple[str, str]:
-    """Does one run in a fresh directory.
+    """Executes one run in a new directory.
 
     Args:
         planned: what to run.
-        folder: the run directory to make.
-        wanted: the engine.
+        folder: the run directory to create.
+        options: the engine.
         callbacks: called as runs progress.
-        data_dir: where the dataset's files were looked for, for the record; None for the default place.
+        data_dir: the folder of dataset files, for ``host.json``; None for the default.
 
     Returns:
         "done" or "failed", and why it failed.
@@ -204,7 +208,7 @@ def execute(
         "dataset": plan.scenario.task.dataset.name,
         "run_id": planned.run_id,
         "seed": plan.scenario.seed,
-        "engine": wanted.component.name,
+        "engine": options.component.name,
         "rounds": plan.scenario.server.rounds,
         "assumed": list(plan.assumed),
         "target": plan.scenario.evaluate.target,
@@ -215,19 +219,19 @@ def execute(
     callbacks.started(plan.scenario.name, plan.scenario.server.rounds, folder)
     run = Run(planned, store, None, callbacks)
     try:
-        status, reason, host = _ended(run, wanted)
+        status, reason, host = _ended(run, options)
         wall_s = time.perf_counter() - start
         where = None if data_dir is None else str(data_dir.resolve())
         facts = {"host_wall_s": wall_s, "memory": _memory(rss_bytes), "data_dir": where}
         _write_host(folder, {**host, **facts})
         store.close(status, reason=reason, host_wall_s=wall_s)
     except sqlite3.OperationalError as error:
-        # A full disk, say: what was committed stays, and the next run may lie on a better one.
+        # A full disk, say: what was committed stays, and the next run may be on another disk.
         store.abandon()
         status, reason = "failed", f"cannot write {folder}: {error}"
     except BaseException as error:
         run.flush()
-        # What is no Exception is somebody's wish to stop: what was saved is as good as it was.
+        # Not an Exception: somebody stopped the run, and what was saved is valid.
         ended = "failed" if isinstance(error, Exception) else "interrupted"
         store.close(ended, reason=str(error) if isinstance(error, EdgeflError) else type(error).__name__)
         raise
@@ -235,13 +239,13 @@ def execute(
     return status, reason
 
 
-def _ended(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
-    """Runs to the end; the status it comes to, why, and what ``host.json`` says about it."""
-    host: dict[str, Any] = {"engine": {"name": wanted.component.name}}
+def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
+    """Runs to the end; returns the status, the reason, and facts for ``host.json``."""
+    host: dict[str, Any] = {"engine": {"name": options.component.name}}
     try:
         run.check_admitted()
-        if wanted.trains:
-            _train(run, wanted, host)
+        if options.trains:
+            _train(run, options, host)
         else:
             run.to_end()
     except (UserError, sqlite3.OperationalError):
@@ -253,7 +257,7 @@ def _ended(run: Run, wanted: Wanted) -> tuple[str, str, dict[str, Any]]:
 
 
 def _reason(folder: Path, error: Exception) -> str:
-    """Why a run failed, without the traceback of code that is not ours: it goes to a file of its own."""
+    """Why a run failed; the traceback of a foreign exception goes to a file."""
     if isinstance(error, RunError):
         reason, trace = str(error), "\n".join(getattr(error, "__notes__", ()))
     else:
@@ -266,12 +270,12 @@ def _reason(folder: Path, error: Exception) -> str:
     return reason
 
 
-def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:
-    """Runs to the end with real training; fills in who trained, and for how long."""
+def _train(run: Run, options: EngineOptions, host: dict[str, Any]) -> None:
+    """Runs to the end with training; adds the engine and its times to ``host``."""
     keep_freed_memory()
-    states = States(run.store.folder / "states", int(wanted.params.state_memory))
-    context = Context(run.planned, states, wanted.device)
-    engine, host["engine"] = started(wanted, context)
+    states = States(run.store.folder / "states", int(options.params.state_memory))
+    context = Context(run.planned, states, options.device)
+    engine, host["engine"] = started(options, context)
     run.learner = Learner(context, engine)
     host["host_s"] = run.learner.host_s
     try:
@@ -281,20 +285,22 @@ def _train(run: Run, wanted: Wanted, host: dict[str, Any]) -> None:
 
 
 def _memory(before_bytes: int) -> dict[str, int]:
-    """This process's memory in bytes: resident, what the run added to it, and what a GPU held at most.
+    """This process's memory in bytes: resident, added by the run, and a GPU's peak.
 
-    Freed memory is kept for the next round, so the difference bounds what training needs from above; see
-    ``edgefl profile --measure-memory`` for one job in a process of its own.
+    Freed memory is kept for the next round, so the difference is an upper bound of what training needs;
+    ``edgefl profile --measure-memory`` measures one job in its own process.
     """
     now = psutil.Process().memory_info().rss
-    found = {"rss_bytes": now, "rss_added_bytes": now - before_bytes}
+    memory = {"rss_bytes": now, "rss_added_bytes": now - before_bytes}
     if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        found["cuda_peak_bytes"] = max(map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count())))
-    return found
+        memory["cuda_peak_bytes"] = max(
+            map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))
+        )
+    return memory
 
 
 def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
-    """What the result must not depend on: the machine, its libraries and its times."""
+    """Writes what no result depends on: the machine, its libraries and its times."""
     facts = {
         **facts,
         "threads": 1,

@@ -1,4 +1,4 @@
-"""From a scenario to a directory of finished runs."""
+"""Runs a scenario, or all runs of its sweep, into a directory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.engines import wanted_of
+from edgefl.runs.engines import engine_options
 from edgefl.runs.execute import execute
 from edgefl.store import fresh_folder, read
 
@@ -30,7 +32,7 @@ class RunResult:
         name: the run's name.
         folder: its directory.
         status: "done" or "failed".
-        reason: why it failed; empty where it did not.
+        reason: why it failed; empty if it did not.
     """
 
     name: str
@@ -54,7 +56,7 @@ class Result:
     """A group of finished runs.
 
     Attributes:
-        folder: the group's directory; the run's own where there is one run.
+        folder: the group's directory; of a single run its own.
         runs: in the order of the sweep.
     """
 
@@ -68,7 +70,7 @@ class Result:
 
 
 def find_scenario(name: str | Path) -> Path:
-    """A scenario's file: a path, or a shipped or own name.
+    """A scenario's file, by path or name.
 
     Raises:
         UnknownNameError: neither a file nor a known name.
@@ -82,15 +84,15 @@ def find_scenario(name: str | Path) -> Path:
     if str(name) in known:
         return known[str(name)].path
     if path.suffix in {".yaml", ".yml"} or path.parent != Path():
-        raise UnknownNameError(f"there is no scenario file {str(name)!r}", hint=nearest(path.stem, known))
+        raise UnknownNameError(f"scenario file {str(name)!r} does not exist", hint=nearest(path.stem, known))
     raise UnknownNameError(f"unknown scenario {str(name)!r}", hint=nearest(str(name), known))
 
 
 def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:
-    """The runs that a scenario asks for: a path, a name, or the settings themselves.
+    """The runs of a scenario, given as a path, a name or a mapping of settings.
 
     Raises:
-        UserError: something in it is wrong.
+        UserError: the scenario is wrong.
     """
     if isinstance(scenario, Mapping):
         return load(Document.parse(dump(dict(scenario)), "scenario"), overrides)
@@ -109,70 +111,64 @@ def run(
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
-    All runs are planned before the first starts, so that a mistake in the last is known at once. A run that
-    fails does not stop the others.
+    All runs are planned before the first starts, so that a mistake in the last is reported at once. A failed
+    run does not stop the others.
 
     Args:
         scenario: a file, a name, or the settings as a mapping.
         overrides: "key.path=value" texts.
-        data_dir: where datasets' files lie; None for the default place.
-        download: whether missing files may be fetched.
-        engine: its name, such as "loop" or "null" (the clock and the costs alone), or a mapping with the name
-            and its parameters; None for the scenario's.
-        out: the directory to make; None for a fresh one under ``runs/``.
+        data_dir: the folder of dataset files; None for the default.
+        download: whether missing files may be downloaded.
+        engine: a name, such as "loop" or "null" (clock and costs only), or a mapping with the name and its
+            parameters; None for the scenario's.
+        out: the directory to create; None for a new one under ``runs/``.
         callbacks: called as runs progress.
 
     Raises:
-        UserError: something given is wrong; nothing was run.
+        UserError: an argument or the scenario is wrong; nothing was run.
     """
     callbacks = callbacks or Callbacks()
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [f"engine={json.dumps(replaced)}", *overrides]
-    wanted = drafts(scenario, overrides)
-    engines = [wanted_of(draft) for draft in wanted]
+    drafted = drafts(scenario, overrides)
+    engines = [engine_options(draft) for draft in drafted]
     folder = Path(data_dir) if data_dir else None
-    training = any(one.trains for one in engines)
+    training = any(options.trains for options in engines)
     access = DataAccess(folder, download=download, need="pixels" if training else "labels")
-    group = Path(out) if out else _fresh_name(Path("runs"), slug(wanted[0].group))
+    group = Path(out) if out else _fresh_name(Path("runs"), slug(drafted[0].group))
     fresh_folder(group)
-    callbacks.planning(len(wanted))
+    callbacks.planning(len(drafted))
     try:
-        planned = [plan(draft, access) for draft in wanted]
+        planned = [plan(draft, access) for draft in drafted]
     except BaseException:
         group.rmdir()
         raise
-    names = [one.plan.scenario.name for one in planned]
-    callbacks.planned([note for one in planned for note in refusal_notes(one)])
-    single = len(planned) == 1
+    callbacks.planned([note for each in planned for note in refusal_notes(each)])
     results = []
-    for index, (one, by) in enumerate(zip(planned, engines, strict=True)):
-        target = group if single else group / f"{index + 1:02d}-{slug(names[index])}"
-        results.append(RunResult(names[index], target, *execute(one, target, by, callbacks, folder)))
+    for number, (each, options) in enumerate(zip(planned, engines, strict=True), start=1):
+        name = each.plan.scenario.name
+        target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
+        results.append(RunResult(name, target, *execute(each, target, options, callbacks, folder)))
     return Result(group, tuple(results))
 
 
 def refusal_notes(planned: Planned) -> list[str]:
-    """One line for each kind of device that cannot do an exchange, with the numbers of its largest client."""
+    """A line for each device and exchange that it cannot do, with the numbers of its largest client."""
     kinds: dict[tuple[str, str], list[Refusal]] = {}
-    for one in planned.plan.refusals:
-        kinds.setdefault((one.device, one.exchange), []).append(one)
+    for refusal in planned.plan.refusals:
+        kinds.setdefault((refusal.device, refusal.exchange), []).append(refusal)
     name, clients = planned.plan.scenario.name, len(planned.plan.clients)
     return [
-        f"{name}: {len(group)} of {clients} clients refused: {max(group, key=lambda one: one.needs_bytes)}"
+        f"{name}: {len(group)} of {clients} clients refused: {max(group, key=attrgetter('needs_bytes'))}"
         for group in kinds.values()
     ]
 
 
 def _fresh_name(parent: Path, name: str) -> Path:
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    folder = parent / f"{name}-{stamp}"
-    count = 1
-    while folder.exists():
-        count += 1
-        folder = parent / f"{name}-{stamp}-{count}"
+    names = (f"{name}-{stamp}{suffix}" for suffix in chain([""], map("-{}".format, count(2))))
+    folder = next(folder for folder in map(parent.joinpath, names) if not folder.exists())
     if parent.exists() and not parent.is_dir():
-        raise UserError(
-            f"{parent} is a file, and runs are kept in a directory of that name", hint="pass --out DIR"
-        )
+        raise UserError(f"{parent} is a file; runs go into a directory of that name", hint="pass --out DIR")
     return folder

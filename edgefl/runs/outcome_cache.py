@@ -12,56 +12,56 @@ _INITIAL = -1
 
 
 class OutcomeCache:
-    """What was trained and is not merged yet.
+    """Outcomes that were trained and are not merged yet.
 
-    An engine may train a job long before its merge. The state that it writes is the client's own only when
-    the job is merged, or handed over as done: work that is lost on the way leaves the state as it was. An
-    outcome that began with a state which never became its client's own, or is no more, is dropped, so that
-    training ahead comes to what training at the merge would have.
+    An engine may train a job long before its merge. The state that it wrote becomes the client's only when
+    the job is merged or completed; lost work leaves the state as it was. An outcome that started from a state
+    which is not, or no longer, its client's is dropped, so training ahead gives what training at the merge
+    would.
     """
 
     def __init__(self, writes: Callable[[Job], bool]) -> None:
-        """Takes what tells whether a job writes a state."""
+        """``writes`` tells whether a job writes a state."""
         self._writes = writes
         self._done: dict[int, Outcome] = {}
-        # By job, the job whose state it begins with: of those at hand, and of those that are cached.
+        # By job, the job whose state it starts from: for the jobs at hand, and for cached outcomes.
         self._begins: dict[int, int] = {}
         self._began: dict[int, int] = {}
-        # By client, the job whose state is its own.
+        # By client, the job that wrote its state.
         self._last: dict[int, int] = {}
 
-    def missing(self, wanted: Sequence[Job], ready: Sequence[Job]) -> list[Job]:
-        """The jobs that are to be trained for a merge; what is cached and is of no use any more is dropped.
+    def missing(self, due: Sequence[Job], ready: Sequence[Job]) -> list[Job]:
+        """The jobs to train for a merge; drops cached outcomes that are no longer valid.
 
         Args:
-            wanted: what the merge takes, in the order of the jobs.
-            ready: what may be trained ahead, if anything is to be trained at all.
+            due: the jobs that the merge needs, in order.
+            ready: the jobs that may be trained ahead, if any job has to be trained.
         """
-        self._begins, dropped = self._chained(wanted, ready), set[int]()
+        self._begins, dropped = self._chained(due, ready), set[int]()
         for number in sorted(self._done):
             began = self._began[number]
             if began in dropped or self._begins.get(number) != began:
                 dropped.add(number)
                 del self._done[number], self._began[number]
-        found = [job for job in wanted if job.id not in self._done]
-        if found:
-            found += [job for job in ready if job.id in self._begins and job.id not in self._done]
-        return found
+        missing = [job for job in due if job.id not in self._done]
+        if missing:
+            missing += [job for job in ready if job.id in self._begins and job.id not in self._done]
+        return missing
 
-    def _chained(self, wanted: Sequence[Job], ready: Sequence[Job]) -> dict[int, int]:
-        """Whose state each job begins with, if those that are ready are merged one after another."""
-        found, last = {}, dict(self._last)
-        for job in wanted:
-            found[job.id] = last.get(job.client, _INITIAL)
+    def _chained(self, due: Sequence[Job], ready: Sequence[Job]) -> dict[int, int]:
+        """Whose state each job starts from, if the ready jobs are merged one after another."""
+        begins, last = {}, dict(self._last)
+        for job in due:
+            begins[job.id] = last.get(job.client, _INITIAL)
             if self._writes(job):
                 last[job.client] = job.id
         for job in sorted(ready, key=lambda job: job.id):
-            # One that a later job has passed was lost, or begins with a state that nobody knows yet.
+            # A job that a later one has passed was lost, or its first state is not known yet.
             if job.id > last.get(job.client, _INITIAL):
-                found[job.id] = last.get(job.client, _INITIAL)
+                begins[job.id] = last.get(job.client, _INITIAL)
                 if self._writes(job):
                     last[job.client] = job.id
-        return found
+        return begins
 
     def put(self, outcome: Outcome) -> None:
         """Keeps a job's outcome until it is taken or dropped."""
@@ -69,13 +69,13 @@ class OutcomeCache:
         self._began[outcome.job.id] = self._begins[outcome.job.id]
 
     def take(self, job: Job) -> Outcome:
-        """A job's outcome, which leaves the cache; the state that it wrote is its client's own now."""
+        """Takes a job's outcome out of the cache; the state that it wrote is its client's now."""
         del self._began[job.id]
         if self._writes(job):
             self._last[job.client] = job.id
         return self._done.pop(job.id)
 
     def state(self, job: Job) -> Tree | None:
-        """The state that a job begins with, if it is that of another job that is cached."""
+        """The state that a job starts from, if a cached job wrote it."""
         before = self._done.get(self._begins.get(job.id, _INITIAL))
         return None if before is None else before.state

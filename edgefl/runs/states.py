@@ -1,4 +1,4 @@
-"""Client states: the last used in memory, the others in the run's files."""
+"""Client states: recently used ones in memory, the others in the run's files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from edgefl.store import state_file
 
 @dataclass(frozen=True)
 class StateFile:
-    """A state on disk. It can be sent to another process and read there.
+    """A state on disk, which another process can read.
 
     Attributes:
-        path: the file, which stays as it is until a checkpoint follows on the client's next state.
-        order: the keys of the tree in their order, as JSON; null stands for a tensor.
+        path: the file, unchanged until the checkpoint after the client's next state.
+        order: the tree's keys in order, as JSON; null stands for a tensor.
     """
 
     path: Path
     order: str
 
     def read(self) -> Tree:
-        """The state as it was put, in memory of its own.
+        """The state as it was put, copied into memory.
 
-        A file has another order of keys, and its tensors are a mapping at odd addresses. Sums over a tree's
-        leaves, and kernels, would give other bits for a state that went through a file than for one that
-        stayed in memory.
+        A file has another order of keys, and its tensors are mapped at odd addresses. Without the order and a
+        copy, sums over leaves and kernels would give other bits than for a state that stayed in memory.
 
         Raises:
             UserError: the file is missing or damaged.
@@ -44,15 +43,15 @@ class StateFile:
 
 
 class States:
-    """The newest state of each client that ever wrote one.
+    """The newest state of each client that wrote one.
 
-    States beyond a budget leave memory, the least recently used first, for files named by the job that wrote
-    them. A file is never changed; one that a newer state made useless goes with the next checkpoint's sweep.
-    Trees are on the CPU, and nobody modifies one that was put or got. For one thread.
+    States beyond a budget move from memory to files, the least recently used first; a file is named by the
+    job that wrote the state. Files never change; the next checkpoint deletes those that are replaced.
+    Trees are on the CPU, and must not be modified once put or got. Not thread-safe.
     """
 
     def __init__(self, folder: Path | None, budget_bytes: int) -> None:
-        """Starts without any state.
+        """Starts without states.
 
         Args:
             folder: the run directory's ``states``; None keeps everything in memory.
@@ -77,7 +76,7 @@ class States:
         return client in self._jobs
 
     def clients(self) -> list[int]:
-        """The clients that ever wrote a state, in order."""
+        """The clients that wrote a state, in order."""
         return sorted(self._jobs)
 
     def job(self, client: int) -> int:
@@ -85,29 +84,29 @@ class States:
         return self._jobs[client]
 
     def put(self, client: int, job: int, tree: Tree) -> None:
-        """Takes a client's new state.
+        """Stores a client's new state.
 
         Args:
             client: whose.
-            job: the job that wrote it; no other state has the same.
+            job: the job that wrote it, unique to the state.
             tree: the state.
 
         Raises:
-            RunError: a state that has to leave memory cannot be written; no state is lost.
+            RunError: a state that must leave memory cannot be written; no state is lost.
         """
         own = tree_map(_owned, tree)
         self._jobs[client] = job
-        # Equal orders, those of all clients of one model, share one text.
+        # Clients of one model share one text.
         self._orders[client] = sys.intern(json.dumps(structure(tree)))
         self._changed.add(client)
         self._filed.discard(client)
         self._hold(client, own)
 
     def get(self, client: int) -> Tree | None:
-        """A client's newest state, which becomes the most recently used; None where it never wrote one.
+        """A client's newest state, which becomes the most recently used; None if it never wrote one.
 
         Raises:
-            RunError: a state that has to leave memory for it cannot be written; no state is lost.
+            RunError: a state that must leave memory for it cannot be written; no state is lost.
             UserError: its file is missing or damaged.
         """
         if client in self._held:
@@ -121,7 +120,7 @@ class States:
         return tree
 
     def file(self, client: int) -> StateFile | None:
-        """A client's newest state on disk; None where it is in memory alone or there is none."""
+        """A client's newest state on disk; None if it is only in memory or does not exist."""
         path = self.path(client)
         return None if path is None else StateFile(path, self._orders[client])
 
@@ -135,10 +134,10 @@ class States:
     def saving(self) -> Iterator[dict[int, tuple[int, Tree | None]]]:
         """A checkpoint: the states that changed since the last one, for ``Store.checkpoint``.
 
-        When the block ends without an error they count as saved; otherwise they remain changed.
+        They count as saved if the block ends without an error.
 
         Yields:
-            client -> (job that wrote its state, the state, or None where its file is written already).
+            client -> (job that wrote its state, the state, or None if its file exists).
         """
         changed = {client: (self._jobs[client], self._unfiled(client)) for client in sorted(self._changed)}
         self._saving = True
@@ -166,8 +165,8 @@ class States:
             self._held_bytes -= nbytes(self._held.pop(client))
 
     def _shrink(self) -> None:
-        """Takes states out of memory until the budget is kept; one beyond it alone does not stay either."""
-        # The sweep of a checkpoint in progress would delete a file that came after its list of changes.
+        """Moves states to files until the budget is kept, even the last one if it is too large."""
+        # A checkpoint in progress would delete a file that is not in its list of changes.
         if self._folder is None or self._saving:
             return
         while self._held_bytes > self._budget_bytes:
@@ -179,9 +178,9 @@ class States:
 
 
 def _owned(leaf: Tensor) -> Tensor:
-    """A tensor laid out as one read from a file, in memory that holds nothing else.
+    """A contiguous tensor, as read from a file, in memory that holds nothing else.
 
-    Engines return views of the stacked tensors of many clients, and one view keeps all of those alive.
+    Engines return views of many clients' stacked tensors, and one view keeps all of them alive.
     """
     own = leaf.detach().contiguous()
     return own.clone() if own.untyped_storage().nbytes() > own.nbytes else own

@@ -1,4 +1,4 @@
-"""Makes tasks of jobs: in the driver, and again in every worker process."""
+"""Builds tasks from jobs, in the driver and in every worker process."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from edgefl.protocol import Batch, Ctx, Exchange, Payload, Phase, Tree
 
 @dataclass(frozen=True)
 class TaskBuilder:
-    """What tasks are made of, beside server versions and client states.
+    """What tasks are built from, except server versions and client states.
 
     Attributes:
         learning: data, nets and methods, on the device that trains.
-        rates: each round's learning rate.
-        device: where tensors lie.
-        class_counts: for each client, (classes,) float32.
-        samples: for each client, how many it has.
+        rates: the learning rate of each round.
+        device: of all tensors.
+        class_counts: each client's samples of each class, (classes,) float32.
+        samples: each client's number of training samples.
     """
 
     learning: Learning
@@ -40,7 +40,7 @@ class TaskBuilder:
 
     @classmethod
     def of(cls, planned: Planned, device: torch.device) -> TaskBuilder:
-        """The builder of a planned run, its data moved to the device that trains."""
+        """The builder of a planned run, with its data on the device that trains."""
         return cls.on(planned.learning, _rates(planned.plan.scenario), device)
 
     @classmethod
@@ -66,8 +66,10 @@ class TaskBuilder:
 
     @cached_property
     def _exchanges(self) -> list[dict[str, Exchange]]:
-        """By model and name: every job is looked up several times."""
-        return [{one.name: one for one in method.exchanges} for method in self.learning.methods]
+        """By model and name, because every job is looked up several times."""
+        return [
+            {exchange.name: exchange for exchange in method.exchanges} for method in self.learning.methods
+        ]
 
     def rate(self, job: Job) -> float:
         """A job's learning rate."""
@@ -85,7 +87,7 @@ class TaskBuilder:
         )
 
     def received(self, job: Job, server: Tree) -> Payload:
-        """What a job's client receives of a server version: what the codec leaves of what was sent."""
+        """What a job's client receives of a server version, as decoded."""
         return self.learning.down.received(self.exchange(job).down(server, job.client))
 
     def task(self, job: Job, server: Tree, state: Tree | None) -> Task:
@@ -132,7 +134,7 @@ def _rates(scenario: Scenario) -> list[float]:
 
 
 def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Everything that ``rebuilt`` needs: settings as plain data, and tensors to share."""
+    """What ``rebuilt`` needs: settings as plain data, and tensors to share."""
     settings = {"learning": planned.learning.spec.resolved(), "rates": _rates(planned.plan.scenario)}
     return settings, planned.learning.federation.shared()
 

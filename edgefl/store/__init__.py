@@ -1,6 +1,6 @@
-"""A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of what was learned.
+"""A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of versions and states.
 
-Rows are committed once a version, together with the names of the files they refer to. Files are immutable
+Rows are committed at every merge, together with the names of the files they refer to. Files are immutable
 and written under a temporary name first; a file that no row refers to is deleted only after the commit.
 Nothing is pickled.
 """

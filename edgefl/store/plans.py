@@ -1,4 +1,4 @@
-"""A run's plan, read back: what the world needs to run it again, or to go on."""
+"""Reads a run's plan back: what the world needs to repeat or continue the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from edgefl.store.reader import Reader
 
 
 def read_plan(reader: Reader) -> Plan:
-    """The plan that a run was made with; prices have no traces, which the world does not need.
+    """The plan of a run; its prices have no traces, which the world does not need.
 
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.

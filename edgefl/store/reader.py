@@ -1,4 +1,4 @@
-"""A run's directory, to read."""
+"""Reads a run's directory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from edgefl.core.yamls import Document, plain
 from edgefl.store.schema import FORMAT, TABLES
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
-# What reads the formats before this one.
+# What reads older formats.
 _READ_BY = {1: "edgefl as of git commit 9e3b046", 2: "edgefl as of git commit 51b76e9"}
 
 # A view has no order of its own.
@@ -39,7 +39,9 @@ class Reader:
         """
         self.folder = folder
         if not (folder / DATABASE).is_file():
-            raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
+            raise UserError(
+                f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite"
+            )
         try:
             self._db = _opened(folder / DATABASE)
         except sqlite3.OperationalError as error:
@@ -61,7 +63,7 @@ class Reader:
         return meta
 
     def rows(self, table: str, order: str = "") -> list[dict[str, Any]]:
-        """A table as a list of dicts, in the order that it was written in unless another is given.
+        """A table as a list of dicts, in the order it was written unless another is given.
 
         Raises:
             UnknownNameError: there is no such table.
@@ -74,7 +76,7 @@ class Reader:
         return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
 
     def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
-        """What a SELECT returns, as a list of dicts.
+        """The rows of a SELECT, as a list of dicts.
 
         Raises:
             UserError: the file is damaged.
@@ -98,12 +100,12 @@ class Reader:
         return dict(plain(self.document().data))
 
     def host(self) -> dict[str, Any]:
-        """``host.json`` as plain data; empty where it is missing or damaged, for no result depends on it."""
+        """``host.json`` as plain data; empty if missing or damaged, since no result depends on it."""
         try:
-            found = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
+            host = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return host if isinstance(host, dict) else {}
 
     def close(self) -> None:
         """Closes the database."""
@@ -111,10 +113,10 @@ class Reader:
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    """A run's database, to read.
+    """A run's database, for reading.
 
-    In its mode (WAL) SQLite makes files beside the database even for a reader. In a folder where it may not,
-    nobody can be writing either, and it is told that the file does not change.
+    In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
+    be writing, so the file is opened as immutable.
     """
     if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
         return sqlite3.connect(file)
@@ -123,7 +125,7 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 def _other_format(folder: Path, number: Any) -> UserError:
     if not isinstance(number, int):
-        return _damaged(folder, ValueError("it does not say its format"))
+        return _damaged(folder, ValueError("it has no format number"))
     reads = _READ_BY.get(number, "a newer edgefl")
     return UserError(
         f"{folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
@@ -139,11 +141,8 @@ def _damaged(folder: Path, error: Exception) -> UserError:
 @contextmanager
 def read(folder: Path) -> Iterator[Reader]:
     """A reader that is closed at the end."""
-    reader = Reader(folder)
-    try:
+    with closing(Reader(folder)) as reader:
         yield reader
-    finally:
-        reader.close()
 
 
 def fresh_folder(folder: Path) -> None:

@@ -1,8 +1,9 @@
-"""The tables of ``run.sqlite``: a row a job; events are a view of jobs and of the server's own rows."""
+"""The tables of ``run.sqlite``; its events are a view of the jobs and the server's own events."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 FORMAT = 3
 
@@ -64,64 +65,36 @@ CREATE TABLE versions (
 CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL);
 """
 
-# A stage that a job did not complete is charged to its end, not to the station that it never reached.
-_STATIONS = (
-    ("received", "receive", "receive_s", "down_bytes", "0", "0"),
-    ("worked", "work", "work_s", "0", "0", "flops"),
-    ("arrived", "transmit", "transmit_s", "0", "up_bytes", "0"),
-)
 _COLUMNS = (
     "seq", "t_s", "kind", "exchange", "round", "client", "job", "version",
     "seconds", "down_bytes", "up_bytes", "flops", "joules", "tail_j", "idle_j",
 )  # fmt: skip
+_FREE = "0.0, 0, 0, 0, 0.0, 0.0, 0.0"
 
 
-def _joules(stage: str) -> str:
-    return f"{stage}_j + {stage}_tail_j + {stage}_idle_j"
-
-
-def _reached(station: str, stage: str, seconds: str, down: str, up: str, flops: str) -> str:
-    """The events of the jobs that reached a station."""
+def _events(prefix: str, kind: str, cost: str, where: str) -> str:
+    """One event a job, for the jobs that ``where`` chooses."""
     return (
-        f"SELECT {station}_seq, {station}_s, '{station}', exchange, round, client, job, version, "  # noqa: S608 - our own names
-        f"{seconds}, {down}, {up}, {flops}, {_joules(stage)}, {stage}_tail_j, {stage}_idle_j "
-        f"FROM jobs WHERE {station}_seq IS NOT NULL"
+        f"SELECT {prefix}_seq, {prefix}_s, {kind}, exchange, round, client, job, version, {cost} "  # noqa: S608 - our own names
+        f"FROM jobs WHERE {where}"
     )
 
 
-def _given_up() -> str:
-    """The ends of the jobs that were not merged, with what the stage that was broken off cost."""
-
-    def broken(values: tuple[str, ...]) -> str:
-        stations = zip(("received", "worked", "arrived"), values, strict=True)
-        cases = " ".join(f"WHEN {station}_seq IS NULL THEN {value}" for station, value in stations)
-        return f"CASE {cases} ELSE 0 END"
-
-    stages = ("receive", "work", "transmit")
-    costs = (
-        ("receive_s", "work_s", "transmit_s"),
-        ("down_bytes", "0", "0"),
-        ("0", "0", "up_bytes"),
-        ("0", "flops", "0"),
-        tuple(map(_joules, stages)),
-        tuple(f"{stage}_tail_j" for stage in stages),
-        tuple(f"{stage}_idle_j" for stage in stages),
-    )
-    return (
-        "SELECT ended_seq, ended_s, ending, exchange, round, client, job, version, "  # noqa: S608 - our own names
-        f"{', '.join(map(broken, costs))} FROM jobs WHERE into_version IS NULL"
-    )
+def _stage(before: str, station: str, stage: str, quantities: str) -> Iterator[str]:
+    """The events that charge a stage: the station after it, or the job's end if that came first."""
+    joules = f"{stage}_j + {stage}_tail_j + {stage}_idle_j"
+    cost = f"{stage}_s, {quantities}, {joules}, {stage}_tail_j, {stage}_idle_j"
+    yield _events(station, f"'{station}'", cost, f"{station}_seq IS NOT NULL")
+    yield _events("ended", "ending", cost, f"{station}_seq IS NULL AND {before}_seq IS NOT NULL")
 
 
 _SOURCES = (
-    "SELECT seq, t_s, kind, exchange, round, client, -1, version, "
-    + (_NOTHING := "0.0, 0, 0, 0, 0.0, 0.0, 0.0 ")
-    + "FROM server_events",
-    "SELECT dispatched_seq, dispatched_s, 'dispatched', exchange, round, client, job, version, "
-    + _NOTHING
-    + "FROM jobs",
-    *(_reached(*station) for station in _STATIONS),
-    _given_up(),
+    f"SELECT seq, t_s, kind, exchange, round, client, -1, version, {_FREE} FROM server_events",  # noqa: S608 - our own names
+    _events("dispatched", "'dispatched'", _FREE, "TRUE"),
+    *_stage("dispatched", "received", "receive", "down_bytes, 0, 0"),
+    *_stage("received", "worked", "work", "0, 0, flops"),
+    *_stage("worked", "arrived", "transmit", "0, up_bytes, 0"),
+    _events("ended", "ending", _FREE, "arrived_seq IS NOT NULL AND into_version IS NULL"),
 )
 EVENTS_SQL = f"CREATE VIEW events ({', '.join(_COLUMNS)}) AS {' UNION ALL '.join(_SOURCES)}"
 

@@ -1,9 +1,4 @@
-"""A run's directory, to write: ``plan.yaml``, ``run.sqlite`` and safetensors files of what was learned.
-
-Rows are committed once a version, together with the names of the files they refer to. Files are immutable
-and written under a temporary name first; a file that no row refers to is deleted only after the commit.
-Nothing is pickled.
-"""
+"""Writes a run's directory; see ``edgefl.store``."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from typing import Any
 from edgefl.core.errors import UserError
 from edgefl.core.event import Event, JobRecord
 from edgefl.core.files import atomically
-from edgefl.core.plan import Plan
+from edgefl.core.plan import Plan, Refusal
 from edgefl.core.yamls import dump
 from edgefl.store.reader import DATABASE, PLAN, fresh_folder, read
 from edgefl.store.schema import EVENTS_SQL, FORMAT, TABLES_SQL
@@ -28,7 +23,7 @@ def state_file(job: int) -> str:
 
 
 class Store:
-    """One run's directory, open for writing; see ``read`` for a reader.
+    """One run's directory, open for writing; ``read`` opens it for reading.
 
     Attributes:
         folder: the directory.
@@ -37,12 +32,12 @@ class Store:
     def __init__(
         self, folder: Path, write: Callable[[Path, Any], None], database: sqlite3.Connection
     ) -> None:
-        """Takes a directory and its database; see ``create`` and ``open``.
+        """Use ``create`` or ``open``.
 
         Args:
             folder: the directory.
-            write: writes what was learned to a path, whole or not at all; rows do not need to know tensors.
-            database: its rows.
+            write: writes a tree of tensors to a path, atomically.
+            database: ``run.sqlite``.
         """
         self.folder = folder
         self._write = write
@@ -50,7 +45,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path, write: Callable[[Path, Any], None]) -> Store:
-        """Makes a fresh run directory.
+        """Makes a new run directory.
 
         Raises:
             UserError: it exists and is not empty, or cannot be written.
@@ -64,7 +59,7 @@ class Store:
             database.execute("PRAGMA synchronous=NORMAL")
             database.executescript(f"{TABLES_SQL} {EVENTS_SQL};")
         except (OSError, sqlite3.OperationalError) as error:
-            raise UserError(f"cannot write into {folder}: {error}", where=str(folder)) from error
+            raise UserError(f"cannot write to {folder}: {error}", where=str(folder)) from error
         store = cls(folder, write, database)
         store.set_meta({"format": FORMAT, "status": "running"})
         store.commit()
@@ -72,7 +67,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: Path, write: Callable[[Path, Any], None]) -> Store:
-        """Opens a run directory to add to it; its status is "running" again.
+        """Opens a run directory to continue it; its status becomes "running".
 
         Raises:
             UserError: it is not a run directory, of another format, damaged, or cannot be written.
@@ -84,76 +79,52 @@ class Store:
             store.set_meta({"status": "running"})
             store.commit()
         except sqlite3.OperationalError as error:
-            raise UserError(f"cannot write into {folder}: {error}", where=str(folder)) from error
+            raise UserError(f"cannot write to {folder}: {error}", where=str(folder)) from error
         return store
 
     def set_meta(self, values: Mapping[str, Any]) -> None:
-        """Facts about the whole run, as JSON values."""
+        """Sets facts about the whole run, as JSON values."""
         rows = [(key, json.dumps(value)) for key, value in values.items()]
         self._db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", rows)
 
     def write_plan(self, plan: Plan, resolved: Mapping[str, Any], test_samples: Iterable[int]) -> None:
-        """What is known before the run starts: ``plan.yaml`` and the rows about clients and prices."""
+        """Writes what is known before the run starts: ``plan.yaml``, clients, refusals and prices."""
         atomically(self.folder / PLAN, dump(resolved).encode())
-        clients = plan.clients
-        rows = zip(
-            range(len(clients)),
-            (clients.devices[index] for index in clients.device),
-            (clients.links[index] for index in clients.link),
-            (clients.dtypes[index] for index in clients.dtype),
-            (clients.models[index] for index in clients.model),
-            clients.samples.tolist(),
-            test_samples,
-            clients.slowdown.tolist(),
-            clients.admitted.astype(int).tolist(),
-            strict=True,
-        )
-        self._insert("clients", rows)
-        self._insert(
-            "refusals",
-            [
-                (
-                    one.client,
-                    one.device,
-                    one.exchange,
-                    one.needs_bytes,
-                    one.has_bytes,
-                    json.dumps(dict(one.parts)),
-                    one.reason,
-                )
-                for one in plan.refusals
-            ],
-        )
+        clients, kinds = plan.clients, ("device", "link", "dtype", "model")
+        names = [[getattr(clients, f"{kind}s")[index] for index in getattr(clients, kind)] for kind in kinds]
+        samples, slowdown = clients.samples.tolist(), clients.slowdown.tolist()
+        admitted = clients.admitted.astype(int).tolist()
+        columns = (range(len(clients)), *names, samples, test_samples, slowdown, admitted)
+        self._insert("clients", zip(*columns, strict=True))
+        self._insert("refusals", [_refusal_row(refusal) for refusal in plan.refusals])
         for place, prices in enumerate(plan.prices):
             facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
             self._insert("exchanges", [(prices.exchange, place, *facts)])
-            # SQLite stores NaN as NULL: an unknown number reads back as None.
+            # SQLite stores NaN as NULL, so an unknown number is read back as None.
             values = zip(*(column.tolist() for column in prices.columns.values()), strict=True)
             self._insert("prices", [(prices.exchange, client, *row) for client, row in enumerate(values)])
             for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
                 for direction, parts in (("down", trace.down), ("up", trace.up)):
-                    payloads = [
-                        (prices.exchange, model, direction, part, size) for part, size in parts.items()
-                    ]
-                    self._insert("payloads", payloads)
+                    key = prices.exchange, model, direction
+                    self._insert("payloads", [(*key, part, size) for part, size in parts.items()])
         self._db.commit()
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Adds the server's own events, which belong to no job; they are durable with the next commit."""
+        """Adds the server's own events, which belong to no job; the next commit makes them durable."""
         rows = [(*event[:2], str(event.kind), *event[3:6], event.version) for event in events]
         self._insert("server_events", rows)
 
     def add_jobs(self, records: Iterable[JobRecord]) -> None:
-        """Adds jobs that ended; they are durable with the next commit."""
+        """Adds ended jobs; the next commit makes them durable."""
         self._insert("jobs", map(_job_row, records))
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
-        """What training told of jobs that were added, by their numbers."""
+        """Adds training's scalars to the rows of jobs, by job."""
         rows = [(json.dumps(dict(values)), job) for job, values in scalars.items()]
         self._db.executemany("UPDATE jobs SET scalars = ? WHERE job = ?", rows)
 
     def add(self, table: str, row: Mapping[str, Any]) -> None:
-        """Adds one row; it is durable with the next commit."""
+        """Adds one row; the next commit makes it durable."""
         names = ", ".join(row)
         marks = ", ".join("?" * len(row))
         self._db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - our own names
@@ -171,13 +142,13 @@ class Store:
     def checkpoint(
         self, version: int, server: Any, states: Mapping[int, tuple[int, Any | None]], *, best: bool
     ) -> None:
-        """Saves a version and the client states that are new, and commits everything so far.
+        """Saves a version and the changed client states, and commits everything so far.
 
         Args:
             version: the server version.
             server: its state.
-            states: client -> (job that wrote it, state), those that changed since the last checkpoint; None
-                for a state whose file is written already.
+            states: client -> (job that wrote it, state), those that changed since the last checkpoint; a
+                state is None if its file exists.
             best: whether this is the best version so far.
 
         Raises:
@@ -204,7 +175,7 @@ class Store:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Deletes the files that no row refers to any more."""
+        """Deletes the files that no row refers to."""
         kept = {
             name for (name,) in self._db.execute("SELECT file FROM versions UNION SELECT file FROM states")
         }
@@ -218,7 +189,7 @@ class Store:
         self._db.commit()
 
     def abandon(self) -> None:
-        """Closes the database after a failed write, as far as it goes; what was committed stays."""
+        """Closes the database after a failed write; what was committed stays."""
         self._db.close()
 
     def close(self, status: str, **facts: Any) -> None:
@@ -227,6 +198,10 @@ class Store:
         self._db.commit()
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
+
+
+def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
+    return (*{**vars(refusal), "parts": json.dumps(dict(refusal.parts))}.values(),)
 
 
 def _job_row(record: JobRecord) -> tuple[Any, ...]:

@@ -10,15 +10,18 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import edgefl
 from edgefl.cli import main
+from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.scenario import load
 from edgefl.report.summary import summaries
 from edgefl.runs.dry import dry_run
+from edgefl.runs.learner import Learner
 
 BASE = {
     "name": "small",
@@ -165,6 +168,18 @@ def test_divergence_in_the_last_step_is_found(tmp_path, decay, found):
     (run,) = edgefl.run(small(local=local), out=tmp_path / "run").runs
     assert run.status == "failed"
     assert found in run.reason
+
+
+def test_a_diverged_personal_loss_is_the_one_named(tmp_path, monkeypatch):
+    """Where the global model's loss is finite and the clients' is not."""
+    right = np.ones(4, dtype=bool)
+    scores = (
+        Scores(right, np.full(4, 0.5)),
+        Personal((0,), np.ones(1), np.full(1, np.inf), np.ones(1, int), 0),
+    )
+    monkeypatch.setattr(Learner, "evaluate", lambda *_: scores)
+    (run,) = edgefl.run(small(), out=tmp_path / "run").runs
+    assert "loss on test data is inf after round" in run.reason
 
 
 def fleet(tmp_path, **numbers):
@@ -331,6 +346,7 @@ def test_a_full_disk_fails_the_run_with_one_message(tmp_path):
     code = f"""
 import resource, signal
 from edgefl.cli import main
+from edgefl.compute.evaluate import Personal, Scores
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
 main(["run", {str(path)!r}, "--out", {str(out)!r}, "--engine", "null"])

@@ -345,8 +345,8 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda _: None, "is no run directory"),
-        (lambda path: path.mkdir(parents=True), "is no run directory"),
+        (lambda _: None, "is not a run directory"),
+        (lambda path: path.mkdir(parents=True), "is not a run directory"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4000), "cannot be read"),
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
@@ -357,7 +357,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
             "is a run of format 99; this edgefl reads format 3",
         ),
-        (lambda path: _sqlite(path, META), "does not say its format"),
+        (lambda path: _sqlite(path, META), "has no format number"),
     ],
 )
 def test_what_is_no_run_is_refused(tmp_path, make, says):
@@ -409,7 +409,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
         raise sqlite3.OperationalError("unable to open database file")
 
     monkeypatch.setattr(writer_module.sqlite3, "connect", refuse)
-    with pytest.raises(UserError, match="cannot write into"):
+    with pytest.raises(UserError, match="cannot write to"):
         Store.create(tmp_path / "run", write_tree)
 
 
