@@ -214,11 +214,12 @@ def execute(
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
     }
-    store.set_meta(facts)
-    store.write_plan(plan, planned.resolved, [len(part) for part in planned.learning.federation.test_parts])
-    callbacks.started(plan.scenario.name, plan.scenario.server.rounds, folder)
     run = Run(planned, store, None, callbacks)
     try:
+        store.set_meta(facts)
+        tests = [len(part) for part in planned.learning.federation.test_parts]
+        store.write_plan(plan, planned.resolved, tests)
+        callbacks.started(plan.scenario.name, plan.scenario.server.rounds, folder)
         status, reason, host = _ended(run, options)
         wall_s = time.perf_counter() - start
         where = None if data_dir is None else str(data_dir.resolve())
@@ -250,7 +251,7 @@ def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
             run.to_end()
     except (UserError, sqlite3.OperationalError):
         raise
-    except Exception as error:  # noqa: BLE001 - a method of the user's own may raise anything
+    except Exception as error:  # noqa: BLE001 - a user's method may raise anything
         run.flush()
         return "failed", _reason(run.store.folder, error), host
     return "done", "", host

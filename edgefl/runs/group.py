@@ -83,9 +83,9 @@ def find_scenario(name: str | Path) -> Path:
     known = catalogue.entries("scenarios")
     if str(name) in known:
         return known[str(name)].path
-    if path.suffix in {".yaml", ".yml"} or path.parent != Path():
-        raise UnknownNameError(f"scenario file {str(name)!r} does not exist", hint=nearest(path.stem, known))
-    raise UnknownNameError(f"unknown scenario {str(name)!r}", hint=nearest(str(name), known))
+    is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
+    what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
+    raise UnknownNameError(what, hint=nearest(path.stem if is_path else str(name), known))
 
 
 def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:

@@ -71,7 +71,7 @@ class Reader:
         """
         if table not in TABLES:
             raise UnknownNameError(
-                f"a run has no table {table!r}", where=str(self.folder), hint=nearest(table, TABLES)
+                f"unknown table {table!r}", where=str(self.folder), hint=nearest(table, TABLES)
             )
         return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
 

@@ -59,7 +59,7 @@ def simulate(
         raise error
     if server.is_alive:
         raise RunError(
-            f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",
+            f"the server waits forever: nothing happens after {world.env.now:.6g} s of virtual time",
             where=f"policy {plan.scenario.server.policy.name}",
             hint="check that no slowdown or jitter is infinite",
         )

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from edgefl.core.scenario import load
 from edgefl.report.summary import summaries
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
+from edgefl.store import Store
 
 BASE = {
     "name": "small",
@@ -180,6 +182,17 @@ def test_a_diverged_personal_loss_is_the_one_named(tmp_path, monkeypatch):
     monkeypatch.setattr(Learner, "evaluate", lambda *_: scores)
     (run,) = edgefl.run(small(), out=tmp_path / "run").runs
     assert "loss on test data is inf after round" in run.reason
+
+
+def test_a_plan_that_cannot_be_stored_fails_its_run(tmp_path, monkeypatch):
+    """A full disk before the first round is this run's failure, as it is later on."""
+
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(Store, "write_plan", full)
+    (run,) = edgefl.run(small(), engine="null", out=tmp_path / "run").runs
+    assert (run.status, "disk is full" in run.reason) == ("failed", True)
 
 
 def fleet(tmp_path, **numbers):

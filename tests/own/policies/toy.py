@@ -50,7 +50,7 @@ def serve(world, params):
             yield came.get()
         flights, inbox[:] = inbox[: params.buffer], inbox[params.buffer :]
         yield from world.merge(exchange.exchange, flights, scales=lambda staleness: 1 / (1 + staleness))
-        # Nobody waits for ever: what is passed over twice is late.
+        # No job waits forever: what is passed over is late.
         while len(inbox) > len(world.clients):
             world.discard(inbox.pop(0), Kind.LATE)
         yield from world.end_round()
