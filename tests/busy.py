@@ -22,7 +22,7 @@ def serve(world, params):
     (exchange,), inbox, came = world.due(), [], simpy.Store(world.env)
 
     def busy(client):
-        while True:
+        while world.serving:
             flight = world.dispatch(exchange.exchange, client)
             yield flight.ended
             if {lossy} and flight.job.id % 4 == 3:

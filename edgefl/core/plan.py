@@ -107,11 +107,6 @@ class Prices:
         quantities = [getattr(self, name)[client].item() for name in Demand._fields[:-1]]
         return Demand._make([*quantities, PowerDraw._make(draw)])
 
-    @property
-    def columns(self) -> dict[str, Floats | Ints]:
-        """The columns by name, in the order of the fields."""
-        return {name: getattr(self, name) for name in COLUMNS}
-
 
 def _floats(values: Sequence[float | None]) -> Floats:
     """A column; None becomes NaN."""

@@ -15,7 +15,6 @@ import platform
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any
@@ -43,25 +42,15 @@ MOST_STACKED = 64
 _KEPT = 500
 
 
-@dataclass(frozen=True)
-class Choice:
-    """The chosen engine.
-
-    Attributes:
-        component: its name and parameters.
-        facts: what was measured, for ``host.json``.
-    """
-
-    component: Component
-    facts: dict[str, Any]
-
-
-def choose(context: Context, params: Any) -> Choice:
+def choose(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
     """The engine for a context's run, from the cache or by measuring.
 
     Args:
         context: before anything was learned.
         params: of engine "auto".
+
+    Returns:
+        Its name and parameters, and the measurement for ``host.json``.
     """
     path, key = cache_folder() / "engines.json", signature(context, params)
     known = _read(path)
@@ -69,8 +58,8 @@ def choose(context: Context, params: Any) -> Choice:
         component, measured = _measured(context, params)
         known[key] = {"engine": component.model_dump(), "measured": measured}
         _write(path, dict(list(known.items())[-_KEPT:]))
-        return Choice(component, {"auto": {**known[key], "kept": False}})
-    return Choice(Component.model_validate(known[key]["engine"]), {"auto": {**known[key], "kept": True}})
+        return component, {"auto": {**known[key], "kept": False}}
+    return Component.model_validate(known[key]["engine"]), {"auto": {**known[key], "kept": True}}
 
 
 def cache_folder() -> Path:
@@ -100,21 +89,20 @@ def _measured(context: Context, params: Any) -> tuple[Component, dict[str, Any]]
     start = time.perf_counter()
     cohort = _cohort(context, _heaviest(context))
     step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, context), cohort[:1])}
+    group = {"group": min(MOST_STACKED, len(cohort))}
     common = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
     notes: dict[str, Any] = {}
     # Keeps the measurement short.
     together = min(MOST_STACKED, len(cohort), int(SHORT_S / step_s["loop"]))
     if together > 1:
-        stacked = {**common, "group": min(MOST_STACKED, len(cohort))}
         try:
-            step_s["vmapped"] = _step_s(_engine("vmapped", stacked, context), cohort[:together])
+            step_s["vmapped"] = _step_s(_engine("vmapped", common | group, context), cohort[:together])
         except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
             notes["vmapped"] = f"{type(error).__name__}: {error}".splitlines()[0]
     else:
         notes["vmapped"] = "not tried: one client's step takes too long"
     best = min(step_s, key=step_s.__getitem__)
-    extra = {"group": min(MOST_STACKED, len(cohort))} if best == "vmapped" else {}
-    component = Component(name=best, **common, **extra)
+    component = Component(name=best, **common, **(group if best == "vmapped" else {}))
     workers = min(params.workers or cores(), len(cohort))
     expected_s = _client_steps(context) * step_s[best]
     if context.builder.device.type == "cpu" and workers > 1 and expected_s > LONG_S:

@@ -82,8 +82,8 @@ def started(options: EngineOptions, context: Context) -> tuple[Engine, dict[str,
     """
     facts: dict[str, Any] = {}
     if options.component.name == AUTO:
-        choice, chosen_by = choose(context, options.params), Document("auto's choice", CommentedMap())
-        options, facts = _checked(choice.component, chosen_by, []), choice.facts
+        component, facts = choose(context, options.params)
+        options = _checked(component, Document("auto's choice", CommentedMap()), [])
     engine: Engine = options.module.build(options.params, context)
     chosen = options.component.completed(options.params).model_dump()
     return engine, {**chosen, "device": str(context.builder.device), **facts}

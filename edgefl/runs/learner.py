@@ -104,7 +104,10 @@ class Learner:
         models, federation = plan.scenario.evaluate.models, learning.federation
         server = context.versions[version]
         images = partial(normalised, federation, split="test")
-        scorer = partial(_score, images, federation.test_y)
+
+        def scorer(predictor: Predictor, indices: Any) -> Scores:
+            return score(predictor, images, federation.test_y, indices)
+
         global_scores = personal_scores = None
         global_model = learning.methods[0].global_model
         if "global" in models and global_model is not None:
@@ -145,10 +148,6 @@ def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
             first.setdefault(job.client, job)
         yield list(first.values())
         left = [job for job in left if first[job.client] is not job]
-
-
-def _score(images: Any, labels: torch.Tensor, predictor: Predictor, indices: Any) -> Scores:
-    return score(predictor, images, labels, indices)
 
 
 def _check_finite(outcomes: Iterable[Outcome]) -> None:

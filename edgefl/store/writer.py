@@ -11,7 +11,7 @@ from typing import Any
 from edgefl.core.errors import UserError
 from edgefl.core.event import Event, JobRecord
 from edgefl.core.files import atomically
-from edgefl.core.plan import Plan, Refusal
+from edgefl.core.plan import COLUMNS, Plan, Refusal
 from edgefl.core.yamls import dump
 from edgefl.store.reader import DATABASE, PLAN, fresh_folder, read
 from edgefl.store.schema import EVENTS_SQL, FORMAT, TABLES_SQL
@@ -101,7 +101,7 @@ class Store:
             facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
             self._insert("exchanges", [(prices.exchange, place, *facts)])
             # SQLite stores NaN as NULL, so an unknown number is read back as None.
-            values = zip(*(column.tolist() for column in prices.columns.values()), strict=True)
+            values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
             self._insert("prices", [(prices.exchange, client, *row) for client, row in enumerate(values)])
             for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
                 for direction, parts in (("down", trace.down), ("up", trace.up)):

@@ -60,17 +60,17 @@ def test_every_dispatched_job_ends_exactly_once(settings):
 def test_a_record_is_the_sum_of_its_events(settings):
     """Stations in order, none after the end, and each charge once, whatever broke the job off."""
     events, _, jobs = played(toy(**settings))
-    told = defaultdict(list)
+    by_job = defaultdict(list)
     for event in events:
         if event.job >= 0:
-            told[event.job].append(event)
+            by_job[event.job].append(event)
     for record in jobs:
-        mine = [event for event in told[record.job.id] if event.kind in STATIONS]
-        assert [event.kind for event in mine] == STATIONS[: len(mine)]
+        passed = [event for event in by_job[record.job.id] if event.kind in STATIONS]
+        assert [event.kind for event in passed] == STATIONS[: len(passed)]
         reached = [record.dispatched, record.received, record.worked, record.arrived]
-        assert mine == [event for event in reached if event is not None]
-        assert mine[-1].t_s <= record.ended.t_s
-        charges = [event.cost for event in told[record.job.id]]
+        assert passed == [event for event in reached if event is not None]
+        assert passed[-1].t_s <= record.ended.t_s
+        charges = [event.cost for event in by_job[record.job.id]]
         for place in (1, 2, 3):
             total = sum(charge[place] for charge in (record.receive, record.work, record.transmit))
             assert sum(charge[place] for charge in charges) == total
@@ -84,9 +84,9 @@ def test_a_record_is_the_sum_of_its_events(settings):
 @given(SETTINGS)
 def test_what_is_broken_off_costs_no_more_than_the_whole(settings):
     """In bytes and operations; what ended in full has them in full."""
-    one = toy(**settings)
-    for record in played(one)[2]:
-        demand = one.prices[0].demand(record.job.client)
+    plan_ = toy(**settings)
+    for record in played(plan_)[2]:
+        demand = plan_.prices[0].demand(record.job.client)
         spent = record.receive.down_bytes, record.work.flops, record.transmit.up_bytes
         whole = demand.down_bytes, demand.flops, demand.up_bytes
         reached = record.received, record.worked, record.arrived
@@ -245,9 +245,9 @@ def test_a_cohort_is_never_empty(factor, asked):
 @given(SETTINGS)
 def test_the_last_exchanges_find_every_client_free(settings):
     """What the rounds left in flight is cut before them; no client works on two jobs at once."""
-    one = toy(**settings)
+    plan_ = toy(**settings)
     last = prices("last", settings["clients"], at="end", everyone=True, stateful=True, work_s=1.0)
-    events, needs, jobs = played(replace(one, prices=(*one.prices, last)))
+    events, needs, jobs = played(replace(plan_, prices=(*plan_.prices, last)))
     assert (
         sum(len(need.merged) for need in needs if isinstance(need, Merge) and need.exchange == "last")
         == (settings["clients"])

@@ -86,18 +86,18 @@ def _merges(needs):
 
 
 @given(plans())
-def test_time_never_falls_and_events_are_numbered(one):
+def test_time_never_falls_and_events_are_numbered(plan_):
     """Events come in the order of time, numbered 0, 1, 2 ... without a gap."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     times = [event.t_s for event in events]
     assert times == sorted(times)
     assert [event.seq for event in events] == list(range(len(events)))
 
 
 @given(plans())
-def test_a_job_is_received_worked_and_arrives(one):
+def test_a_job_is_received_worked_and_arrives(plan_):
     """Every dispatched job goes through all its stations, in order, each as long as its charge says."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     for job in _by_job(events).values():
         assert [event.kind for event in job] == JOB
         assert len({(event.client, event.exchange, event.round, event.version) for event in job}) == 1
@@ -106,11 +106,11 @@ def test_a_job_is_received_worked_and_arrives(one):
 
 
 @given(plans())
-def test_a_job_is_charged_its_prices(one):
+def test_a_job_is_charged_its_prices(plan_):
     """Bytes and operations are the client's prices; compute time and energy are scaled by the same draw."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     for job in _by_job(events).values():
-        table, client = one.price(job[0].exchange), job[0].client
+        table, client = plan_.price(job[0].exchange), job[0].client
         received, worked, arrived = (event.cost for event in job[1:])
         demand = table.demand(client)
         draw, megabits = demand.draw, 8 * demand.down_bytes / 1e6
@@ -130,9 +130,9 @@ def test_a_job_is_charged_its_prices(one):
 
 
 @given(plans())
-def test_a_client_never_overlaps_itself(one):
+def test_a_client_never_overlaps_itself(plan_):
     """A client's next job is dispatched no earlier than its last one arrived."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     busy = defaultdict(list)
     for job in _by_job(events).values():
         busy[job[0].client].append((job[0].t_s, job[-1].t_s))
@@ -142,9 +142,9 @@ def test_a_client_never_overlaps_itself(one):
 
 
 @given(plans())
-def test_every_job_is_merged_once(one):
+def test_every_job_is_merged_once(plan_):
     """Merges take each arrived job exactly once, in the order of clients, and count the versions from 1."""
-    events, needs = play(one)
+    events, needs = play(plan_)
     merges = _merges(needs)
     assert [need.version for need in merges] == list(range(1, len(merges) + 1))
     assert sorted(job.id for need in merges for job in need.merged) == sorted(_by_job(events))
@@ -159,9 +159,9 @@ def test_every_job_is_merged_once(one):
 
 
 @given(plans())
-def test_a_merge_waits_for_its_cohort(one):
+def test_a_merge_waits_for_its_cohort(plan_):
     """A synchronous merge happens at the last arrival of its jobs, and the next dispatch no earlier."""
-    events, needs = play(one)
+    events, needs = play(plan_)
     arrivals = {event.job: event.t_s for event in events if event.kind is Kind.ARRIVED}
     at = {event.version: event.t_s for event in events if event.kind is Kind.MERGED}
     for need in _merges(needs):
@@ -170,12 +170,12 @@ def test_a_merge_waits_for_its_cohort(one):
 
 
 @given(plans())
-def test_exchanges_happen_when_they_should_with_whom_they_should(one):
+def test_exchanges_happen_when_they_should_with_whom_they_should(plan_):
     """Start once, end once, in rounds every so many; all admitted clients, or as many as take part."""
-    _, needs = play(one)
-    rounds, wanted = one.scenario.server.rounds, one.scenario.server.participants
-    admitted = set(np.flatnonzero(one.clients.admitted).tolist())
-    for table in one.prices:
+    _, needs = play(plan_)
+    rounds, participants = plan_.scenario.server.rounds, plan_.scenario.server.participants
+    admitted = set(np.flatnonzero(plan_.clients.admitted).tolist())
+    for table in plan_.prices:
         cohorts = [
             {job.client for job in need.merged} for need in _merges(needs) if need.exchange == table.exchange
         ]
@@ -183,41 +183,41 @@ def test_exchanges_happen_when_they_should_with_whom_they_should(one):
         for cohort in cohorts:
             assert cohort <= admitted
             assert len(cohort) == (
-                len(admitted) if table.everyone else min(wanted or len(admitted), len(admitted))
+                len(admitted) if table.everyone else min(participants or len(admitted), len(admitted))
             )
 
 
 @given(plans())
-def test_a_refused_client_never_works(one):
+def test_a_refused_client_never_works(plan_):
     """A refused client has one event, its refusal, at time zero before everything else."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     refused = [event.client for event in events if event.kind is Kind.REFUSED]
-    assert refused == [refusal.client for refusal in one.refusals]
+    assert refused == [refusal.client for refusal in plan_.refusals]
     assert [event.client for event in events[: len(refused)]] == refused
     assert not set(refused) & {event.client for event in events[len(refused) :]}
 
 
 @given(plans(), st.data())
-def test_feedback_moves_no_event(one, data):
+def test_feedback_moves_no_event(plan_, data):
     """The same plan gives the same events and needs, whatever an engine answers; twice the same, too."""
     scalars = st.dictionaries(st.sampled_from(["loss", "global"]), st.floats(-9, 9))
     answers = st.builds(Feedback, st.dictionaries(st.integers(0, 99), scalars), scalars)
-    assert played(one) == played(one, lambda _: data.draw(answers))
+    assert played(plan_) == played(plan_, lambda _: data.draw(answers))
 
 
 @given(plans())
-def test_a_version_is_scored_once_and_the_last_always(one):
+def test_a_version_is_scored_once_and_the_last_always(plan_):
     """No version is evaluated twice, and the last one is."""
-    _, needs = play(one)
+    _, needs = play(plan_)
     scored = [need.version for need in needs if isinstance(need, Evaluate)]
     assert len(set(scored)) == len(scored)
     assert scored[-1] == max([need.version for need in _merges(needs)], default=0)
 
 
 @given(plans())
-def test_the_ledger_is_the_sum_of_events(one):
+def test_the_ledger_is_the_sum_of_events(plan_):
     """Every total of the ledger is the sum over events; energy counts where known and says where not."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     ledger = Ledger()
     for event in events:
         ledger.add(event)
@@ -233,14 +233,14 @@ def test_the_ledger_is_the_sum_of_events(one):
     else:
         assert joules is None
     assert ledger.joules_by_client.keys() == workers
-    assert {client for client, one in ledger.joules_by_client.items() if one is None} == unknown
+    assert {client for client, spent in ledger.joules_by_client.items() if spent is None} == unknown
     assert (energy_known, energy_clients) == (len(workers - unknown), len(workers))
 
 
 @given(plans(jitters=(Fixed(),)))
-def test_of_two_clients_in_a_round_the_faster_arrives_no_later(one):
+def test_of_two_clients_in_a_round_the_faster_arrives_no_later(plan_):
     """Without jitter, a client that no phase takes longer arrives no later in the same exchange and round."""
-    events, _ = play(one)
+    events, _ = play(plan_)
     cohorts = defaultdict(list)
     for job in _by_job(events).values():
         phases = [event.cost.seconds for event in job[1:]]
@@ -248,15 +248,15 @@ def test_of_two_clients_in_a_round_the_faster_arrives_no_later(one):
     for cohort in cohorts.values():
         for fast, soon in cohort:
             for slow, late in cohort:
-                if all(one <= other for one, other in zip(fast, slow, strict=True)):
+                if all(quick <= other for quick, other in zip(fast, slow, strict=True)):
                     assert soon <= late
 
 
 @given(plans(), st.integers(0, 11), st.floats(0.1, 1))
-def test_a_faster_device_makes_nothing_later(one, client, factor):
+def test_a_faster_device_makes_nothing_later(plan_, client, factor):
     """With one client's computing sped up, the same things happen to the same jobs, none of them later."""
-    table = tuple(replace(each, work_s=_scaled(each.work_s, client, factor)) for each in one.prices)
-    slow, fast = play(one)[0], play(replace(one, prices=table))[0]
+    table = tuple(replace(each, work_s=_scaled(each.work_s, client, factor)) for each in plan_.prices)
+    slow, fast = play(plan_)[0], play(replace(plan_, prices=table))[0]
 
     def times(events):
         return {(event.kind, event.job, event.version, event.client): event.t_s for event in events}
@@ -273,7 +273,7 @@ def _scaled(column, client, factor):
 
 
 @given(plans())
-def test_a_client_keeps_its_draws_when_others_come_and_go(one):
+def test_a_client_keeps_its_draws_when_others_come_and_go(plan_):
     """A client's n-th job in an exchange takes as long whoever else is in the fleet."""
 
     def computed(events):
@@ -282,7 +282,7 @@ def test_a_client_keeps_its_draws_when_others_come_and_go(one):
             jobs[job[0].exchange, job[0].client].append(job[2].cost.seconds)
         return jobs
 
-    everyone = tuple(replace(table, everyone=True) for table in one.prices)
-    few, many = computed(play(one)[0]), computed(play(replace(one, prices=everyone))[0])
+    everyone = tuple(replace(table, everyone=True) for table in plan_.prices)
+    few, many = computed(play(plan_)[0]), computed(play(replace(plan_, prices=everyone))[0])
     for key, seconds in few.items():
         assert many[key][: len(seconds)] == seconds

@@ -44,7 +44,7 @@ def own_policies():
 )
 @settings(max_examples=25)
 def test_events_are_a_view_of_jobs(tmp_path_factory, given_settings):
-    """Whatever became of the jobs, the events that the world told are read back, in order and to the bit."""
+    """Whatever became of the jobs, the world's events are read back, in order and to the bit."""
     events, _, jobs = played(toy(**given_settings, radio_w=math.nan))
     store = Store.create(tmp_path_factory.mktemp("view") / "run", write_tree)
     store.add_events(event for event in events if event.job < 0)
