@@ -79,10 +79,10 @@ scales = st.floats(0, 1)
 
 
 @given(numbers, numbers, numbers, scales, st.lists(st.tuples(numbers, scales), min_size=1, max_size=5))
-def test_fedbuffs_mean(start, now, one, scale, others):
+def test_fedbuffs_mean(start, now, update, scale, others):
     """The mean of K moved arrivals, weighted alike, is w + (1/K) sum s_i delta_i (Nguyen et al. 2022)."""
     received, current = ({"body": {"w": torch.tensor(value, dtype=torch.float64)}} for value in (start, now))
-    updates = [(one, scale), *others]
+    updates = [(update, scale), *others]
     moved = [
         reexpressed(
             {"body": {"w": torch.tensor(value, dtype=torch.float64)}},
@@ -156,15 +156,15 @@ def test_fresh_uploads_are_merged_as_they_are(method):
         if not isinstance(need, Merge):
             return Feedback()
         assert set(need.scales) == {1.0}
-        exchange = next(one for one in planned.learning.methods[0].exchanges if one.name == need.exchange)
+        exchange = next(each for each in planned.learning.methods[0].exchanges if each.name == need.exchange)
         tasks = [context.group([job]).tasks[0] for job in need.merged]
         arrivals = [arrival(loop.work(task).upload, task.ctx, task.payload) for task in tasks]
         with torch.no_grad():
             expected = flatten(exchange.merge(context.versions[need.version - 1], arrivals))
         scalars = learner.merge(need)
-        found = flatten(context.versions[need.version])
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[key], leaf) for key, leaf in expected.items())
+        merged = flatten(context.versions[need.version])
+        assert merged.keys() == expected.keys()
+        assert all(torch.equal(merged[key], leaf) for key, leaf in expected.items())
         return Feedback(jobs=scalars)
 
     converse(simulate(planned.plan, lambda _: None), merge)

@@ -98,11 +98,11 @@ def test_workers_are_tried_where_training_takes_long(tmp_path, monkeypatch):
     """They are measured like the others, and taken only where they are clearly faster."""
     monkeypatch.setattr(auto, "LONG_S", 0.0)
     monkeypatch.setattr(auto, "cores", lambda: 2)
-    found = chosen(tmp_path / "1")
-    times = found["auto"]["measured"]["client_step_s"]
+    engine = chosen(tmp_path / "1")
+    times = engine["auto"]["measured"]["client_step_s"]
     assert set(times) == {"loop", "vmapped", "processes"}
     fastest = min(times["loop"], times["vmapped"])
-    assert (found["name"] == "processes") == (times["processes"] * auto.CLEARLY < fastest)
+    assert (engine["name"] == "processes") == (times["processes"] * auto.CLEARLY < fastest)
     assert (
         "processes"
         not in chosen(tmp_path / "2", {"name": "auto", "workers": 1})["auto"]["measured"]["client_step_s"]
@@ -115,9 +115,9 @@ def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "lists.py").write_text(SOURCE, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
-    found = chosen(tmp_path / "1", method="lists")
-    assert found["name"] == "loop"
-    assert "_foreach_mul" in found["auto"]["measured"]["notes"]["vmapped"]
+    engine = chosen(tmp_path / "1", method="lists")
+    assert engine["name"] == "loop"
+    assert "_foreach_mul" in engine["auto"]["measured"]["notes"]["vmapped"]
 
 
 def test_other_code_is_other_work(tmp_path, monkeypatch):
@@ -135,8 +135,8 @@ def test_other_code_is_other_work(tmp_path, monkeypatch):
 
 def test_measuring_changes_no_result(tmp_path):
     """A run by auto is, to the last bit, a run by the engine that it chose."""
-    found = chosen(tmp_path / "1", method="fedclassavg")
-    chosen(tmp_path / "2", found["auto"]["engine"], method="fedclassavg")
+    engine = chosen(tmp_path / "1", method="fedclassavg")
+    chosen(tmp_path / "2", engine["auto"]["engine"], method="fedclassavg")
     one, other = (sorted((tmp_path / name / "versions").iterdir()) for name in ("1", "2"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
@@ -144,18 +144,18 @@ def test_measuring_changes_no_result(tmp_path):
 def test_the_environment_pins_it(tmp_path, monkeypatch):
     """EDGEFL_ENGINE names what auto is, for those who want one engine everywhere."""
     monkeypatch.setenv("EDGEFL_ENGINE", "vmapped")
-    found = chosen(tmp_path / "1")
-    assert found["name"] == "vmapped"
-    assert "auto" not in found
+    engine = chosen(tmp_path / "1")
+    assert engine["name"] == "vmapped"
+    assert "auto" not in engine
 
 
 def test_the_pinned_engine_takes_the_parameters_that_it_has(tmp_path, monkeypatch):
     """A parameter of auto that the engine lacks is nothing to it; one that auto lacks is an error as ever."""
     monkeypatch.setenv("EDGEFL_ENGINE", "loop")
     given = {"name": "auto", "device": "cpu", "state_memory": "5 MB", "workers": 3}
-    found = chosen(tmp_path / "1", given)
-    assert (found["name"], found["device"], found["state_memory"]) == ("loop", "cpu", 5e6)
-    assert "workers" not in found
+    engine = chosen(tmp_path / "1", given)
+    assert (engine["name"], engine["device"], engine["state_memory"]) == ("loop", "cpu", 5e6)
+    assert "workers" not in engine
     with pytest.raises(UserError, match="wrokers"):
         chosen(tmp_path / "2", {**given, "wrokers": 3})
     monkeypatch.setenv("EDGEFL_ENGINE", "lop")
@@ -168,7 +168,7 @@ def test_a_run_whose_clients_are_all_refused_stops_no_other(tmp_path):
     """It fails with the numbers, before anything is measured; the sweep goes on."""
     sweep = {"runs": [{"model": {"name": "mlp", "hidden": [6000, 6000]}}, {"name": "small"}]}
     fleet = {"like": "home-lab", "members": [{"device": "raspberry-pi-zero-2w", "link": "wifi-pi4"}]}
-    found = edgefl.run({**SCENARIO, "fleet": fleet, "sweep": sweep}, out=tmp_path / "runs").runs
-    assert [one.status for one in found] == ["failed", "done"]
-    assert "every client was refused" in found[0].reason
-    assert "parameters 146 MB" in found[0].reason
+    runs = edgefl.run({**SCENARIO, "fleet": fleet, "sweep": sweep}, out=tmp_path / "runs").runs
+    assert [run.status for run in runs] == ["failed", "done"]
+    assert "every client was refused" in runs[0].reason
+    assert "parameters 146 MB" in runs[0].reason

@@ -17,18 +17,18 @@ def job(number: int, client: int = 0) -> Job:
     return Job(number, client, "train", 0, 0, 0, 0, 1)
 
 
-def trained(cache: OutcomeCache, wanted: list[Job], ready: list[Job] = ()) -> list[int]:
+def trained(cache: OutcomeCache, due: list[Job], ready: list[Job] = ()) -> list[int]:
     """Trains what is missing, one after another; every job's state is its number."""
-    missing = sorted(cache.missing(wanted, ready), key=lambda one: one.id)
-    for one in missing:
-        cache.put(Outcome(one, {}, {"by": torch.tensor(one.id)}, {}))
-    return [one.id for one in missing]
+    missing = sorted(cache.missing(due, ready), key=lambda each: each.id)
+    for each in missing:
+        cache.put(Outcome(each, {}, {"by": torch.tensor(each.id)}, {}))
+    return [each.id for each in missing]
 
 
-def begins(cache: OutcomeCache, one: Job) -> int | None:
+def begins(cache: OutcomeCache, each: Job) -> int | None:
     """Whose state a job begins with, where that is not the client's own."""
-    found = cache.state(one)
-    return None if found is None else int(found["by"])
+    state = cache.state(each)
+    return None if state is None else int(state["by"])
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def cache():
 
 
 def test_nothing_is_trained_twice_or_without_need(cache):
-    """What was trained ahead is there when it is wanted; while nothing is missing, nothing is trained."""
+    """What was trained ahead is there when it is due; while nothing is missing, nothing is trained."""
     assert trained(cache, [job(0)], [job(1, 1), job(2, 2)]) == [0, 1, 2]
     assert cache.take(job(0)).job == job(0)
     assert trained(cache, [job(1, 1)], [job(2, 2), job(3, 0)]) == []
@@ -47,7 +47,7 @@ def test_nothing_is_trained_twice_or_without_need(cache):
 def test_a_clients_jobs_follow_each_other(cache):
     """A job begins where the one before it ends, in this merge or ahead; another client's is no matter."""
     assert trained(cache, [job(0), job(2)], [job(3), job(1, 1)]) == [0, 1, 2, 3]
-    assert [begins(cache, one) for one in (job(0), job(1, 1), job(2), job(3))] == [None, None, 0, 2]
+    assert [begins(cache, each) for each in (job(0), job(1, 1), job(2), job(3))] == [None, None, 0, 2]
     cache.take(job(0))
     cache.take(job(2))
     assert trained(cache, [job(3)], [job(1, 1)]) == []
@@ -62,7 +62,7 @@ def test_what_is_lost_is_dropped_with_what_followed_it(cache):
 
 
 def test_what_stays_behind_is_passed(cache):
-    """A job that is in flight for ever is not what later ones begin with, once one of them was merged."""
+    """A job that is in flight forever is not what later ones begin with, once one of them was merged."""
     assert trained(cache, [job(0)], [job(1), job(2)]) == [0, 1, 2]
     cache.take(job(0))
     assert trained(cache, [job(2)], [job(1), job(3)]) == [2, 3]
@@ -94,14 +94,14 @@ def seen(tmp_path, monkeypatch):
 def test_engines_agree_whatever_the_policy(tmp_path, seen, method, policy):
     """One job at its merge or many ahead of it: the same events, states in the same order, near weights."""
     calls, committed = seen
-    found = {}
+    seen_by = {}
     for engine in ("loop", "vmapped"):
         scenario = {**busy.SCENARIO, "method": method, "server": {"policy": policy, "rounds": 16}}
         (run,) = edgefl.run(scenario, engine=engine, out=tmp_path / engine).runs
-        found[engine] = run.table("events"), learned(run), list(calls), list(committed)
+        seen_by[engine] = run.table("events"), learned(run), list(calls), list(committed)
         calls.clear()
         committed.clear()
-    (events, expected, alone, kept), (same, got, ahead, also) = found["loop"], found["vmapped"]
+    (events, expected, alone, kept), (same, got, ahead, also) = seen_by["loop"], seen_by["vmapped"]
     assert same == events
     assert sum(row["kind"] == "merged" for row in events) == 16
     assert also == kept

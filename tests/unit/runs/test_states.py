@@ -94,9 +94,9 @@ class _Beside:
         self.states.put(client, self.step, tree)
 
     def get(self, client):
-        found = self.states.get(client)
-        assert (found is None) == (client not in self.model)
-        assert found is None or _bits(found) == self.model[client][1]
+        state = self.states.get(client)
+        assert (state is None) == (client not in self.model)
+        assert state is None or _bits(state) == self.model[client][1]
 
     def save(self):
         with self.states.saving() as changed:

@@ -56,10 +56,10 @@ def _state(reader, client):
     return read_tree(reader.folder / row["file"])
 
 
-def _same(one, other):
-    if isinstance(one, torch.Tensor):
-        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
-    return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+def _same(tree, other):
+    if isinstance(tree, torch.Tensor):
+        return isinstance(other, torch.Tensor) and tree.dtype == other.dtype and torch.equal(tree, other)
+    return tree.keys() == other.keys() and all(_same(tree[key], other[key]) for key in tree)
 
 
 @pytest.fixture
@@ -268,9 +268,9 @@ def test_a_state_already_on_disk_is_only_referred_to(store):
 def test_a_run_reads_back(store):
     """Plan, clients, prices, refusals, events and facts are as they were; unknown energies are None."""
     table = prices("train", 3, down_s=[1, 2, 3], compute_s=2, radio_w=[1.0, math.nan, 2.0], flops=5)
-    one = plan([table], refused=[2])
-    events, _, jobs = played(one)
-    store.write_plan(_with_traces(one), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9])
+    plan_ = plan([table], refused=[2])
+    events, _, jobs = played(plan_)
+    store.write_plan(_with_traces(plan_), {"scenario": {"seed": 1}, "devices": {}}, [7, 8, 9])
     store.add_events(event for event in events if event.job < 0)
     store.add_jobs(jobs)
     store.add(
@@ -302,9 +302,9 @@ def test_a_run_reads_back(store):
         assert (reader.meta["status"], reader.meta["reason"], reader.meta["list"]) == ("done", "é", [1, 2])
 
 
-def _with_traces(one):
+def _with_traces(plan_):
     trace = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
-    return replace(one, prices=tuple(replace(table, traces=(trace,)) for table in one.prices))
+    return replace(plan_, prices=tuple(replace(table, traces=(trace,)) for table in plan_.prices))
 
 
 def test_rows_are_durable_with_the_next_commit(store):
@@ -428,7 +428,7 @@ def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
 
 
 def test_nothing_is_pickled():
-    """No module imports a pickler or torch's own save and load, but for what our own workers are told."""
+    """No module imports a pickler or torch's own save and load, except for messages to our own workers."""
     messages = {"processes.py", "worker.py", "fresh.py"}
     refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
     for path in Path(edgefl.__file__).parent.rglob("*.py"):
