@@ -181,7 +181,6 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
-    from edgefl.report.published import published
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -201,7 +200,7 @@ def profile(
         if each.layers:
             console.print(costs.layers(each.layers))
     if claims:
-        console.print(published(claims))
+        console.print(costs.published(claims))
 
 
 @app.command()
