@@ -36,6 +36,7 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Never download a dataset.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
@@ -61,7 +62,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
