@@ -36,6 +36,7 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Never download a dataset.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
@@ -61,7 +62,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
@@ -181,7 +182,6 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
-    from edgefl.report.published import published
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -201,7 +201,7 @@ def profile(
         if each.layers:
             console.print(costs.layers(each.layers))
     if claims:
-        console.print(published(claims))
+        console.print(costs.published(claims))
 
 
 @app.command()

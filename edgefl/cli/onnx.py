@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import AsJson, app, print_json, stderr, stdout
+from edgefl.cli.app import AsJson, Offline, app, print_json, stderr, stdout
 from edgefl.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def export(
     ] = False,
     out: Out = None,
     data_dir: DataDir = None,
-    offline: Annotated[bool, typer.Option("--offline", help="Never download a dataset.")] = False,
+    offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
@@ -78,17 +78,13 @@ def export(
         ort=ort,
     )
     access = DataAccess(data_dir, download=not offline)
-    failed: SomeFailedError | None = None
-    with Steps(stderr()) as steps:
-        try:
-            done = export_run(
-                run, options, access, out, lambda done, total: steps.show("models", done, total)
-            )
-        except SomeFailedError as error:
-            done, failed = list(error.done), error
+    try:
+        with Steps(stderr()) as steps:
+            done = export_run(run, options, access, out, steps.show)
+    except SomeFailedError as error:
+        _print_exports(error.done, as_json=as_json)
+        raise
     _print_exports(done, as_json=as_json)
-    if failed is not None:
-        raise failed
 
 
 def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:

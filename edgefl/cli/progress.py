@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from edgefl.cli.steps import Bars
 from edgefl.core.units import show_seconds
 from edgefl.runs import Callbacks
 
@@ -16,72 +15,72 @@ from edgefl.runs import Callbacks
 _MOST_NOTES = 10
 
 
-class Display(Bars, Callbacks):
+class Display(Progress, Callbacks):
     """One bar per run, with its last accuracies and the virtual time."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            console,
             TextColumn("{task.description:<16.16}"),
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TextColumn("{task.fields[shown]}"),
+            TimeElapsedColumn(),
+            console=console,
+            disable=not console.is_terminal,
         )
-        self._console = console
-        self._task: TaskID | None = None
-        self._rounds = self._merged = 0
+        self._bar: TaskID | None = None
+        self._rounds = 0
         self._scores = self._clock = ""
         self._folder: Path | None = None
 
     def planning(self, runs: int) -> None:
         """Shows that planning has begun."""
-        self._task = self._progress.add_task(f"planning {runs} run{'s' * (runs > 1)}", total=None, shown="")
+        self._bar = self.add_task(f"planning {runs} run{'s' * (runs > 1)}", total=None, shown="")
 
     def planned(self, notes: Sequence[str]) -> None:
         """Removes the planning bar and prints which clients were refused."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = None
+        if self._bar is not None:
+            self.remove_task(self._bar)
+        self._bar = None
         for note in notes[:_MOST_NOTES]:
-            self._console.print(f"note: {note}", style="yellow", soft_wrap=True)
+            self.console.print(f"note: {note}", style="yellow", soft_wrap=True)
         if len(notes) > _MOST_NOTES:
             more = len(notes) - _MOST_NOTES
-            self._console.print(f"note: {more} more notes in the runs' tables 'refusals'", style="yellow")
+            self.console.print(f"note: {more} more notes in the runs' tables 'refusals'", style="yellow")
 
     def started(self, name: str, rounds: int, folder: Path) -> None:
         """Adds a run's bar."""
         self._folder = folder
         self._scores = self._clock = ""
-        self._rounds, self._merged = rounds, 0
-        self._task = self._progress.add_task(name, total=rounds, shown="")
+        self._rounds = rounds
+        self._bar = self.add_task(name, total=rounds, shown="")
 
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
         """Moves the bar."""
         del loss
         self._clock = f"clock {show_seconds(t_s)}"
-        self._merged = min(max(round_ + 1, 0), self._rounds)
-        self._show()
+        self._show(min(max(round_ + 1, 0), self._rounds))
 
     def evaluated(self, accuracies: dict[str, float]) -> None:
         """Shows the accuracies."""
         self._scores = ", ".join(f"{model} {value:.1%}" for model, value in accuracies.items())
         self._show()
 
-    def _show(self) -> None:
-        if self._task is not None:
+    def _show(self, merged: int | None = None) -> None:
+        if self._bar is not None:
             shown = " ".join(filter(None, (self._scores, self._clock)))
-            self._progress.update(self._task, completed=self._merged, shown=shown)
+            self.update(self._bar, completed=merged, shown=shown)
 
     def interrupted(self) -> None:
         """Prints what an interrupt leaves on disk."""
-        self._progress.stop()
+        self.stop()
         kept = f"; what was saved stays in {self._folder}" if self._folder else " before anything was saved"
-        self._console.print(f"interrupted{kept}", style="red", soft_wrap=True)
+        self.console.print(f"interrupted{kept}", style="red", soft_wrap=True)
 
     def ended(self, name: str, status: str, reason: str) -> None:
         """Prints how a run ended."""
         if status != "done":
-            self._console.print(f"{name} failed: {reason}", style="red", soft_wrap=True, markup=False)
-        elif not self._console.is_terminal:
+            self.console.print(f"{name} failed: {reason}", style="red", soft_wrap=True, markup=False)
+        elif not self.console.is_terminal:
             shown = ", ".join(filter(None, (self._scores, self._clock)))
-            self._console.print(f"{name}: {shown}", soft_wrap=True)
+            self.console.print(f"{name}: {shown}", soft_wrap=True)

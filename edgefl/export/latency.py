@@ -12,10 +12,9 @@ from edgefl.core import host
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
-from edgefl.report.bench import BenchResult, Measured, cells
+from edgefl.report.bench import FIGURES, BenchResult, Measured
 
 _TITLE = "## Latency"
-_HEADS = ("runtime", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
 
 
 def results_file(model: Path) -> Path:
@@ -70,9 +69,9 @@ def latency_section(model: Path, content: bytes) -> list[str]:
         "",
         f"Measured on {result['machine']}, {batch} per call, each row in a fresh process.",
         "",
-        _row(_HEADS),
-        _row(["---", *["---:"] * (len(_HEADS) - 1)]),
-        *(_row([row.runtime, *cells(row)]) for row in rows),
+        _row(["runtime", *FIGURES]),
+        _row(["---", *["---:" for _ in FIGURES]]),
+        *(_row([row.runtime, *(figure(row) for figure in FIGURES.values())]) for row in rows),
         "",
     ]
 

@@ -40,7 +40,7 @@ class SomeFailedError(ExportError):
         self.done, self.failed = tuple(done), tuple(failed)
 
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[str, int, int], None]
 
 
 def export(
@@ -48,7 +48,7 @@ def export(
     options: ExportOptions,
     access: DataAccess,
     out: Path | None = None,
-    progress: Progress = lambda done, total: None,  # noqa: ARG005 - a name for each
+    progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
 ) -> list[Exported]:
     """Exports models of a run; each is verified before its file is written.
 
@@ -57,7 +57,7 @@ def export(
         options: what to export.
         access: how to get at its dataset.
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
-        progress: called with (models done, models in all).
+        progress: called with ("models", models done, models in all).
 
     Raises:
         UserError: something that was asked for does not exist, or the target cannot be written.
@@ -76,7 +76,7 @@ def export(
     done: list[Exported] = []
     failed: list[ExportError] = []
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
-        progress(place, len(clients))
+        progress("models", place, len(clients))
         try:
             done.append(write(mobile(compact(verify(build(source, client, options, path))))))
         except EdgeflError as error:
@@ -89,7 +89,7 @@ def export(
                 raise
             # That one client's model fails a check says nothing about the next one's.
             failed.append(error)
-    progress(len(clients), len(clients))
+    progress("models", len(clients), len(clients))
     if failed:
         raise SomeFailedError(done, failed)
     return done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,11 +11,9 @@ from rich.text import Text
 
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
-from edgefl.report.fitted import Cell, Fitted
-from edgefl.report.tables import MISSING
+from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
 
-_UNKNOWN = "unknown"
 # Rates from here on are shown without decimals.
 _WHOLE_RATES = 1000
 # Below this share of a core, other programs were busy.
@@ -167,31 +165,33 @@ def bench(result: BenchResult) -> RenderableType:
         Text(f"memory: {memory}"),
     ]
     if result.measured:
-        heads = ("measured here", "threads", "load", "p50", "p90", "p99", "samples/s", "memory", "runs")
-        rows = [(row.runtime, *cells(row)) for row in result.measured]
-        blocks += [Text(""), Fitted(heads, rows, yields=("runs", "p90", "load")), *_notes(result)]
+        columns: dict[str, Callable[[Measured], Cell]] = {"measured here": lambda row: row.runtime, **FIGURES}
+        table = Fitted(result.measured, columns, yields=("runs", "p90", "load"))
+        blocks += [Text(""), table, *_notes(result)]
     if result.slowest:
-        blocks += [Text(""), _slowest(result.slowest)]
+        blocks += [Text(""), Fitted(result.slowest, _OPERATOR, left=("type",))]
     if result.devices:
         blocks += [Text(""), *_devices(result.devices, quantised=result.quantised)]
     return Group(*blocks)
 
 
-def _slowest(rows: Sequence[OperatorTime]) -> Fitted:
-    cells = [(one.node, one.op, show_seconds(one.seconds), f"{one.share:.1%}") for one in rows]
-    return Fitted(("slowest operators", "type", "time", "share"), cells, left=("type",))
-
-
-def cells(row: Measured) -> list[str]:
-    """A measurement's figures: threads, load, p50, p90, p99, samples per second, memory, runs."""
-    return [
-        str(row.threads),
-        MISSING if row.load_s is None else show_seconds(row.load_s),
-        *map(show_seconds, (row.p50_s, row.p90_s, row.p99_s)),
-        _rate(row.images_per_s, digits=4),
-        show_bytes(row.peak_bytes),
-        f"{row.runs:,}{'*' if row.stopped_early else ''}",
-    ]
+_OPERATOR: dict[str, Callable[[OperatorTime], Cell]] = {
+    "slowest operators": lambda one: one.node,
+    "type": lambda one: one.op,
+    "time": lambda one: show_seconds(one.seconds),
+    "share": lambda one: f"{one.share:.1%}",
+}
+# A measurement's figures as texts, by their headings.
+FIGURES: dict[str, Callable[[Measured], str]] = {
+    "threads": lambda row: str(row.threads),
+    "load": lambda row: MISSING if row.load_s is None else show_seconds(row.load_s),
+    "p50": lambda row: show_seconds(row.p50_s),
+    "p90": lambda row: show_seconds(row.p90_s),
+    "p99": lambda row: show_seconds(row.p99_s),
+    "samples/s": lambda row: _rate(row.images_per_s, digits=4),
+    "memory": lambda row: show_bytes(row.peak_bytes),
+    "runs": lambda row: f"{row.runs:,}{'*' if row.stopped_early else ''}",
+}
 
 
 def _rate(per_second: float, *, digits: int) -> str:
@@ -239,9 +239,8 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
     priced = [(row, row.price) for row in rows if row.price]
     if priced:
         priced.sort(key=lambda one: (one[1].launch == "none", one[1].seconds))
-        heads = ("predicted on", "time", "samples/s", "energy", "bound by", "fits", "type", "efficiencies of")
-        cells = [_device(row, price) for row, price in priced]
-        yield Fitted(heads, cells, left=heads[4:], yields=("efficiencies of", "samples/s", "type"))
+        left, yields = list(_DEVICE)[4:], ("efficiencies of", "samples/s", "type")
+        yield Fitted(priced, _DEVICE, left=left, yields=yields)
         marks = {_MARKS.get(price.launch) for _, price in priced}
         for mark, meaning in _MEANING.items():
             if mark in marks:
@@ -257,15 +256,19 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
         yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
 
 
-def _device(row: Predicted, price: Price) -> tuple[Cell, ...]:
+def _bound(price: Price) -> str:
+    """What bounds most of the time, and its share."""
     bound, seconds = max(price.bounds._asdict().items(), key=lambda one: one[1])
-    return (
-        row.device,
-        _MARKS.get(price.launch, "") + show_seconds(price.seconds),
-        _rate(price.images_per_s, digits=3),
-        _UNKNOWN if price.joules is None else show_joules(price.joules),
-        f"{bound.removesuffix('_s')} {seconds / price.seconds:.0%}",
-        _UNKNOWN if row.fits is None else "yes" if row.fits else Text("no", style="red"),
-        price.dtype,
-        price.figures or MISSING,
-    )
+    return f"{bound.removesuffix('_s')} {seconds / price.seconds:.0%}"
+
+
+_DEVICE: dict[str, Callable[[tuple[Predicted, Price]], Cell]] = {
+    "predicted on": lambda row: row[0].device,
+    "time": lambda row: _MARKS.get(row[1].launch, "") + show_seconds(row[1].seconds),
+    "samples/s": lambda row: _rate(row[1].images_per_s, digits=3),
+    "energy": lambda row: joules(row[1].joules),
+    "bound by": lambda row: _bound(row[1]),
+    "fits": lambda row: fits(row[0].fits),
+    "type": lambda row: row[1].dtype,
+    "efficiencies of": lambda row: row[1].figures or MISSING,
+}

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from edgefl.core.units import show_seconds
-from edgefl.report.tables import MISSING
+from edgefl.report.tables import MISSING, figures
 
 
 @dataclass
@@ -38,25 +37,19 @@ class Prediction:
 
 def calibration(steps: Sequence[Prediction], inference: Sequence[Prediction]) -> RenderableType:
     """A table of training steps and, where it was measured, one of inference."""
-    tables = [_table("training step", steps)]
-    if inference:
-        tables.append(_table("inference", inference))
-    return Group(*tables)
+    tables = {"training step": steps, "inference": inference}
+    heads = ("", "measured", "spread", "predicted", "error")
+    return Group(
+        *(figures((title, *heads), map(_cells, rows), left=2) for title, rows in tables.items() if rows)
+    )
 
 
-def _table(title: str, rows: Sequence[Prediction]) -> Table:
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column(title, no_wrap=True)
-    table.add_column("")
-    for head in ("measured", "spread", "predicted", "error"):
-        table.add_column(head, justify="right")
-    for row in rows:
-        table.add_row(
-            row.network,
-            row.use,
-            show_seconds(row.measured_s),
-            f"{row.spread:.0%}",
-            MISSING if row.predicted_s is None else show_seconds(row.predicted_s),
-            MISSING if row.error is None else f"{row.error:+.0%}",
-        )
-    return table
+def _cells(row: Prediction) -> list[str]:
+    return [
+        row.network,
+        row.use,
+        show_seconds(row.measured_s),
+        f"{row.spread:.0%}",
+        MISSING if row.predicted_s is None else show_seconds(row.predicted_s),
+        MISSING if row.error is None else f"{row.error:+.0%}",
+    ]

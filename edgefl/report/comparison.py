@@ -13,7 +13,7 @@ from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_seconds
 from edgefl.report.summary import DryRun, Reached, Summary
-from edgefl.report.tables import MISSING, energy, named
+from edgefl.report.tables import MISSING, energy, figures, named
 
 # Runs in one table; more go into further tables.
 _ABREAST = 4
@@ -45,13 +45,8 @@ def _unfinished(run: Summary) -> Text:
 
 
 def _block(runs: Sequence[Summary]) -> Table:
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    table.add_column("", no_wrap=True)
-    for run in runs:
-        table.add_column(run.name, justify="right", overflow="fold")
-    for label, cell in _rows(runs):
-        table.add_row(label, *map(cell, runs))
-    return table
+    rows = ([label, *map(cell, runs)] for label, cell in _rows(runs))
+    return figures(["", *(run.name for run in runs)], rows)
 
 
 def _rows(runs: Sequence[Summary]) -> Iterator[Row]:

@@ -1,20 +1,19 @@
-"""A profile as tables that fit a terminal of 100 columns; see ``edgefl.planning.costs``."""
+"""A profile and published savings as tables that fit a terminal of 100 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from numpy import format_float_positional
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edgefl.core.devices import Bounds
-from edgefl.core.layers import ModelLayers
+from edgefl.core.layers import Layer, ModelLayers
 from edgefl.core.units import show_bytes, show_flops, show_seconds
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile
-from edgefl.report.fitted import Cell, Fitted
-from edgefl.report.tables import MISSING, UNKNOWN, joules
+from edgefl.planning.costs import Comparison, DeviceCost, ExchangeCost, Measured, Priced, Profile, Saved
+from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -36,13 +35,14 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         "host": _measured(work.measured) if work.measured else "",
     }
     yield _indented({label: text for label, text in lines.items() if text})
-    priced = [(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
+    priced = [Row(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
     if priced:
-        yield _times(priced)
-        if any(_is_bound(row, price) for _, row, price in priced):
+        # The share of memory-bound time is what the other two leave, so its column may go.
+        yield Fitted(priced, _TIMES, left=("\nfits",), yields=("memory\nused", "by\nmemory"))
+        if any(row.is_bound for row in priced):
             yield Text(f"{_AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
         yield Text("")
-        yield _energies(priced)
+        yield Fitted(priced, _ENERGIES, yields=("of battery", "tail", "receive"))
     for row in work.devices:
         if not row.price:
             yield Text(f" {row.device}: {row.unknown}{_holds(row)}", style="yellow")
@@ -102,26 +102,51 @@ def _parts(parts: Mapping[str, int]) -> str:
     return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
 
 
-# A device's name, its row and its price.
-Row = tuple[str, DeviceCost, Priced]
+# Before a time that is a lower bound.
+_AT_LEAST = ">"
 
 
-def _times(rows: Sequence[Row]) -> Fitted:
-    """Times by phase, what bounds the computing, and memory."""
-    bounds = ("bound by\ncompute", "by\nmemory", "by\nlaunch")
-    heads = ("\ndevice", "\ndown", "\ncompute", "\nup", *bounds, "memory\nused", "\nfits")
-    cells: list[Sequence[Cell]] = []
-    for name, row, price in rows:
-        used = MISSING if row.memory_share is None else _least(row.memory_share)
-        fits = UNKNOWN if row.fits is None else ("yes" if row.fits else Text("no", style="red"))
-        down, compute, up = (
-            show_seconds(seconds) if seconds else "0 s"
-            for seconds in (price.down_s, price.compute_s, price.up_s)
-        )
-        times = down, (_AT_LEAST if _is_bound(row, price) else "") + compute, up
-        cells.append((name, *times, *_shares(price.bounds), used, fits))
-    # The share of memory-bound time is what the other two leave, so its column may go.
-    return Fitted(heads, cells, left=heads[-1:], yields=("memory\nused", bounds[1]))
+class Row(NamedTuple):
+    """A device's name, its costs and its price."""
+
+    name: str
+    costs: DeviceCost
+    price: Priced
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the time to compute is a lower bound."""
+        return bool(self.price.compute_s) and self.costs.launch == "none"
+
+    def bound(self, place: int) -> str:
+        """The share of the time that one of the bounds takes."""
+        whole = sum(self.price.bounds)
+        return f"{self.price.bounds[place] / whole:.0%}" if whole else MISSING
+
+
+# Times by phase, what bounds the computing, and memory.
+_TIMES: dict[str, Callable[[Row], Cell]] = {
+    "\ndevice": lambda row: row.name,
+    "\ndown": lambda row: _seconds(row.price.down_s),
+    "\ncompute": lambda row: (_AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
+    "\nup": lambda row: _seconds(row.price.up_s),
+    "bound by\ncompute": lambda row: row.bound(0),
+    "by\nmemory": lambda row: row.bound(1),
+    "by\nlaunch": lambda row: row.bound(2),
+    "memory\nused": lambda row: _least(row.costs.memory_share),
+    "\nfits": lambda row: fits(row.costs.fits),
+}
+# Energy by phase, and the battery's share.
+_ENERGIES: dict[str, Callable[[Row], Cell]] = {
+    "device": lambda row: row.name,
+    "energy": lambda row: joules(row.price.joules),
+    "receive": lambda row: joules(row.price.energy.receive_j),
+    "compute": lambda row: joules(row.price.energy.compute_j),
+    "transmit": lambda row: joules(row.price.energy.transmit_j),
+    "tail": lambda row: joules(row.price.energy.tail_j),
+    "idle": lambda row: joules(row.price.energy.idle_j),
+    "of battery": lambda row: _share(row.price.battery_share),
+}
 
 
 def _name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
@@ -131,42 +156,19 @@ def _name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
     return ", ".join([*parts, *([row.link] if len(links) > 1 else [])])
 
 
-def _shares(bounds: Bounds) -> list[str]:
-    whole = sum(bounds)
-    return [f"{seconds / whole:.0%}" if whole else MISSING for seconds in bounds]
+def _seconds(value: float) -> str:
+    return show_seconds(value) if value else "0 s"
 
 
-def _energies(rows: Sequence[Row]) -> Fitted:
-    """Energy by phase, and the battery's share."""
-    heads = ("device", "energy", "receive", "compute", "transmit", "tail", "idle", "of battery")
-    cells = [
-        (
-            name,
-            joules(price.joules),
-            *map(joules, price.energy),
-            MISSING if price.battery_share is None else _share(price.battery_share),
-        )
-        for name, _, price in rows
-    ]
-    return Fitted(heads, cells, yields=("of battery", "tail", "receive"))
-
-
-# Before a time that is a lower bound.
-_AT_LEAST = ">"
-
-
-def _is_bound(row: DeviceCost, price: Priced) -> bool:
-    """Whether the time to compute is a lower bound."""
-    return bool(price.compute_s) and row.launch == "none"
-
-
-def _least(share: float) -> str:
+def _least(share: float | None) -> str:
     """A percentage to a tenth, or that it is less."""
-    return f"{100 * share:.1f}%" if share >= _SHOWN or not share else "<0.1%"
+    return "<0.1%" if share and share < _SHOWN else _share(share)
 
 
-def _share(share: float) -> str:
+def _share(share: float | None) -> str:
     """A percentage with enough digits not to round to zero."""
+    if share is None:
+        return MISSING
     if share >= _SHOWN or not share:
         return f"{100 * share:.1f}%"
     return f"{format_float_positional(100 * share, 2, unique=False, fractional=False)}%"
@@ -182,26 +184,65 @@ def _holds(row: DeviceCost) -> str:
     return f"; memory used {row.memory_share:.1%}, {'fits' if row.fits else 'does not fit'}"
 
 
+_LAYER: dict[str, Callable[[Layer], Cell]] = {
+    "module": lambda row: row.module,
+    "kind": lambda row: row.kind,
+    "parameters": lambda row: f"{row.parameters:,}" if row.parameters else MISSING,
+    "fvcore": lambda row: show_flops(row.fvcore_flops) if row.fvcore_flops else MISSING,
+    "traced": lambda row: show_flops(row.flops) if row.flops else MISSING,
+    "kernels": lambda row: str(row.kernels),
+    "moved": lambda row: show_bytes(row.bytes),
+}
+
+
 def layers(models: Sequence[ModelLayers]) -> RenderableType:
     """Each model's modules with fvcore's forward counts beside our own."""
     blocks: list[RenderableType] = []
-    heads = ("module", "kind", "parameters", "fvcore", "traced", "kernels", "moved")
     for model in models:
-        cells = [
-            (
-                row.module,
-                row.kind,
-                f"{row.parameters:,}" if row.parameters else MISSING,
-                show_flops(row.fvcore_flops) if row.fvcore_flops else MISSING,
-                show_flops(row.flops) if row.flops else MISSING,
-                str(row.kernels),
-                show_bytes(row.bytes),
-            )
-            for row in model.modules
-        ]
-        table = Fitted(heads, cells, left=("kind",), yields=("moved", "kernels"))
+        table = Fitted(model.modules, _LAYER, left=("kind",), yields=("moved", "kernels"))
         theirs, ours = show_flops(model.fvcore_flops), show_flops(model.traced_flops)
         total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
         title = f"{model.model}, forward, one sample"
         blocks += [Text(title, style="bold"), table, Text(total), Text("")]
     return Group(*blocks)
+
+
+def published(comparisons: Sequence[Comparison]) -> RenderableType:
+    """Every claim, with the savings computed here above the published ones."""
+    return Group(*(block for each in comparisons for block in _comparison(each)))
+
+
+def _comparison(comparison: Comparison) -> list[RenderableType]:
+    claim = comparison.claim
+    columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
+    table = Table(show_edge=False, header_style="bold")
+    for head in ("model", "device"):
+        table.add_column(head, overflow="fold")
+    for head in columns:
+        table.add_column(head, justify="right")
+        table.add_column("saved", justify="right")
+    for row in comparison.ours:
+        table.add_row(row.model, row.device, *(cell for column in columns.values() for cell in column(row)))
+    table.add_section()
+    theirs = (cell for head in columns for cell in ("", f"up to {getattr(claim, head):.1%}"))
+    table.add_row(Text("published", style="bold"), "", *theirs)
+    title = f"{claim.method} against {claim.against}, {claim.exchange}: ours and {claim.source}"
+    why = [Text(claim.why)] if claim.why else []
+    return [Text(title, style="bold"), table, *why, Text("")]
+
+
+def _latency(row: Saved) -> tuple[str, str]:
+    """The time that the other method takes, and the share of it saved."""
+    if row.latency is None or row.against_s is None:
+        return MISSING, MISSING
+    return show_seconds(row.against_s), f"{row.latency:.3%}"
+
+
+def _memory(row: Saved) -> tuple[str, str]:
+    """The memory that the other method takes, and the share of it saved."""
+    if row.memory is None:
+        return MISSING, MISSING
+    return show_bytes(row.against_bytes), f"{row.memory:.3%}"
+
+
+_COLUMNS = {"latency": _latency, "memory": _memory}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_seconds
-from edgefl.report.fitted import Fitted
-from edgefl.report.tables import MISSING
+from edgefl.report.tables import MISSING, Cell, Fitted
 
 
 @dataclass(frozen=True)
@@ -140,58 +139,46 @@ def exports(models: Sequence[Exported]) -> RenderableType:
 
 def _parity(models: Sequence[Exported]) -> Fitted:
     """The float32 models beside PyTorch's; only their smaller files, if any, are written."""
-    rows = [
-        (
-            _whose(one) if one.compact else one.path.name,
-            show_bytes(one.compact.fp32_bytes if one.compact else one.size_bytes),
-            f"{one.parity.samples:,}",
-            f"{one.parity.max_error:.1e}",
-            f"{one.parity.agreement:.0%}",
-            f"{one.parity.accuracy:.2%}",
-            f"{one.parity.torch_accuracy:.2%}",
-            MISSING if one.reported is None else f"{one.reported:.2%}",
-        )
-        for one in models
-    ]
     first = "float32, not written" if any(one.compact for one in models) else "float32"
-    heads = (first, "size", "samples", "max error", "same class", "accuracy", "PyTorch", "reported")
+    columns: dict[str, Callable[[Exported], Cell]] = {
+        first: lambda one: _whose(one) if one.compact else one.path.name,
+        "size": lambda one: show_bytes(one.compact.fp32_bytes if one.compact else one.size_bytes),
+        "samples": lambda one: f"{one.parity.samples:,}",
+        "max error": lambda one: f"{one.parity.max_error:.1e}",
+        "same class": lambda one: f"{one.parity.agreement:.0%}",
+        "accuracy": lambda one: f"{one.parity.accuracy:.2%}",
+        "PyTorch": lambda one: f"{one.parity.torch_accuracy:.2%}",
+        "reported": lambda one: MISSING if one.reported is None else f"{one.reported:.2%}",
+    }
     # "same class" is always 100%: no other model passes.
-    return Fitted(heads, rows, yields=("same class", "samples", "size"))
+    return Fitted(models, columns, yields=("same class", "samples", "size"))
 
 
 def _compact(smaller: Sequence[tuple[Exported, Compact]]) -> Fitted:
     """The smaller files beside the float32 models."""
-    rows = [
-        (
-            one.path.name,
-            show_bytes(one.size_bytes),
-            f"{one.size_bytes / compact.fp32_bytes:.0%}",
-            f"{compact.agreement:.1%}",
-            f"{compact.accuracy:.2%}",
-            f"{compact.drop:.2%}",
-            show_seconds(compact.latency_ms / 1000),
-            show_seconds(compact.fp32_latency_ms / 1000),
-        )
-        for one, compact in smaller
-    ]
-    heads = ("file", "size", "of float32", "same class", "accuracy", "drop", "1 image", "float32's")
-    return Fitted(heads, rows, yields=("of float32", "same class", "float32's", "1 image"))
+    columns: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
+        "file": lambda row: row[0].path.name,
+        "size": lambda row: show_bytes(row[0].size_bytes),
+        "of float32": lambda row: f"{row[0].size_bytes / row[1].fp32_bytes:.0%}",
+        "same class": lambda row: f"{row[1].agreement:.1%}",
+        "accuracy": lambda row: f"{row[1].accuracy:.2%}",
+        "drop": lambda row: f"{row[1].drop:.2%}",
+        "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
+        "float32's": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
+    }
+    return Fitted(smaller, columns, yields=("of float32", "same class", "float32's", "1 image"))
 
 
 def _ort(files: Sequence[Ort]) -> Fitted:
     """The files in ONNX Runtime's own format beside the ONNX ones."""
-    rows = [
-        (
-            one.path.name,
-            show_bytes(one.size_bytes),
-            f"{one.max_error:.1e}",
-            f"{one.agreement:.1%}",
-            f"{one.accuracy:.2%}",
-        )
-        for one in files
-    ]
-    heads = ("ORT format", "size", "max error", "same class", "accuracy")
-    return Fitted(heads, rows, yields=("max error", "same class"))
+    columns: dict[str, Callable[[Ort], Cell]] = {
+        "ORT format": lambda one: one.path.name,
+        "size": lambda one: show_bytes(one.size_bytes),
+        "max error": lambda one: f"{one.max_error:.1e}",
+        "same class": lambda one: f"{one.agreement:.1%}",
+        "accuracy": lambda one: f"{one.accuracy:.2%}",
+    }
+    return Fitted(files, columns, yields=("max error", "same class"))
 
 
 def _whose(one: Exported) -> str:

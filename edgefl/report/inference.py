@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import RenderableType
 
-from edgefl.report.fitted import Fitted
-from edgefl.report.tables import MISSING
+from edgefl.report.tables import MISSING, Fitted
 
 
 class ClassProbability(NamedTuple):
@@ -54,17 +53,18 @@ class Inference:
 def inference(results: Inference) -> RenderableType:
     """A table with a row for each image; images of one name are shown with their folders."""
     names = Counter(Path(image.file).name for image in results.images)
-    rows = []
-    for image in results.images:
-        (first, *others), name = image.classes, Path(image.file).name
-        rows.append(
-            (
-                name if names[name] == 1 else image.file,
-                first.name,
-                f"{first.probability:.1%}",
-                ", ".join(f"{other.name} {other.probability:.1%}" for other in others) or MISSING,
-                image.changes or MISSING,
-            )
-        )
-    heads = ("image", "class", "probability", "next", "changed")
-    return Fitted(heads, rows, left=("class",), wraps=("next", "changed"))
+
+    def file(image: ImageClasses) -> str:
+        name = Path(image.file).name
+        return name if names[name] == 1 else image.file
+
+    columns: dict[str, Callable[[ImageClasses], str]] = {
+        "image": file,
+        "class": lambda image: image.classes[0].name,
+        "probability": lambda image: f"{image.classes[0].probability:.1%}",
+        "next": lambda image: (
+            ", ".join(f"{name} {share:.1%}" for name, share in image.classes[1:]) or MISSING
+        ),
+        "changed": lambda image: image.changes or MISSING,
+    }
+    return Fitted(results.images, columns, left=("class",), wraps=("next", "changed"))

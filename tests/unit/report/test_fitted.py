@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 from commands import shown
 
 from edgefl.report.exports import Compact, Exported, Parity, exports
-from edgefl.report.fitted import Fitted
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference, inference
+from edgefl.report.tables import Fitted
 
 NAMES = ["raspberry-pi-zero-2w", "averylongfilename-of-my-model.onnx"]
 HEADS = ("name", "time taken", "energy used", "rate", "share")
 
 
 def table(**settings):
-    return Fitted(HEADS, [(name, "12.3 ms", "4.56 mJ", "1,234", "99%") for name in NAMES], **settings)
+    rows = [(name, "12.3 ms", "4.56 mJ", "1,234", "99%") for name in NAMES]
+    return Fitted(rows, {head: itemgetter(place) for place, head in enumerate(HEADS)}, **settings)
 
 
 def lines(width, **settings):
@@ -57,7 +59,9 @@ def test_a_name_folds_if_nothing_else_helps():
 
 def test_text_wraps_by_words():
     """A column of text takes the remaining width."""
-    found = shown(Fitted(("name", "text"), [(NAMES[0], "some words " * 10)], wraps=("text",)), 60)
+    found = shown(
+        Fitted([NAMES[0]], {"name": str, "text": lambda _: "some words " * 10}, wraps=("text",)), 60
+    )
     assert NAMES[0] in found
     assert "some words" in found
     assert "wor\n" not in found
