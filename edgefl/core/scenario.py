@@ -15,7 +15,7 @@ from ruamel.yaml.error import YAMLError
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet, inherited
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.training import Local
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, plain, validate
@@ -35,10 +35,10 @@ class Task(Strict):
         personal_test: the size of each client's own test set, as a share of its training samples, by class.
     """
 
-    dataset: Component
-    partition: Component = Component(name="iid")
+    dataset: Annotated[Component, OfKind("datasets")]
+    partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
     clients: Count
-    augment: Component = Component(name="none")
+    augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
 
 
@@ -52,8 +52,8 @@ class Server(Strict):
         rounds: the number of rounds.
     """
 
-    policy: Component = Component(name="sync")
-    selector: Component = Component(name="random")
+    policy: Annotated[Component, OfKind("policies")] = Component(name="sync")
+    selector: Annotated[Component, OfKind("selectors")] = Component(name="random")
     participants: Count | None = None
     rounds: Count = 10
 
@@ -79,8 +79,8 @@ class Evaluate(Strict):
 class Wire(Strict):
     """The codecs in each direction."""
 
-    up: Component = Component(name="raw")
-    down: Component = Component(name="raw")
+    up: Annotated[Component, OfKind("codecs")] = Component(name="raw")
+    down: Annotated[Component, OfKind("codecs")] = Component(name="raw")
 
 
 class Engine(Component):
@@ -124,8 +124,8 @@ class LearningSpec(Strict):
 
     seed: int = 0
     task: Task
-    model: Component | Annotated[tuple[Component, ...], Field(min_length=1)]
-    method: Component
+    model: Annotated[Component | Annotated[tuple[Component, ...], Field(min_length=1)], OfKind("models")]
+    method: Annotated[Component, OfKind("methods")]
     local: Local = Local()
     evaluate: Evaluate = Evaluate()
     wire: Wire = Wire()
@@ -170,7 +170,7 @@ class SystemSpec(Strict):
 
     fleet: str | Fleet
     server: Server = Server()
-    engine: Engine = Engine()
+    engine: Annotated[Engine, OfKind("engines")] = Engine()
 
     @field_validator("fleet", mode="before")
     @classmethod

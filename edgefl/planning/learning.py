@@ -9,11 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, TypeAlias
 
-from edgefl.core.components import resolve
+from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
-from edgefl.core.scenario import LearningSpec, Wire
+from edgefl.core.scenario import LearningSpec
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
@@ -130,7 +130,7 @@ def learn_from(spec: LearningSpec, document: Document, federation: Federation) -
     methods = tuple(build_method(spec.method, document, ["method"], net, spec.local) for net in nets)
     _check_fit(methods, nets, spec.method.name, document)
     return Learning(
-        spec=_completed(spec, document),
+        spec=completed(spec, document),
         federation=federation,
         nets=nets,
         methods=methods,
@@ -138,31 +138,6 @@ def learn_from(spec: LearningSpec, document: Document, federation: Federation) -
         augmentations=_augmentations(methods, spec.task.augment, document),
         down=codec(spec.wire, "down", document),
         up=codec(spec.wire, "up", document),
-    )
-
-
-def _completed(spec: LearningSpec, document: Document) -> LearningSpec:
-    """The record with every component's parameters written out."""
-
-    def full(kind: str, component: Component, *path: str | int) -> Component:
-        return component.completed(resolve(kind, component, document, path)[1])
-
-    task = {
-        "dataset": full("datasets", spec.task.dataset, "task", "dataset"),
-        "partition": full("partitions", spec.task.partition, "task", "partition"),
-        "augment": full("augmentations", spec.task.augment, "task", "augment"),
-    }
-    models = tuple(
-        full("models", model, *_model_path(spec, index)) for index, model in enumerate(spec.models)
-    )
-    wire = {way: full("codecs", getattr(spec.wire, way), "wire", way) for way in ("up", "down")}
-    return spec.model_copy(
-        update={
-            "task": spec.task.model_copy(update=task),
-            "model": models if isinstance(spec.model, tuple) else models[0],
-            "method": full("methods", spec.method, "method"),
-            "wire": Wire(**wire),
-        }
     )
 
 

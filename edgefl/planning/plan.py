@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.components import resolve
+from edgefl.core.components import completed, resolve
 from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
@@ -62,9 +62,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     _check_staleness(draft, learning, policy_module)
     _, selector = resolve("selectors", server.selector, document, ["server", "selector"])
-    completed = {"policy": server.policy.completed(policy), "selector": server.selector.completed(selector)}
     scenario = asked.with_learning(learning.spec).model_copy(
-        update={"server": server.model_copy(update=completed)}
+        update={"server": completed(server, document, ["server"])}
     )
     clients = deal(scenario, fleet, learning, samples)
     table, refused = prices(learning, clients, fleet, devices, access.traces)
