@@ -57,7 +57,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     learning = learn_from(asked.learning, document, data_of(asked, document, access))
-    samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
+    data = learning.federation
+    samples = data.class_counts.sum(axis=1).astype(np.int64)
     learning = fitted(learning, document, fleet, samples.tolist())
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     _check_staleness(draft, learning, policy_module)
@@ -78,7 +79,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         policy=policy,
         selector=selector,
         assumed=(
-            *_labels(learning),
+            *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
             *fit_note(asked.local, scenario.local),
             *assumptions(devices, fleet.links),
         ),
@@ -140,12 +141,6 @@ def _check_staleness(draft: Draft, learning: Learning, policy: ModuleType) -> No
             where=str(draft.document.place(["server", "policy"])),
             hint="choose a synchronous policy, such as sync",
         )
-
-
-def _labels(learning: Learning) -> list[str]:
-    if not learning.federation.assumed:
-        return []
-    return [f"{learning.federation.spec.name}: no files, so labels are assumed balanced"]
 
 
 def _resolved(
