@@ -122,20 +122,16 @@ def entries(kind: str) -> Mapping[str, Entry]:
 
 def _scan(kind: str, folder: Path) -> list[Entry]:
     if kind in _YAML:
-        files = sorted(folder.rglob("*.yaml")) if folder.is_dir() else []
         others = [folder.parent / path for other, path in _INSIDE.items() if other != kind]
-        files = [path for path in files if not any(path.is_relative_to(other) for other in others)]
-        return [Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path) for path in files]
-    files = (
-        [path for path in sorted(folder.glob("*.py")) if not path.name.startswith("_")]
-        if folder.is_dir()
-        else []
-    )
-    inside = folder == _PACKAGE / _CODE[kind]
-    dotted = f"edgefl.{_CODE[kind].replace('/', '.')}"
+        return [
+            Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path)
+            for path in sorted(folder.rglob("*.yaml"))
+            if not any(path.is_relative_to(other) for other in others)
+        ]
+    dotted = f"edgefl.{_CODE[kind].replace('/', '.')}." if folder == _PACKAGE / _CODE[kind] else ""
     return [
-        Entry(kind, path.stem.replace("_", "-"), path, f"{dotted}.{path.stem}" if inside else "")
-        for path in files
+        Entry(kind, path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
+        for path in sorted(folder.glob("[!_]*.py"))
     ]
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component, Strict, kinds
 from edgefl.core.yamls import Document, validate
+
+R = TypeVar("R", bound=Strict)
 
 
 class Nothing(Strict):
@@ -38,3 +40,26 @@ def resolve(
             where=str(module.__file__),
         )
     return module, validate(params, component.params, document, path)
+
+
+def completed(record: R, document: Document, path: Sequence[str | int] = ()) -> R:
+    """The record with all parameters of its components written out, defaults too, as plain data.
+
+    Raises:
+        UserError: see ``resolve``.
+    """
+    update: dict[str, Any] = {}
+    of_kind = kinds(type(record))
+    for key in type(record).model_fields:
+        value = getattr(record, key)
+        if key in of_kind:
+            update[key] = _completed(of_kind[key], value, document, [*path, key])
+        elif isinstance(value, Strict):
+            update[key] = completed(value, document, [*path, key])
+    return record.model_copy(update=update)
+
+
+def _completed(kind: str, value: Any, document: Document, path: Sequence[str | int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_completed(kind, one, document, [*path, place]) for place, one in enumerate(value))
+    return value.completed(resolve(kind, value, document, path)[1])

@@ -124,10 +124,7 @@ class Work:
         return cls(Counter(kernels))
 
     def __add__(self, other: Work) -> Work:
-        total = Counter(self.kernels)
-        for kernel, count in other.kernels.items():
-            total[kernel] += count
-        return Work(total)
+        return Work(Counter(self.kernels) + Counter(other.kernels))
 
     def __mul__(self, times: int) -> Work:
         return Work({kernel: count * times for kernel, count in self.kernels.items()} if times else {})
@@ -152,10 +149,7 @@ class Work:
 
 
 def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
-    return {
-        key: first.get(key, 0) + second.get(key, 0)
-        for key in (*first, *(k for k in second if k not in first))
-    }
+    return {key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
@@ -57,3 +57,19 @@ class Component(BaseModel):
     def _plain(self) -> dict[str, Any]:
         # Field by field, a parameter that is None would be left out together with the fields that are absent.
         return {"name": self.name, **self.params}
+
+
+class OfKind(NamedTuple):
+    """Annotates a field that names a component, or several, with the catalogue's kind."""
+
+    kind: str
+
+
+def kinds(record: type[BaseModel]) -> dict[str, str]:
+    """The kinds of a record's components, by field."""
+    return {
+        key: note.kind
+        for key, field in record.model_fields.items()
+        for note in field.metadata
+        if isinstance(note, OfKind)
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +16,7 @@ from ruamel.yaml.error import YAMLError
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet, inherited
-from edgefl.core.params import Component, Strict
+from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.training import Local
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, plain, validate
@@ -35,10 +36,10 @@ class Task(Strict):
         personal_test: the size of each client's own test set, as a share of its training samples, by class.
     """
 
-    dataset: Component
-    partition: Component = Component(name="iid")
+    dataset: Annotated[Component, OfKind("datasets")]
+    partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
     clients: Count
-    augment: Component = Component(name="none")
+    augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
 
 
@@ -52,8 +53,8 @@ class Server(Strict):
         rounds: the number of rounds.
     """
 
-    policy: Component = Component(name="sync")
-    selector: Component = Component(name="random")
+    policy: Annotated[Component, OfKind("policies")] = Component(name="sync")
+    selector: Annotated[Component, OfKind("selectors")] = Component(name="random")
     participants: Count | None = None
     rounds: Count = 10
 
@@ -79,8 +80,8 @@ class Evaluate(Strict):
 class Wire(Strict):
     """The codecs in each direction."""
 
-    up: Component = Component(name="raw")
-    down: Component = Component(name="raw")
+    up: Annotated[Component, OfKind("codecs")] = Component(name="raw")
+    down: Annotated[Component, OfKind("codecs")] = Component(name="raw")
 
 
 class Engine(Component):
@@ -124,8 +125,8 @@ class LearningSpec(Strict):
 
     seed: int = 0
     task: Task
-    model: Component | Annotated[tuple[Component, ...], Field(min_length=1)]
-    method: Component
+    model: Annotated[Component | Annotated[tuple[Component, ...], Field(min_length=1)], OfKind("models")]
+    method: Annotated[Component, OfKind("methods")]
     local: Local = Local()
     evaluate: Evaluate = Evaluate()
     wire: Wire = Wire()
@@ -170,7 +171,7 @@ class SystemSpec(Strict):
 
     fleet: str | Fleet
     server: Server = Server()
-    engine: Engine = Engine()
+    engine: Annotated[Engine, OfKind("engines")] = Engine()
 
     @field_validator("fleet", mode="before")
     @classmethod
@@ -240,38 +241,34 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
         _put(data, key.strip(), _value(text, override), "--set")
         elsewhere[key.strip()] = "--set"
     sweep = data.pop("sweep", None)
-    _check_apart(sweep, overrides)
-    _check_runs_apart(sweep, document)
+    _check_apart(sweep, overrides, document)
     changed = Document(document.file, data, elsewhere)
     name = str(data.get("name", Path(document.file).stem))
     runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, document)]
     return _named_apart(runs)
 
 
-def _check_apart(sweep: Any, overrides: Sequence[str]) -> None:
-    """Refuses an override that the sweep would silently replace."""
+def _check_apart(sweep: Any, overrides: Sequence[str], document: Document) -> None:
+    """Refuses an override, or a setting of ``sweep.runs``, that a key of the sweep would silently replace."""
     if not isinstance(sweep, dict):
         return
-    pairs = sweep.get("runs", [])
-    swept = {str(key) for key in sweep if key != "runs"}
-    swept |= {str(key) for pair in pairs if isinstance(pair, dict) for key in pair}
+    pairs = sweep.get("runs")
+    axes = [str(key) for key in sweep if key != "runs"]
+    paired = (
+        {str(key) for pair in pairs if isinstance(pair, dict) for key in pair}
+        if isinstance(pairs, list)
+        else set()
+    )
     for override in overrides:
         key = override.partition("=")[0].strip()
-        for other in swept:
+        for other in (*axes, *paired):
             if _meet(key, other):
                 raise ScenarioError(
                     f"{key!r} is also set by the scenario's sweep, as {other!r}",
                     where="--set",
                     hint="change the sweep (--set sweep.KEY=...), or remove it with --set sweep=null",
                 )
-
-
-def _check_runs_apart(sweep: Any, document: Document) -> None:
-    """Refuses a setting of ``sweep.runs`` that another key of the sweep would silently replace."""
-    if not isinstance(sweep, dict) or not isinstance(sweep.get("runs"), list):
-        return
-    paired = {str(key) for pair in sweep["runs"] if isinstance(pair, dict) for key in pair}
-    for key in (str(key) for key in sweep if key != "runs"):
+    for key in axes:
         for other in sorted(paired):
             if _meet(key, other):
                 raise ScenarioError(
@@ -320,16 +317,14 @@ def _setting(key: str, value: Any) -> str:
 
 
 def _named_apart(runs: list[Draft]) -> list[Draft]:
-    seen: dict[str, int] = {}
-    apart = []
-    for run in runs:
+    seen: Counter[str] = Counter()
+    for place, run in enumerate(runs):
         name = run.scenario.name
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         if seen[name] > 1:
             renamed = run.scenario.model_copy(update={"name": f"{name} ({seen[name]})"})
-            run = run.model_copy(update={"scenario": renamed})  # noqa: PLW2901
-        apart.append(run)
-    return apart
+            runs[place] = run.model_copy(update={"scenario": renamed})
+    return runs
 
 
 def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], list[str]]]:

@@ -32,6 +32,13 @@ class Sourced(Strict, Generic[Q]):
             raise ValueError("give a value, or the status 'unknown', but not both")
         return self
 
+    @property
+    def known(self) -> Q:
+        """The value of a number that was checked to be known."""
+        if self.value is None:
+            raise AssertionError(f"an unknown number got past the checks: {self.source}")
+        return self.value
+
 
 def sourced(record: BaseModel, name: str = "") -> Iterator[tuple[str, Sourced[Any]]]:
     """Every sourced number in a record, with its dotted name."""

@@ -17,26 +17,16 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
-_UNITS: dict[str, dict[str, float]] = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
-    "power": {"W": 1.0, "mW": 1e-3, "kW": 1e3},
-    "energy": {"J": 1.0, "mJ": 1e-3, "kJ": 1e3, "Wh": 3600.0},
-    "bytes": {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()},
-    "byte rate": {f"{p}B/s": f for p, f in {**_DECIMAL, **_BINARY}.items()},
-    "bit rate": {f"{p}bit/s": f for p, f in _DECIMAL.items()},
-    "operation rate": {f"{p}FLOP/s": f for p, f in _DECIMAL.items()},
-    "frequency": {f"{p}Hz": f for p, f in _DECIMAL.items()},
-}
-
-_EXAMPLES = {
-    "time": "5 ms",
-    "power": "7.2 W",
-    "energy": "15 Wh",
-    "bytes": "4 GB",
-    "byte rate": "2.74 GB/s",
-    "bit rate": "12 Mbit/s",
-    "operation rate": "57.6 GFLOP/s",
-    "frequency": "1.8 GHz",
+# dimension -> (an example, its units)
+_DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
+    "time": ("5 ms", {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}),
+    "power": ("7.2 W", {"W": 1.0, "mW": 1e-3, "kW": 1e3}),
+    "energy": ("15 Wh", {"J": 1.0, "mJ": 1e-3, "kJ": 1e3, "Wh": 3600.0}),
+    "bytes": ("4 GB", {f"{p}B": f for p, f in {**_DECIMAL, **_BINARY}.items()}),
+    "byte rate": ("2.74 GB/s", {f"{p}B/s": f for p, f in {**_DECIMAL, **_BINARY}.items()}),
+    "bit rate": ("12 Mbit/s", {f"{p}bit/s": f for p, f in _DECIMAL.items()}),
+    "operation rate": ("57.6 GFLOP/s", {f"{p}FLOP/s": f for p, f in _DECIMAL.items()}),
+    "frequency": ("1.8 GHz", {f"{p}Hz": f for p, f in _DECIMAL.items()}),
 }
 
 # The context in which plain numbers are read as amounts in base units: a record that was dumped is read back.
@@ -62,11 +52,10 @@ def parse(text: object, dimension: str) -> float:
     Raises:
         ValueError: the unit is missing or unknown, or the amount is negative or not finite.
     """
-    units = _UNITS[dimension]
+    example, units = _DIMENSIONS[dimension]
     if text == 0 and not isinstance(text, bool):
         return 0.0
     match = _QUANTITY.match(text) if isinstance(text, str) else None
-    example = _EXAMPLES[dimension]
     if match is None:
         raise ValueError(f"{text!r} is not a {dimension}; write a number and a unit, such as '{example}'")
     number, unit = match[1], match[2]
@@ -81,7 +70,7 @@ def parse(text: object, dimension: str) -> float:
 
 
 def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    schema = {"type": "string", "description": f"{dimension}, as in '{_EXAMPLES[dimension]}'"}
+    schema = {"type": "string", "description": f"{dimension}, as in '{_DIMENSIONS[dimension][0]}'"}
 
     def read(value: object, info: ValidationInfo) -> float:
         resolved = info.context == RESOLVED and isinstance(value, (int, float))
@@ -102,15 +91,9 @@ Hertz = Annotated[float, *_field("frequency")]
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
     """Three digits, in the largest unit that gives at least 1 after rounding; zero in the base unit."""
-    for scale, unit in steps:
-        if abs(value) >= 0.9995 * scale or (value == 0 and scale == 1):
-            return (
-                f"{value / scale:.3g} {unit}"
-                if abs(value) < 999.5 * scale
-                else f"{value / scale:,.0f} {unit}"
-            )
-    scale, unit = steps[-1]
-    return f"{value / scale:.3g} {unit}"
+    reached = (step for step in steps if abs(value) >= 0.9995 * step[0] or (value == 0 and step[0] == 1))
+    scale, unit = next(reached, steps[-1])
+    return f"{value / scale:{'.3g' if abs(value) < 999.5 * scale else ',.0f'}} {unit}"
 
 
 def show_bytes(value: float) -> str:

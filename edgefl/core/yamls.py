@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ def text_of(path: Path) -> str:
         raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
 
 
+@dataclass(eq=False)
 class Document:
     """A parsed YAML mapping that knows the location of its values.
 
@@ -41,17 +43,10 @@ class Document:
         context: how values are validated: ``units.RESOLVED`` if records were dumped to them, else None.
     """
 
-    def __init__(
-        self,
-        file: str,
-        data: dict[str, Any],
-        elsewhere: Mapping[str, str] | None = None,
-        context: dict[str, str] | None = None,
-    ) -> None:
-        self.file = file
-        self.data = data
-        self.elsewhere = dict(elsewhere or {})
-        self.context = context
+    file: str
+    data: dict[str, Any]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    context: dict[str, str] | None = None
 
     @classmethod
     def read(cls, path: Path) -> Document:
@@ -71,16 +66,13 @@ class Document:
         """
         try:
             data = YAML(typ="rt", pure=True).load(text)
-        except DuplicateKeyError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ScenarioError(
-                "duplicate key", where=str(Place(file, line)), hint="remove one of them"
-            ) from error
-        except MarkedYAMLError as error:
-            line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ScenarioError(f"not valid YAML: {error.problem}", where=str(Place(file, line))) from error
         except YAMLError as error:
-            raise ScenarioError(f"not valid YAML: {error}", where=file) from error
+            mark = getattr(error, "problem_mark", None)
+            where = str(Place(file, mark.line + 1 if mark else 0))
+            if isinstance(error, DuplicateKeyError):
+                raise ScenarioError("duplicate key", where=where, hint="remove one of them") from error
+            problem = error.problem if isinstance(error, MarkedYAMLError) else error
+            raise ScenarioError(f"not valid YAML: {problem}", where=where) from error
         if data is None:
             raise ScenarioError("the file is empty", where=file)
         if not isinstance(data, CommentedMap):
@@ -97,10 +89,7 @@ class Document:
         line = 0
         for key in path:
             line = _line_of(node, key) or line
-            try:
-                node = node[key]
-            except (KeyError, IndexError, TypeError):
-                break
+            node = _item(node, key)
         return Place(self.file, line, dotted)
 
 
@@ -142,48 +131,43 @@ def _explain(
     first, *more = error.errors(include_url=False)
     path = [*prefix, *_written(first["loc"], document, prefix)]
     key = str(path[-1]) if path else ""
-    hint = f"(and {len(more)} more {'error' if len(more) == 1 else 'errors'})" if more else ""
+    near = ""
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
         known = _siblings(model, value, first["loc"])
-        hint = " ".join(filter(None, [nearest(key, known) if known else "there are no keys here", hint]))
+        near = nearest(key, known) if known else "there are no keys here"
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
     elif first["type"] == "literal_error":
         expected = first["ctx"]["expected"]
         what = f"{first['input']!r} is not one of {expected}"
-        hint = " ".join(filter(None, [nearest(str(first["input"]), _words(expected)), hint]))
+        near = nearest(str(first["input"]), _words(expected))
     elif first["type"] == "unknown_name":
-        what = first["msg"]
-        hint = " ".join(filter(None, [first["ctx"]["hint"], hint]))
+        what, near = first["msg"], first["ctx"]["hint"]
     else:
         message = first["msg"].removeprefix("Value error, ")
         what = message if first["type"] == "value_error" else f"{message}; got {first['input']!r}"
-    return ScenarioError(what, where=str(document.place(path)), hint=hint)
+    others = f"(and {len(more)} more {'error' if len(more) == 1 else 'errors'})" if more else ""
+    return ScenarioError(what, where=str(document.place(path)), hint=" ".join(filter(None, [near, others])))
 
 
 def _words(expected: str) -> list[str]:
     return [word.strip(" '\"") for word in expected.replace(" or ", ",").split(",")]
 
 
-def _written(loc: Iterable[str | int], document: Document, prefix: Sequence[str | int]) -> list[str | int]:
+def _written(loc: Sequence[str | int], document: Document, prefix: Sequence[str | int]) -> list[str | int]:
     """A location without the tags that pydantic adds for the members of a union."""
     node: Any = document.data
     for key in prefix:
-        try:
-            node = node[key]
-        except (KeyError, IndexError, TypeError):
-            node = {}
+        node = _item(node, key)
     path: list[str | int] = []
-    parts = list(loc)
-    for place, key in enumerate(parts):
-        inside = isinstance(node, dict) and key in node
-        inside = inside or (isinstance(node, list) and isinstance(key, int) and key < len(node))
-        if inside:
-            path.append(key)
+    for place, key in enumerate(loc, start=1):
+        known = range(len(node)) if isinstance(node, list) else node if isinstance(node, dict) else ()
+        if key in known:
             node = node[key]
-        elif place == len(parts) - 1:
-            path.append(key)
+        elif place < len(loc):
+            continue
+        path.append(key)
     return path
 
 
@@ -225,9 +209,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
-    if isinstance(value, bool):
-        return bool(value)
-    for kind in (int, float, str):
+    for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)
     return value

@@ -11,19 +11,16 @@ from edgefl.core.sourced import sourced
 
 def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[str, ...]:
     """A line for each unknown number and its consequence, and one for each record's assumed numbers."""
-    return (*_of_devices(devices), *_of_links(links))
+    return tuple(_lines(devices, links))
 
 
-def _of_devices(devices: Mapping[str, Board]) -> Iterator[str]:
+def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[str]:
     for name, device in devices.items():
         if device.usable_memory_bytes is None:
             yield f"{name}: memory unknown, so no client with it is refused"
         if device.power.idle.value is None or device.power.active.value is None:
             yield f"{name}: power unknown, so its clients' energy is unknown"
         yield from _guesses(name, device)
-
-
-def _of_links(links: Mapping[str, Link]) -> Iterator[str]:
     for name, link in links.items():
         if link.radio.value is None:
             yield f"link {name}: radio unknown, so its clients' energy is unknown"

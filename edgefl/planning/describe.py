@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, get_args
 
 from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -66,36 +66,16 @@ def _headline(found: Board | Link) -> str:
     return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
 
 
-def _flops_s(value: float) -> str:
-    return f"{show_flops(value)}/s"
-
-
-def _bytes_s(value: float) -> str:
-    return f"{show_bytes(value)}/s"
-
-
-def _watts(value: float) -> str:
-    return f"{value:g} W"
-
-
-# By the last word of a number's name, or by the first if the last is a key of the file's own.
-_SHOWN: dict[str, Callable[[Any], str]] = {
-    "peak": _flops_s,
-    "memory_bandwidth": _bytes_s,
-    "bandwidth": _bytes_s,
-    "size": show_bytes,
-    "launch_overhead": show_seconds,
-    "memory": show_bytes,
-    "reserved_memory": show_bytes,
-    "on_chip_memory": show_bytes,
-    "idle": _watts,
-    "active": _watts,
-    "battery": lambda value: f"{value / 3600:.3g} Wh",
-    "clock_rate": lambda value: f"{value / 1e6:g} MHz",
-    "seconds": show_seconds,
-    "latency": show_seconds,
-    "down": show_bits,
-    "up": show_bits,
+# By dimension, as ``core.units`` names them.
+_SHOWN: dict[str, Callable[[float], str]] = {
+    "time": show_seconds,
+    "bytes": show_bytes,
+    "byte rate": lambda value: f"{show_bytes(value)}/s",
+    "bit rate": show_bits,
+    "operation rate": lambda value: f"{show_flops(value)}/s",
+    "power": lambda value: f"{value:g} W",
+    "energy": show_joules,
+    "frequency": lambda value: f"{value / 1e6:g} MHz",
 }
 
 
@@ -118,20 +98,11 @@ def _value(name: str, number: Sourced[Any]) -> str:
     if isinstance(number.value, Radio):
         draws = number.value.model_dump(exclude_defaults=True)
         return ", ".join(f"{key} {value:g} {_RADIO_UNITS[key]}" for key, value in draws.items())
-    words = name.split(".")
-    show = _SHOWN.get(words[-1]) or _SHOWN.get(words[0])
+    if name == "battery":
+        return f"{number.value / 3600:.3g} Wh"
+    kinds = get_args(type(number).model_fields["value"].annotation)
+    show = _shown(note for kind in kinds for note in getattr(kind, "__metadata__", ()))
     return show(number.value) if show else f"{number.value:g}"
-
-
-# By dimension, as ``core.units`` names them.
-_QUANTITIES: dict[str, Callable[[float], str]] = {
-    "time": show_seconds,
-    "bytes": show_bytes,
-    "byte rate": lambda value: f"{show_bytes(value)}/s",
-    "operation rate": lambda value: f"{show_flops(value)}/s",
-    "power": lambda value: f"{value:g} W",
-    "energy": show_joules,
-}
 
 
 def _parameters(params: Any) -> Rows:
@@ -151,7 +122,7 @@ def _parameters(params: Any) -> Rows:
 
 def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
     value = field.get("default")
-    show = next(filter(None, map(_shown, info.metadata if info else ())), None)
+    show = _shown(info.metadata if info else ())
     if show and isinstance(value, (int, float)):
         return show(value)
     if isinstance(value, dict) and set(value) == {"name"}:
@@ -159,10 +130,12 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
     return "null" if value is None else str(value)
 
 
-def _shown(annotation: Any) -> Callable[[float], str] | None:
-    """The formatter of a quantity's default, found by the description that ``core.units`` gives it."""
-    schema = annotation.json_schema if isinstance(annotation, WithJsonSchema) else None
-    return _QUANTITIES.get((schema or {}).get("description", "").partition(",")[0])
+def _shown(notes: Iterable[Any]) -> Callable[[float], str] | None:
+    """A quantity's format, found by the description that ``core.units`` gives its type."""
+    schemas = (note.json_schema for note in notes if isinstance(note, WithJsonSchema))
+    return next(
+        (_SHOWN.get((schema or {}).get("description", "").partition(",")[0]) for schema in schemas), None
+    )
 
 
 def _kind(field: dict[str, Any]) -> str:

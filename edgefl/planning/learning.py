@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from edgefl.core.components import resolve
+from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
-from edgefl.core.scenario import LearningSpec, Wire
+from edgefl.core.scenario import LearningSpec
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
 from edgefl.planning.wire import codec
 from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Codec
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -54,50 +56,43 @@ class Learning:
 Need: TypeAlias = Literal["pixels", "labels", "embedded", "nothing"]
 
 
+@dataclass(eq=False)
 class DataAccess:
     """Access to datasets' files, and caches shared by the runs of a sweep.
 
     Attributes:
+        folder: the data folder; None for the default.
+        download: whether missing files may be downloaded.
+        need: "pixels" for training; "labels" if available, else assumed as balanced as possible; "embedded"
+            for the labels of sources with ``EMBEDDED = True``, whose data come with a package and so are
+            available everywhere; "nothing" to always assume them.
         traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
             fleet or learning rate are traced once.
     """
 
-    def __init__(self, folder: Path | None = None, *, download: bool = True, need: Need = "pixels") -> None:
-        """Configures the access.
-
-        Args:
-            folder: the data folder; None for the default.
-            download: whether missing files may be downloaded.
-            need: "pixels" for training; "labels" if available, else assumed as balanced as possible;
-                "embedded" for the labels of sources with ``EMBEDDED = True``, whose data come with a package
-                and so are available everywhere; "nothing" to always assume them.
-        """
-        self.folder = folder
-        self.download = download
-        self.need = need
-        self._read: dict[str, Arrays | None] = {}
-        self.traces: dict[str, tuple[Trace, ...]] = {}
+    folder: Path | None = None
+    _: KW_ONLY
+    download: bool = True
+    need: Need = "pixels"
+    traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
+    _read: dict[str, Arrays | None] = field(default_factory=dict, init=False)
 
     def arrays(self, name: str, source: ModuleType) -> Arrays | None:
         """A dataset's content; None if it is not needed or, for labels alone, not available."""
         if self.need == "nothing" or (self.need == "embedded" and not getattr(source, "EMBEDDED", False)):
             return None
         if name not in self._read:
-            found = self._load(source)
-            self._read[name] = found and channels_last(found)
+            self._read[name] = self._load(source)
         return self._read[name]
 
     def _load(self, source: ModuleType) -> Arrays | None:
-        if self.need == "pixels":
-            found: Arrays = source.load(self.folder, download=self.download)
-            return found
+        training = self.need == "pixels"
         try:
-            local: Arrays = source.load(self.folder, download=False)
+            return channels_last(source.load(self.folder, download=training and self.download))
         except DataError:
-            if self.folder is not None:
+            if training or self.folder is not None:
                 raise
             return None
-        return local
 
 
 def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Federation:
@@ -130,7 +125,7 @@ def learn_from(spec: LearningSpec, document: Document, federation: Federation) -
     methods = tuple(build_method(spec.method, document, ["method"], net, spec.local) for net in nets)
     _check_fit(methods, nets, spec.method.name, document)
     return Learning(
-        spec=_completed(spec, document),
+        spec=completed(spec, document),
         federation=federation,
         nets=nets,
         methods=methods,
@@ -138,31 +133,6 @@ def learn_from(spec: LearningSpec, document: Document, federation: Federation) -
         augmentations=_augmentations(methods, spec.task.augment, document),
         down=codec(spec.wire, "down", document),
         up=codec(spec.wire, "up", document),
-    )
-
-
-def _completed(spec: LearningSpec, document: Document) -> LearningSpec:
-    """The record with every component's parameters written out."""
-
-    def full(kind: str, component: Component, *path: str | int) -> Component:
-        return component.completed(resolve(kind, component, document, path)[1])
-
-    task = {
-        "dataset": full("datasets", spec.task.dataset, "task", "dataset"),
-        "partition": full("partitions", spec.task.partition, "task", "partition"),
-        "augment": full("augmentations", spec.task.augment, "task", "augment"),
-    }
-    models = tuple(
-        full("models", model, *_model_path(spec, index)) for index, model in enumerate(spec.models)
-    )
-    wire = {way: full("codecs", getattr(spec.wire, way), "wire", way) for way in ("up", "down")}
-    return spec.model_copy(
-        update={
-            "task": spec.task.model_copy(update=task),
-            "model": models if isinstance(spec.model, tuple) else models[0],
-            "method": full("methods", spec.method, "method"),
-            "wire": Wire(**wire),
-        }
     )
 
 
@@ -187,18 +157,13 @@ def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
 
 
-def _model_path(spec: LearningSpec, index: int) -> list[str | int]:
-    return ["model", index] if isinstance(spec.model, tuple) else ["model"]
-
-
 def _nets(spec: LearningSpec, document: Document, federation: Federation) -> tuple[Net, ...]:
     nets = []
     for index, model in enumerate(spec.models):
-        module, params = resolve("models", model, document, _model_path(spec, index))
+        path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
+        module, params = resolve("models", model, document, path)
         net = _builder(module, model.name, "model")(params, federation.spec.shape, federation.spec.classes)
-        if not isinstance(net, Net):
-            raise _no_result(module, "model", net)
-        nets.append(net)
+        nets.append(_checked(net, Net, module, "model"))
     return tuple(nets)
 
 
@@ -214,10 +179,16 @@ def _builder(module: ModuleType, name: str, kind: str) -> Callable[..., Any]:
     return found
 
 
-def _no_result(module: ModuleType, kind: str, found: object) -> UserError:
-    expected = "edgefl.protocol.Method" if kind == "method" else "edgefl.protocol.Net"
-    what = f"its build returned {type(found).__name__}, not {expected}"
-    return UserError(
+def _checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
+    """What a module's ``build`` returned.
+
+    Raises:
+        UserError: it is not of the expected class.
+    """
+    if isinstance(built, expected):
+        return built
+    what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
+    raise UserError(
         f"this {kind} cannot be used: {what}",
         where=str(module.__file__),
         hint="return the object built; see docs/extending.md for an example",
@@ -250,14 +221,13 @@ def build_method(
     where = str(document.place(path))
     build = _builder(module, component.name, "method")
     try:
-        method = build(params, Site(net, local, build_base))
+        built = build(params, Site(net, local, build_base))
     except EdgeflError:
         raise
     except Exception as error:
         what = f"{component.name} cannot be built: {type(error).__name__}: {error}"
         raise UserError(what, where=str(module.__file__), hint=f"the scenario names it at {where}") from error
-    if not isinstance(method, Method):
-        raise _no_result(module, "method", method)
+    method = _checked(built, Method, module, "method")
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(

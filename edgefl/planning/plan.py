@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core import seeds
-from edgefl.core.components import resolve
+from edgefl.core.components import completed, resolve
 from edgefl.core.devices import Board
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
@@ -57,14 +57,14 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     learning = learn_from(asked.learning, document, data_of(asked, document, access))
-    samples = learning.federation.class_counts.sum(axis=1).astype(np.int64)
+    data = learning.federation
+    samples = data.class_counts.sum(axis=1).astype(np.int64)
     learning = fitted(learning, document, fleet, samples.tolist())
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     _check_staleness(draft, learning, policy_module)
     _, selector = resolve("selectors", server.selector, document, ["server", "selector"])
-    completed = {"policy": server.policy.completed(policy), "selector": server.selector.completed(selector)}
     scenario = asked.with_learning(learning.spec).model_copy(
-        update={"server": server.model_copy(update=completed)}
+        update={"server": completed(server, document, ["server"])}
     )
     clients = deal(scenario, fleet, learning, samples)
     table, refused = prices(learning, clients, fleet, devices, access.traces)
@@ -79,7 +79,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         policy=policy,
         selector=selector,
         assumed=(
-            *_labels(learning),
+            *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
             *fit_note(asked.local, scenario.local),
             *assumptions(devices, fleet.links),
         ),
@@ -141,12 +141,6 @@ def _check_staleness(draft: Draft, learning: Learning, policy: ModuleType) -> No
             where=str(draft.document.place(["server", "policy"])),
             hint="choose a synchronous policy, such as sync",
         )
-
-
-def _labels(learning: Learning) -> list[str]:
-    if not learning.federation.assumed:
-        return []
-    return [f"{learning.federation.spec.name}: no files, so labels are assumed balanced"]
 
 
 def _resolved(

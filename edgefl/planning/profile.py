@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +16,14 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
-from edgefl.core.price import Pricer, peak_bytes
+from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import Draft
 from edgefl.planning.assumptions import assumptions
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.pricing import phase_steps, traced
+from edgefl.planning.pricing import Pricers, phase_steps, traced
 from edgefl.planning.probe import measured_exchange
 from edgefl.protocol import Exchange
 
@@ -167,7 +167,9 @@ class _Profiler:
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
     setups: Sequence[_Setup]
-    _pricers: dict[tuple[str, str], Pricer] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._pricers = Pricers(self.devices)
 
     def costs(self, index: int, access: DataAccess) -> Iterator[ExchangeCost]:
         """The exchange at an index on each model."""
@@ -175,26 +177,22 @@ class _Profiler:
         steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
         traces = traced(learning, index, [[steps]] * len(learning.nets), access.traces)
         for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
-            yield self._cost(method.exchanges[index], net.name, steps, trace.cost(steps))
-
-    def _cost(
-        self, exchange: Exchange, model: str, steps: Sequence[Counter[int]], cost: Cost
-    ) -> ExchangeCost:
-        return ExchangeCost(
-            exchange=exchange.name,
-            when=_when(exchange),
-            model=model,
-            samples=self.samples,
-            steps=sum(count for counts in steps for count in counts.values()),
-            down=dict(cost.down),
-            up=dict(cost.up),
-            flops=_by_role(cost.work),
-            flops_by_part=_by_part(cost.work),
-            kernels=cost.work.launches,
-            moved_bytes=cost.work.bytes,
-            peak=dict(cost.peak),
-            devices=[self._device_cost(setup, cost) for setup in self.setups],
-        )
+            cost = trace.cost(steps)
+            yield ExchangeCost(
+                exchange=trace.exchange,
+                when=_when(method.exchanges[index]),
+                model=net.name,
+                samples=self.samples,
+                steps=sum(map(Counter.total, steps)),
+                down=dict(cost.down),
+                up=dict(cost.up),
+                flops=_by_role(cost.work),
+                flops_by_part=_by_part(cost.work),
+                kernels=cost.work.launches,
+                moved_bytes=cost.work.bytes,
+                peak=dict(cost.peak),
+                devices=[self._device_cost(setup, cost) for setup in self.setups],
+            )
 
     def _device_cost(self, setup: _Setup, cost: Cost) -> DeviceCost:
         device = self.devices[setup.device]
@@ -223,10 +221,8 @@ class _Profiler:
         Raises:
             UserError: the device cannot be priced.
         """
-        device, key = self.devices[setup.device], (setup.device, setup.dtype)
-        pricer = self._pricers.get(key) or Pricer(setup.device, device, setup.dtype)
-        self._pricers[key] = pricer
-        price = pricer.price(cost, self.links[setup.link])
+        device = self.devices[setup.device]
+        price = self._pricers.of(setup.device, setup.dtype).price(cost, self.links[setup.link])
         joules, capacity_j = price.energy.joules, device.battery.value if device.battery else None
         return Priced(
             down_s=price.down_s,

@@ -6,20 +6,9 @@ from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.components import Nothing
-from edgefl.core.scenario import Scenario
+from edgefl.core.params import kinds
+from edgefl.core.scenario import Scenario, Server, Task, Wire
 
-# Fields of components -> the kind of the component.
-_PLACES = {
-    ("Task", "dataset"): "datasets",
-    ("Task", "partition"): "partitions",
-    ("Task", "augment"): "augmentations",
-    ("Server", "policy"): "policies",
-    ("Server", "selector"): "selectors",
-    ("Wire", "up"): "codecs",
-    ("Wire", "down"): "codecs",
-    ("", "method"): "methods",
-    ("", "engine"): "engines",
-}
 # Base classes of records found by name -> their kind, and the default name.
 _RECORDS = {"Optimizer": ("optimizers", "sgd"), "Schedule": ("schedules", ""), "Sampler": ("samplers", "")}
 
@@ -28,15 +17,16 @@ def schema() -> dict[str, Any]:
     """JSON Schema (2020-12) of a scenario, with all components found on this machine."""
     found = Scenario.model_json_schema(mode="validation")
     definitions = found["$defs"]
-    for kind in sorted({*_PLACES.values(), "models"}):
+    places = {record: kinds(record) for record in (Scenario, Task, Server, Wire)}
+    for kind in sorted({kind for fields in places.values() for kind in fields.values()}):
         definitions[kind] = _component(kind, definitions)
     for kind, default in _RECORDS.values():
         definitions[kind] = _component(kind, definitions, default)
     for record, (kind, _) in _RECORDS.items():
         definitions[record] = {"$ref": f"#/$defs/{kind}"}
-    for (record, key), kind in _PLACES.items():
-        owner = definitions[record] if record else found
-        owner["properties"][key] = {"$ref": f"#/$defs/{kind}"}
+    for owner, fields in places.items():
+        properties = (found if owner is Scenario else definitions[owner.__name__])["properties"]
+        properties.update({key: {"$ref": f"#/$defs/{kind}"} for key, kind in fields.items()})
     one = {"$ref": "#/$defs/models"}
     found["properties"]["model"] = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
     profiles = {"enum": list(catalogue.entries("profiles"))}

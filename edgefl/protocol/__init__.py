@@ -9,18 +9,16 @@ from edgefl.core.steps import Passes
 from edgefl.protocol.aggregation import averaging, local_training
 from edgefl.protocol.files import read_tree, write_tree
 from edgefl.protocol.staleness import reexpressed
-from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, slots, trainer
+from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, trainer
 from edgefl.protocol.trees import (
     BUFFERS,
     Payload,
     Tree,
     bytes_by_part,
     flatten,
-    identical,
     leaves,
     matched,
     nbytes,
-    paths,
     rebuild,
     shapes,
     structure,
@@ -69,19 +67,16 @@ __all__ = [
     "chilled",
     "cross_entropy",
     "flatten",
-    "identical",
     "leaves",
     "local_training",
     "matched",
     "nbytes",
-    "paths",
     "plain_objective",
     "read_tree",
     "rebuild",
     "reexpressed",
     "sgd",
     "shapes",
-    "slots",
     "structure",
     "trainer",
     "tree_map",

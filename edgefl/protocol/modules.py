@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -91,25 +90,15 @@ def _initial(body: nn.Module, head: nn.Module) -> Tree:
     }
 
 
-class _Place(NamedTuple):
-    """The place of one tensor in a module: ``module.key``."""
-
-    module: nn.Module
-    key: str
-    name: str
-
-
 class _Skeleton:
     """A module on the meta device and the places of its tensors."""
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
-        self._parameters = _places(module, "_parameters")
-        self._buffers = _places(module, "_buffers")
         # An attribute in the instance's own dict hides the parameter of that name, and bypasses
         # nn.Module's slow ``__getattr__``.
-        self._parameter_slots = [(vars(inner), key, name) for inner, key, name in self._parameters]
-        self._buffer_slots = [(vars(inner), key, name) for inner, key, name in self._buffers]
+        self._parameters = [(vars(inner), key, name) for inner, key, name in _places(module, "_parameters")]
+        self._buffers = [(vars(inner), key, name) for inner, key, name in _places(module, "_buffers")]
 
     def call(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """The module on ``x`` with the tensors of these names; afterwards it holds none of them.
@@ -118,16 +107,16 @@ class _Skeleton:
             KeyError: a tensor of the module is missing.
         """
         try:
-            for attributes, key, name in self._parameter_slots:
+            for attributes, key, name in self._parameters:
                 attributes[key] = parameters[name]
-            for attributes, key, name in self._buffer_slots:
+            for attributes, key, name in self._buffers:
                 attributes[key] = buffers[name]
             result: Tensor = self._module.forward(x)
             return result
         finally:
-            for attributes, key, _ in self._parameter_slots:
+            for attributes, key, _ in self._parameters:
                 attributes.pop(key, None)
-            for attributes, key, _ in self._buffer_slots:
+            for attributes, key, _ in self._buffers:
                 attributes.pop(key, None)
 
     def filled(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> nn.Module:
@@ -140,10 +129,13 @@ class _Skeleton:
         return module
 
 
-def _places(module: nn.Module, kind: str) -> list[_Place]:
-    """The tensors of one kind, ``_parameters`` or ``_buffers``, in the order of the module's state."""
+def _places(module: nn.Module, kind: str) -> list[tuple[nn.Module, str, str]]:
+    """The tensors of one kind, ``_parameters`` or ``_buffers``, in the order of the module's state.
+
+    Each as the module that holds it, its key there, and its name in the state.
+    """
     return [
-        _Place(inner, key, f"{prefix}.{key}" if prefix else key)
+        (inner, key, f"{prefix}.{key}" if prefix else key)
         for prefix, inner in module.named_modules()
         for key, tensor in vars(inner)[kind].items()
         if tensor is not None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,7 @@ from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced
+from edgefl.core.sourced import Sourced, sourced
 
 DType = Literal["fp32", "fp16", "bf16", "int8"]
 WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
@@ -20,6 +20,7 @@ WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
 TRACED = "fp32"
 """The type that kernels' bytes are counted in."""
 
+Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Capacity = Annotated[units.Joules, Field(gt=0)]
 Trains = Literal["everything", "last layer", "nothing"]
 
@@ -54,16 +55,16 @@ class Clock(Protocol):
         """The time of the work's kernels, run one after another."""
 
 
+@dataclass(kw_only=True)
 class KernelClock:
     """Times work kernel by kernel, and remembers the kernels it has timed.
 
-    Args:
+    Attributes:
         launch_s: the launch overhead of a kernel, in seconds.
     """
 
-    def __init__(self, launch_s: float) -> None:
-        self._launch_s = launch_s
-        self._known: dict[Kernel, tuple[float, float]] = {}
+    launch_s: float
+    _known: dict[Kernel, tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
 
     def time(self, work: Work) -> Bounds:
         """The time of the work's kernels, run one after another, each bound by the slower of its roofs."""
@@ -76,7 +77,7 @@ class KernelClock:
                 compute_s += one[0] * count
             else:
                 memory_s += one[1] * count
-        return Bounds(compute_s, memory_s, self._launch_s * work.launches)
+        return Bounds(compute_s, memory_s, self.launch_s * work.launches)
 
     @abstractmethod
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
@@ -204,13 +205,13 @@ class Board(Strict):
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
-    def needs(self, name: str, dtype: str, numbers: Iterator[tuple[str, Sourced[Any]]]) -> None:
-        """Checks that timing is possible.
+    def known(self, name: str, dtype: str, *areas: str) -> dict[str, float]:
+        """The numbers that timing reads, by their dotted names.
 
         Args:
             name: the device's, for messages.
             dtype: the number type.
-            numbers: the numbers that timing reads, by name.
+            areas: the keys that hold these numbers; by default all that its kind adds to ``Board``.
 
         Raises:
             UserError: the device does not support the type, or a number is unknown.
@@ -221,7 +222,11 @@ class Board(Strict):
                 where=name,
                 hint=f"it has {', '.join(self.dtypes())}",
             )
-        missing = [key for key, number in numbers if number.value is None]
+        areas = areas or tuple(key for key in type(self).model_fields if key not in Board.model_fields)
+        numbers = [
+            (key, number.value) for area in areas for key, number in sourced(self) if _within(key, area)
+        ]
+        missing = [key for key, value in numbers if value is None]
         if missing:
             raise UserError(
                 f"device {name!r} cannot be priced: {', '.join(missing)} unknown",
@@ -229,10 +234,8 @@ class Board(Strict):
                 hint="copy the file to a devices/ folder on EDGEFL_PATH "
                 "and add the number, measured or assumed, with its source",
             )
+        return {key: float(value) for key, value in numbers if value is not None}
 
 
-def known(number: Sourced[Any]) -> float:
-    """The value of a number that ``Board.needs`` has checked."""
-    if number.value is None:
-        raise AssertionError("an unknown number got past Board.needs")
-    return float(number.value)
+def _within(key: str, area: str) -> bool:
+    return f"{key}.".startswith(f"{area}.")

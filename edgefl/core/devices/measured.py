@@ -10,21 +10,19 @@ launches.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import pairwise
 from math import gcd
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_WEIGHT, Kernel, Work
-from edgefl.core.devices.board import Board, Bounds, DType, known
+from edgefl.core.devices.board import Bandwidth, Board, Bounds, DType
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
-
-Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
+from edgefl.core.sourced import Sourced
 
 
 class Point(Strict):
@@ -71,7 +69,7 @@ class Curve(Strict):
         for low, high in pairwise(self.points):
             if low.flops <= flops <= high.flops:
                 share = (flops - low.flops) / (high.flops - low.flops)
-                return known(low.seconds) * (1 - share) + known(high.seconds) * share
+                return low.seconds.known * (1 - share) + high.seconds.known * share
         low, high = self.points[0], self.points[-1]
         size = low.batch + (flops - low.flops) * (high.batch - low.batch) / (high.flops - low.flops)
         raise UserError(
@@ -116,25 +114,16 @@ class Measured(Board):
         """
         if inference:
             raise UserError(f"device {name!r} was measured on training steps only", where=name)
-
-        def read() -> Iterator[tuple[str, Sourced[Any]]]:
-            for key in self.networks:
-                yield from sourced(self.networks[key], f"networks.{key}")
-            yield "memory_bandwidth", self.memory_bandwidth
-            yield "launch_overhead", self.launch_overhead
-
-        self.needs(name, dtype, read())
-        return MeasuredClock(name, self)
+        return MeasuredClock(name, self.networks, self.known(name, dtype))
 
 
 class MeasuredClock:
     """Times steps."""
 
-    def __init__(self, name: str, device: Measured) -> None:
+    def __init__(self, name: str, networks: Mapping[str, Curve], read: Mapping[str, float]) -> None:
         self._name = name
-        self._device = device
-        self._bandwidth = known(device.memory_bandwidth)
-        self._launch_s = known(device.launch_overhead)
+        self._networks = networks
+        self._bandwidth, self._launch_s = read["memory_bandwidth"], read["launch_overhead"]
 
     def time(self, work: Work) -> Bounds:
         """The time of one step, or of work without products.
@@ -144,13 +133,12 @@ class MeasuredClock:
         """
         if not any(kernel.kind != ELEMENTWISE for kernel, _ in work):
             return Bounds(memory_s=work.bytes / self._bandwidth, launch_s=work.launches * self._launch_s)
-        key = fingerprint(work)
-        curve = self._device.networks.get(key)
+        curve = self._networks.get(fingerprint(work))
         if curve is None:
             raise UserError(
                 f"device {self._name!r} was not measured on this work",
                 where=self._name,
-                hint=f"measured: {', '.join(one.network for one in self._device.networks.values())}",
+                hint=f"measured: {', '.join(one.network for one in self._networks.values())}",
             )
         return Bounds(compute_s=curve.seconds(work.flops, self._name))
 

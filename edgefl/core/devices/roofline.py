@@ -13,20 +13,19 @@ gives others, as it should where the peak is of other units, such as tensor core
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Board, DType, KernelClock, known
+from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.sourced import Sourced
 
 Efficiency = Annotated[float, Field(gt=0, le=1)]
 OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
-Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Side = Annotated[float, Field(gt=0)]
 
 
@@ -115,70 +114,53 @@ class Roofline(Board):
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
         """See ``Board.clock``."""
-        runtime = self.inference if inference and self.inference else None
-        place, efficiency = ("inference.", runtime.efficiency) if runtime else ("", self.efficiency)
-        launch = self.launch(inference=inference)
-        area = f"{place}efficiency"
-        if not runtime and dtype in self.efficiency_in:
-            area, efficiency = f"efficiency_in.{dtype}", self.efficiency_in[dtype]
-        half_side = (runtime or self).half_side
-
-        def read() -> Iterator[tuple[str, Sourced[Any]]]:
-            yield f"peak.{dtype}", self.peak[dtype]  # type: ignore[index]  # dtypes() has it
-            yield from sourced(efficiency, area)
-            yield "memory_bandwidth", self.memory_bandwidth
-            yield f"{place}launch_overhead", launch
-            if half_side is not None:
-                yield f"{place}half_side", half_side
-            if self.cache is not None:
-                yield from sourced(self.cache, "cache")
-
-        self.needs(name, dtype, read())
-        peak = known(self.peak[dtype])  # type: ignore[index]
-        shares = {kind: known(getattr(efficiency, kind)) for kind in OP_CLASSES}
-        cache = (known(self.cache.size), known(self.cache.bandwidth)) if self.cache else (0.0, 1.0)
+        runtime = self.inference if inference else None
+        place = "inference." if runtime else ""
+        peak, launch, half_side = f"peak.{dtype}", f"{place}launch_overhead", f"{place}half_side"
+        own = not runtime and dtype in self.efficiency_in
+        efficiency = f"efficiency_in.{dtype}" if own else f"{place}efficiency"
+        read = self.known(name, dtype, peak, efficiency, "memory_bandwidth", launch, half_side, "cache")
+        shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         return RooflineClock(
-            rates={kind: peak * share for kind, share in shares.items()},
-            streaming=known(self.memory_bandwidth),
-            cache=cache,
+            launch_s=read[launch],
+            rates={kind: read[peak] * share for kind, share in shares.items()},
+            streaming=read["memory_bandwidth"],
+            cache=(read.get("cache.size", 0.0), read.get("cache.bandwidth", 1.0)),
             elementwise=shares[ELEMENTWISE],
-            half_side=known(half_side) if half_side else 0.0,
-            launch_s=known(launch),
+            half_side=read.get(half_side, 0.0),
             width=WIDTHS[dtype] / WIDTHS[TRACED],
         )
 
 
+@dataclass(kw_only=True)
 class RooflineClock(KernelClock):
-    """Times kernels by the roofs of one number type."""
+    """Times kernels by the roofs of one number type.
 
-    def __init__(
-        self,
-        *,
-        rates: dict[str, float],
-        streaming: float,
-        cache: tuple[float, float],
-        elementwise: float,
-        half_side: float,
-        launch_s: float,
-        width: float,
-    ) -> None:
-        super().__init__(launch_s)
-        self._rates = rates
-        self._streaming = streaming
-        self._cache = cache
-        self._elementwise = elementwise
-        self._half_side = half_side
-        self._width = width
+    Attributes:
+        rates: operations per second, by class of kernels.
+        streaming: bytes per second from memory.
+        cache: bytes that it holds, and bytes per second from it.
+        elementwise: the share of the bandwidth that elementwise kernels reach.
+        half_side: see ``Roofline``; 0 if short sides have no cost.
+        width: bytes of a value over those of one in ``TRACED``.
+    """
+
+    rates: dict[str, float]
+    streaming: float
+    cache: tuple[float, float]
+    elementwise: float
+    half_side: float
+    width: float
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
         """One kernel's seconds by each roof, without launch overhead."""
-        moved = kernel.bytes * self._width
-        size, rate = self._cache
-        bandwidth = rate if moved <= size else self._streaming
+        moved = kernel.bytes * self.width
+        size, rate = self.cache
+        bandwidth = rate if moved <= size else self.streaming
         if kernel.kind == ELEMENTWISE:
-            bandwidth *= self._elementwise
-        rate = self._rates[kernel.kind]
-        if self._half_side and kernel.kind == DENSE:
+            bandwidth *= self.elementwise
+        rate = self.rates[kernel.kind]
+        if self.half_side and kernel.kind == DENSE:
             side = max(1, min(kernel.m, kernel.n, kernel.k))
-            rate *= side / (side + self._half_side)
+            rate *= side / (side + self.half_side)
         return kernel.flops / rate, moved / bandwidth

@@ -13,22 +13,21 @@ of the other. A convolution whose image, filters and result fit together moves t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from math import ceil
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Board, DType, KernelClock, known
+from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.sourced import Sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
 Frequency = Annotated[units.Hertz, Field(ge=1)]
-Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
@@ -92,39 +91,20 @@ class Systolic(Board):
 
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> SystolicClock:  # noqa: ARG002 - likewise
         """See ``Board.clock``; training and inference run on the same array."""
-
-        def read() -> Iterator[tuple[str, Sourced[Any]]]:
-            for key in _NEEDED:
-                yield key, getattr(self, key)
-            yield from sourced(self.special_unit, "special_unit")
-
-        self.needs(name, dtype, read())
-        return SystolicClock(self, WIDTHS[dtype])
-
-
-_NEEDED = (
-    "rows",
-    "columns",
-    "clock_rate",
-    "memory_bandwidth",
-    "bandwidth_efficiency",
-    "on_chip_memory",
-    "launch_overhead",
-)
+        return SystolicClock(self, self.known(name, dtype), WIDTHS[dtype])
 
 
 class SystolicClock(KernelClock):
     """Times kernels by the array's cycles and the DRAM's traffic."""
 
-    def __init__(self, device: Systolic, word_bytes: int) -> None:
-        super().__init__(known(device.launch_overhead))
+    def __init__(self, device: Systolic, read: Mapping[str, float], word_bytes: int) -> None:
+        super().__init__(launch_s=read["launch_overhead"])
         self._device = device
         self._word_bytes = word_bytes
-        self._rows, self._columns = int(known(device.rows)), int(known(device.columns))
-        self._hz = known(device.clock_rate)
-        self._bandwidth = known(device.memory_bandwidth) * known(device.bandwidth_efficiency)
-        self._on_chip_words = known(device.on_chip_memory) / word_bytes
-        self._lanes = known(device.special_unit.lanes)
+        self._rows, self._columns = int(read["rows"]), int(read["columns"])
+        self._hz, self._lanes = read["clock_rate"], read["special_unit.lanes"]
+        self._bandwidth = read["memory_bandwidth"] * read["bandwidth_efficiency"]
+        self._on_chip_words = read["on_chip_memory"] / word_bytes
 
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
         """One kernel's seconds of arithmetic and of memory traffic, without launch overhead."""
@@ -134,17 +114,15 @@ class SystolicClock(KernelClock):
             return values / self._lanes / self._hz, moved_s
         if kernel.kind == DEPTHWISE and self._device.depthwise == "special_unit":
             return kernel.flops / 2 / self._lanes / self._hz, moved_s
+        array = self._device.dataflow, self._rows, self._columns
         spent, words = 0, 0.0
         for gemm, times in gemms(kernel, phases=self._device.stride_handling == "phase"):
-            spent += times * cycles(self._device.dataflow, self._rows, self._columns, gemm)
-            words += times * self._words(gemm)
+            spent += times * cycles(*array, gemm)
+            words += times * kept_words(*array, gemm, self._on_chip_words)
         operands = kernel.bytes / WIDTHS[TRACED]
         if operands <= self._on_chip_words:
             words = min(words, operands)
         return spent / self._hz, words * self._word_bytes / self._bandwidth
-
-    def _words(self, gemm: Gemm) -> int:
-        return kept_words(self._device.dataflow, self._rows, self._columns, gemm, self._on_chip_words)
 
 
 def gemms(kernel: Kernel, *, phases: bool) -> list[tuple[Gemm, int]]:
