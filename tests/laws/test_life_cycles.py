@@ -294,3 +294,17 @@ def test_an_error_in_a_policys_own_process_keeps_its_hint(tmp_path, monkeypatch)
         played(plan([prices("train", 1, work_s=1.0)], policy="written"))
     assert caught.value.where == "policy written"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("seconds", "completes"), [(0.5, False), (5.0, True)])
+def test_late_work_completes_once_it_is_done(seconds, completes):
+    """A client that is discarded as late in the middle of its work has not written a state."""
+    table = prices("train", 2, stateful=True, work_s=[1.0, 4.0], up_delay_s=9.0, up_bytes=1)
+    world = World(plan([table]), lambda _: None, lambda _: None)
+    flight = world.dispatch("train", 1)
+    world.env.run(until=seconds)
+    world.discard(flight, Kind.LATE)
+    world.env.process(world.merge("train", []))
+    world.env.run(until=seconds + 1)
+    (need, _) = world.needs.popleft()
+    assert need.completed == ((flight.job,) if completes else ())

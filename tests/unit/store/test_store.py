@@ -370,6 +370,18 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
     assert says in caught.value.what
 
 
+@pytest.mark.parametrize(("number", "reads"), [(2, "git commit 51b76e9"), (4, "a newer edgefl")])
+def test_runs_of_another_format_say_what_reads_them(tmp_path, number, reads):
+    """A run of before this format names the version that reads it."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    _sqlite(folder / "run.sqlite", META, f"INSERT INTO meta VALUES ('format', '{number}')")  # noqa: S608 - our own number
+    with pytest.raises(UserError) as caught:
+        Reader(folder)
+    assert caught.value.where == str(folder)
+    assert reads in caught.value.hint
+
+
 def test_damage_behind_the_first_page_is_found_when_read(store):
     """A file cut short opens, and says so when the lost rows are asked for."""
     row = {**_MERGE, "exchange": "x" * 900}
