@@ -63,7 +63,7 @@ def simulate(
         raise RunError(
             f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",
             where=f"policy {plan.scenario.server.policy.name}",
-            hint="a slowdown or a jitter may have drawn an infinite time",
+            hint="it waits for an event that nothing triggers, or a slowdown or jitter drew an infinite time",
         )
 
 

@@ -11,7 +11,7 @@ from numpy import flatnonzero
 
 from edgefl.core import seeds
 from edgefl.core.catalogue import load
-from edgefl.core.errors import RunError
+from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind
 from edgefl.core.plan import Plan, Prices
 from edgefl.core.price import Demand, Stage
@@ -76,11 +76,32 @@ class World:
         return self.select(round(participants * factor), self.clients)
 
     def select(self, count: int, candidates: Sequence[int]) -> list[int]:
-        """As many of the candidates as ``count``, by the scenario's selector; all where there are no more."""
-        return list(candidates) if count >= len(candidates) else self._select(count, candidates)
+        """As many of the candidates as ``count``, by the scenario's selector; all where there are no more.
+
+        Raises:
+            RunError: the selector returned too few or too many, one twice, or others.
+        """
+        if count >= len(candidates):
+            return list(candidates)
+        chosen = list(self._select(count, candidates))
+        valid = len(set(chosen) & set(candidates))
+        if not len(chosen) == valid == count:
+            raise RunError(
+                f"asked for {count} of {len(candidates)} clients, the selector returned {len(chosen)}, "
+                f"of which {valid} are different candidates",
+                where=f"selector {self.plan.scenario.server.selector.name}",
+                hint=f"return {count} different clients of the candidates",
+            )
+        return [int(client) for client in chosen]
 
     def dispatch(self, exchange: str, client: int) -> Flight:
-        """Starts a client's next job, from the current version."""
+        """Starts a client's next job, from the current version.
+
+        Raises:
+            RunError: there is no such exchange, or no such client takes part.
+        """
+        if (exchange, client) not in self._demands:
+            self._check_job(exchange, client)
         nth = self._nth.get((exchange, client), 0)
         self._nth[exchange, client] = nth + 1
         root, demand = self.plan.scenario.seed, self._demand(exchange, client)
@@ -135,7 +156,8 @@ class World:
             equal: whether all weigh alike in averages; otherwise by their samples.
 
         Raises:
-            RunError: a client's older job, whose state the merged one began with, would be passed over.
+            RunError: a flight ended before or has not arrived; or a client's older job, whose state the
+                merged one began with, would be passed over.
         """
         arrived = sorted(flights, key=lambda flight: flight.job.client)
         self._check_order(exchange, arrived)
@@ -220,12 +242,19 @@ class World:
         """A job's one end.
 
         Raises:
-            RuntimeError: it ended before, or is merged before it arrived.
+            RunError: it ended before, or is merged before it arrived.
         """
+        number = flight.job.id
         if flight.ending is not None:
-            raise RuntimeError(f"job {flight.job.id} is {ending}, and was {flight.ending} before")
+            raise self._misused(
+                f"job {number} ends twice: first as {flight.ending}, then as {ending}",
+                "merge or discard each flight once",
+            )
         if ending is Kind.MERGED and not flight.arrived:
-            raise RuntimeError(f"job {flight.job.id} is merged, and has not arrived")
+            raise self._misused(
+                f"job {number} is merged before its upload has arrived",
+                "wait for flight.ended, and merge the flights whose flight.arrived is true",
+            )
         flight.ending = ending
         del self._flights[flight.job.id]
         self._ended(flight.record(event, ending, into))
@@ -238,13 +267,26 @@ class World:
         newest = {flight.job.client: flight.job.id for flight in arrived}
         for flight in self._flights.values():
             job = flight.job
-            if flight.worked and job.id not in merged and job.id < newest.get(job.client, -1):
-                raise RunError(
+            wrote = flight.worked and self.plan.price(job.exchange).stateful
+            if wrote and job.id not in merged and job.id < newest.get(job.client, -1):
+                raise self._misused(
                     f"client {job.client}'s job {newest[job.client]} is merged before its job {job.id}, "
                     "which has arrived and wrote the state that the newer one began with",
-                    where=f"policy {self.plan.scenario.server.policy.name}",
-                    hint="merge a client's jobs in their order, or discard the older one",
+                    "merge a client's jobs in their order, or discard the older one",
                 )
+
+    def _check_job(self, exchange: str, client: int) -> None:
+        names = [prices.exchange for prices in self.plan.prices]
+        if exchange not in names:
+            raise self._misused(f"the method has no exchange {exchange!r}", nearest(exchange, names))
+        if client not in self.clients:
+            count = len(self.plan.clients.admitted)
+            why = "was refused" if client in range(count) else f"does not exist: there are {count}, from 0"
+            raise self._misused(f"client {client} {why}", "choose among world.clients")
+
+    def _misused(self, what: str, hint: str) -> RunError:
+        """A mistake of the policy's."""
+        return RunError(what, where=f"policy {self.plan.scenario.server.policy.name}", hint=hint)
 
     def _live_versions(self) -> tuple[int, ...]:
         needed = {flight.job.version for flight in self._flights.values()}
