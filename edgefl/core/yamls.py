@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
@@ -28,7 +29,8 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
+        reason = getattr(error, "strerror", None) or error
+        raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
 
 
 class Document:
@@ -73,9 +75,9 @@ class Document:
             data = YAML(typ="rt", pure=True).load(text)
         except DuplicateKeyError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
-            raise ScenarioError(
-                "duplicate key", where=str(Place(file, line)), hint="remove one of them"
-            ) from error
+            found = re.search(r'duplicate key "(.*?)" ', error.problem or "")
+            what = f"duplicate key {found[1]!r}" if found else "duplicate key"
+            raise ScenarioError(what, where=str(Place(file, line)), hint="remove one of them") from error
         except MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             raise ScenarioError(f"not valid YAML: {error.problem}", where=str(Place(file, line))) from error
@@ -146,7 +148,7 @@ def _explain(
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
         known = _siblings(model, value, first["loc"])
-        hint = " ".join(filter(None, [nearest(key, known) if known else "there are no keys here", hint]))
+        hint = " ".join(filter(None, [nearest(key, known) if known else "no keys are allowed here", hint]))
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
     elif first["type"] == "literal_error":
@@ -157,9 +159,16 @@ def _explain(
         what = first["msg"]
         hint = " ".join(filter(None, [first["ctx"]["hint"], hint]))
     else:
-        message = first["msg"].removeprefix("Value error, ")
+        message = _about(key, first["type"], first["msg"].removeprefix("Value error, "))
         what = message if first["type"] == "value_error" else f"{message}; got {first['input']!r}"
     return ScenarioError(what, where=str(document.place(path)), hint=hint)
+
+
+def _about(key: str, kind: str, message: str) -> str:
+    """Pydantic's message, with the key's name in place of "Input" and with YAML's word for a record."""
+    if kind in {"model_type", "model_attributes_type", "dataclass_type", "dict_type"}:
+        message = "Input should be a mapping of keys to values"
+    return re.sub(r"^(Input|String|List|Tuple|Dictionary) should", f"{key!r} should", message)
 
 
 def _words(expected: str) -> list[str]:

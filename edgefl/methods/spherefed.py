@@ -65,7 +65,7 @@ def build(params: Params, site: Site) -> Method:
     if "body" in (base.client(net.on_meta()) or {}):
         raise UserError(
             f"spherefed needs a base that shares the body, and {params.base.name} leaves it with its clients",
-            hint="take fedavg or fedprox as the base",
+            hint="use fedavg or fedprox as the base",
         )
 
     def server(initial: Tree) -> Tree:
@@ -98,12 +98,12 @@ def _sphere(net: Net) -> Net:
         raise UserError(
             f"spherefed needs at least as many features as classes: "
             f"{net.name} has {net.feature_width} for {net.classes}",
-            hint="take a model with wider features",
+            hint="use a model with wider features",
         )
     if not net.parts()["body"]:
         raise UserError(
             f"spherefed trains the body alone, and {net.name} has none",
-            hint="take a model with hidden layers",
+            hint="use a model with hidden layers",
         )
 
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature

@@ -105,6 +105,6 @@ def _device(name: str) -> torch.device:
         raise UserError(
             f"there is no device {name}",
             where="engine.device or --device",
-            hint=f"torch sees {torch.cuda.device_count()} CUDA devices; take cpu",
+            hint=f"torch sees {torch.cuda.device_count()} CUDA devices; or use cpu",
         )
     return device

@@ -77,7 +77,7 @@ class Run:
         if not self.planned.plan.clients.admitted.any():
             raise RunError(
                 f"every client was refused: {self.planned.plan.refusals[0]}",
-                hint="take a smaller model, batch_size: fit, or a fleet with more memory",
+                hint="use a smaller model, batch_size: fit, or a fleet with more memory",
             )
 
     def _answer(self, need: Need) -> Feedback:

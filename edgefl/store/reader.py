@@ -39,7 +39,9 @@ class Reader:
         """
         self.folder = folder
         if not (folder / DATABASE).is_file():
-            raise UserError(f"{folder} is no run directory", where=str(folder), hint="it lacks run.sqlite")
+            raise UserError(
+                f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite"
+            )
         try:
             self._db = _opened(folder / DATABASE)
         except sqlite3.OperationalError as error:
@@ -159,7 +161,7 @@ def fresh_folder(folder: Path) -> None:
                 f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
             )
     except OSError as error:
-        raise UserError(f"cannot make {folder}: {error.strerror}", where=str(folder)) from error
+        raise UserError(f"cannot create {folder}: {error.strerror}", where=str(folder)) from error
 
 
 def is_run(folder: Path) -> bool:

@@ -558,7 +558,7 @@ def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
     (tmp_path / "empty").mkdir()
     status, _, err = cli(capsys, run.folder, "--data-dir", tmp_path / "empty", "--offline")
     assert status == 2
-    assert "no files of mnist" in err
+    assert "no mnist files" in err
     assert not (run.folder / "export").exists()
     # The run knows where it found them.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
@@ -566,7 +566,7 @@ def test_missing_dataset_files(tmp_path, monkeypatch, capsys):
     data.rename(tmp_path / "moved")
     status, _, err = cli(capsys, run.folder, "--offline")
     assert status == 2
-    assert "no files of mnist" in err
+    assert "no mnist files" in err
     assert cli(capsys, run.folder, "--data-dir", tmp_path / "moved", "--offline")[0] == 0
 
 

@@ -85,7 +85,7 @@ def test_a_run_is_opened_again(store):
 
 def test_what_is_no_run_is_not_opened(tmp_path):
     """Nothing is made of a folder that holds none."""
-    with pytest.raises(UserError, match="no run directory"):
+    with pytest.raises(UserError, match="not a run directory"):
         Store.open(tmp_path, write_tree)
     assert list(tmp_path.iterdir()) == []
 

@@ -345,8 +345,8 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda _: None, "is no run directory"),
-        (lambda path: path.mkdir(parents=True), "is no run directory"),
+        (lambda _: None, "is not a run directory"),
+        (lambda path: path.mkdir(parents=True), "is not a run directory"),
         (lambda path: path.write_bytes(b""), "cannot be read"),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4000), "cannot be read"),
         (lambda path: path.write_bytes(b"not a database at all" * 99), "cannot be read"),
@@ -398,7 +398,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     """A file in the way, of the folder or of one above it."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UserError, match="cannot make"):
+        with pytest.raises(UserError, match="cannot create"):
             fresh_folder(path)
 
 
