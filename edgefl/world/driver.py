@@ -61,7 +61,7 @@ def simulate(
         raise error
     if server.is_alive:
         raise RunError(
-            f"the server waits for ever: nothing happens after {world.env.now:.6g} s of virtual time",
+            f"the run is stuck: nothing can happen after {world.env.now:.6g} s of virtual time",
             where=f"policy {plan.scenario.server.policy.name}",
             hint="it waits for an event that nothing triggers, or a slowdown or jitter drew an infinite time",
         )

@@ -53,7 +53,7 @@ def _plan(*, participants=None, policy="sync", refused=()):
             _COLLECT + "yield world.all_ended(flights); yield from world.merge(name, flights + flights[:1])",
             "job 0 ends twice: first as merged, then as merged",
         ),
-        ("yield world.env.event()", "waits for ever"),
+        ("yield world.env.event()", "the run is stuck"),
     ],
 )
 def test_a_policys_mistake_is_named(own, body, message):
