@@ -106,7 +106,7 @@ def run(
 def check(
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SCENARIO]...", help="Files or names; all scenarios by default."),
+        typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
     ] = None,
     method: Annotated[
         str | None,
@@ -123,6 +123,7 @@ def check(
     from edgefl.runs.dry import dry_run
 
     checked: list[DryRun] = []
+    noted: set[str] = set()
     broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
@@ -132,8 +133,9 @@ def check(
             _print_error(error)
             continue
         checked += runs
-        for note in dict.fromkeys(note for run in runs for note in run.notes):
+        for note in dict.fromkeys(note for run in runs for note in run.notes if note not in noted):
             stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+            noted.add(note)
     if checked:
         stdout().print(dry_runs(checked))
     if broken:
@@ -144,9 +146,11 @@ def check(
 
 def _check_method(name: str) -> None:
     """Prints which promises a method keeps; exit status 1 if one is broken."""
+    from edgefl.core.catalogue import find
     from edgefl.report.tables import named
     from edgefl.runs.contract import check_method
 
+    find("methods", name, where="--method")
     findings = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "not made"}
     rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
@@ -262,7 +266,7 @@ def _next_of_device(found: Calibration) -> str:
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Runs, or groups of runs.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs, or groups of runs.")],
     target: Annotated[
         float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
     ] = None,
@@ -282,7 +286,8 @@ def compare(
 @app.command(name="list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(help="devices, methods, scenarios, ...; all kinds by default.")
+        str | None,
+        typer.Argument(metavar="KIND", help="devices, methods, scenarios, ...; all kinds by default."),
     ] = None,
 ) -> None:
     """List devices, methods, models, scenarios and everything else that has a name."""
@@ -296,8 +301,10 @@ def list_(
 
 @app.command()
 def show(
-    kind: Annotated[str, typer.Argument(help="A kind from `edgefl list`, singular or plural.")],
-    name: Annotated[str, typer.Argument(help="A name of that kind.")],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="A kind from `edgefl list`, singular or plural.")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")],
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.planning.describe import describe
@@ -307,7 +314,8 @@ def show(
     console = stdout()
     console.print(description.title, style="bold", soft_wrap=True)
     if description.text:
-        console.print(description.text, markup=False)
+        # Texts are wrapped in their files already.
+        console.print(description.text, soft_wrap=True)
     if description.rows:
         console.print(named("", description.rows, description.heads))
 
@@ -329,12 +337,12 @@ def _next_target(runs: Sequence[Summary]) -> float | None:
 
 def stdout() -> Console:
     """The console for results; 100 columns wide if it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else 100, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
 
 
 def stderr() -> Console:
     """The console for progress, notes and errors."""
-    return Console(stderr=True, highlight=False)
+    return Console(stderr=True, highlight=False, markup=False)
 
 
 def print_json(value: Any) -> None:

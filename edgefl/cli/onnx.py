@@ -35,7 +35,7 @@ Reference = Annotated[
 def export(
     run: RunFolder,
     client: Annotated[
-        int | None, typer.Option(help="Number of the client whose own model to export.")
+        int | None, typer.Option(help="Export the own model of the client with this number.")
     ] = None,
     all_clients: Annotated[bool, typer.Option("--all", help="Export every client's own model.")] = False,
     version: Annotated[str, typer.Option(help="last, best, or a saved version's number.")] = "last",
@@ -110,7 +110,7 @@ def bench(
         str | None,
         typer.Option(help="Number type on devices: fp32, fp16, bf16 or int8; by default the model's."),
     ] = None,
-    runs: Annotated[int, typer.Option(help="Calls that count in each measurement.", min=1)] = 300,
+    runs: Annotated[int, typer.Option(help="Timed calls in each measurement.", min=1)] = 300,
     budget: Annotated[
         float, typer.Option(metavar="SECONDS", help="Stop a measurement after this time.", min=0.1)
     ] = 30.0,
@@ -161,7 +161,7 @@ def bench(
 @app.command()
 def infer(
     model: ModelFile,
-    images: Annotated[list[Path], typer.Argument(metavar="IMAGE...", help="PNG or JPEG files.")],
+    images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="PNG or JPEG files.")],
     top: Annotated[int, typer.Option(help="How many classes to show.", min=1)] = 3,
     as_json: AsJson = False,
 ) -> None:

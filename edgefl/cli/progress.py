@@ -46,7 +46,7 @@ class Display(Progress, Callbacks):
             self.console.print(f"note: {note}", style="yellow", soft_wrap=True)
         if len(notes) > _MOST_NOTES:
             more = len(notes) - _MOST_NOTES
-            self.console.print(f"note: {more} more notes in the runs' tables 'refusals'", style="yellow")
+            self.console.print(f"note: {more} more; see the runs' tables 'refusals'", style="yellow")
 
     def started(self, name: str, rounds: int, folder: Path) -> None:
         """Adds a run's bar."""

@@ -241,10 +241,11 @@ def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
         _put(data, key.strip(), _value(text, override), "--set")
         elsewhere[key.strip()] = "--set"
     sweep = data.pop("sweep", None)
-    _check_apart(sweep, overrides, document)
     changed = Document(document.file, data, elsewhere)
+    written = Document(document.file, document.data, elsewhere)
+    _check_apart(sweep, overrides, written)
     name = str(data.get("name", Path(document.file).stem))
-    runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, document)]
+    runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, written)]
     return _named_apart(runs)
 
 
@@ -264,7 +265,8 @@ def _check_apart(sweep: Any, overrides: Sequence[str], document: Document) -> No
         for other in (*axes, *paired):
             if _meet(key, other):
                 raise ScenarioError(
-                    f"{key!r} is also set by the scenario's sweep, as {other!r}",
+                    f"{key!r} is also set by the scenario's sweep"
+                    + (f", as {other!r}" if other != key else ""),
                     where="--set",
                     hint="change the sweep (--set sweep.KEY=...), or remove it with --set sweep=null",
                 )

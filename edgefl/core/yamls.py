@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
@@ -29,7 +30,8 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"cannot read {path.name}: {error}", where=str(path)) from error
+        reason = getattr(error, "strerror", None) or error
+        raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
 
 
 @dataclass(eq=False)
@@ -70,7 +72,9 @@ class Document:
             mark = getattr(error, "problem_mark", None)
             where = str(Place(file, mark.line + 1 if mark else 0))
             if isinstance(error, DuplicateKeyError):
-                raise ScenarioError("duplicate key", where=where, hint="remove one of them") from error
+                duplicate = re.search(r'duplicate key "(.*?)" ', error.problem or "")
+                what = f"duplicate key {duplicate[1]!r}" if duplicate else "duplicate key"
+                raise ScenarioError(what, where=where, hint="remove one of them") from error
             problem = error.problem if isinstance(error, MarkedYAMLError) else error
             raise ScenarioError(f"not valid YAML: {problem}", where=where) from error
         if data is None:
@@ -135,7 +139,7 @@ def _explain(
     if first["type"] == "extra_forbidden":
         what = f"unknown key {key!r}"
         known = _siblings(model, value, first["loc"])
-        near = nearest(key, known) if known else "there are no keys here"
+        near = nearest(key, known) if known else "no keys are allowed here"
     elif first["type"] == "missing":
         what = f"{key!r} is missing"
     elif first["type"] == "literal_error":
@@ -145,10 +149,17 @@ def _explain(
     elif first["type"] == "unknown_name":
         what, near = first["msg"], first["ctx"]["hint"]
     else:
-        message = first["msg"].removeprefix("Value error, ")
+        message = _about(key, first["type"], first["msg"].removeprefix("Value error, "))
         what = message if first["type"] == "value_error" else f"{message}; got {first['input']!r}"
     others = f"(and {len(more)} more {'error' if len(more) == 1 else 'errors'})" if more else ""
     return ScenarioError(what, where=str(document.place(path)), hint=" ".join(filter(None, [near, others])))
+
+
+def _about(key: str, kind: str, message: str) -> str:
+    """Pydantic's message, with the key's name in place of "Input" and with YAML's word for a record."""
+    if kind in {"model_type", "model_attributes_type", "dataclass_type", "dict_type"}:
+        message = "Input should be a mapping of keys to values"
+    return re.sub(r"^(Input|String|List|Tuple|Dictionary) should", f"{key!r} should", message)
 
 
 def _words(expected: str) -> list[str]:

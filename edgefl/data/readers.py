@@ -77,10 +77,10 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
     if download:
         return _checked(spec, _downloaded(spec, root, dataset), root)
     raise DataError(
-        f"no files of {spec.name} in {root}",
-        where=f"looked there and in its {' and '.join(names)} for {_inside(dataset)} (torchvision), "
-        "train*.parquet with test*.parquet, and train/<class>/*.png with test/<class>/*.png",
-        hint="pass --data-dir DIR, or allow the download",
+        f"no {spec.name} files in {root}",
+        where=f"{root}, and {' and '.join(names)} in it",
+        hint=f"it needs {_inside(dataset)} (torchvision), train*.parquet and test*.parquet, or "
+        "train/<class>/*.png and test/<class>/*.png: pass --data-dir DIR, or allow the download",
     )
 
 

@@ -35,7 +35,8 @@ def mobile(candidate: Candidate) -> Candidate:
     lost = fp32.accuracy - comparison.accuracy
     if not (comparison.passed if options.precision == FP32 else lost <= options.max_drop + 1e-9):
         raise ExportError(
-            f"the ORT format does not compute what the ONNX file does: max error {comparison.max_error:.2g}, "
+            "the model computes something else in ORT format than in the ONNX file: "
+            f"max error {comparison.max_error:.2g}, "
             f"accuracy {comparison.accuracy:.2%} against {comparison.torch_accuracy:.2%}",
             where=path.name,
             hint="its files were not written",

@@ -36,7 +36,8 @@ def verify(candidate: Candidate) -> Candidate:
     result = parity(candidate.fp32, candidate.served, candidate.form, *candidate.test)
     if not result.passed:
         raise ExportError(
-            f"ONNX Runtime does not compute what PyTorch does: max error {result.max_error:.2g}, "
+            "the model computes something else in ONNX Runtime than in PyTorch: "
+            f"max error {result.max_error:.2g}, "
             f"top-1 agreement {result.agreement:.2%} on {result.samples:,} samples, "
             f"accuracy {result.accuracy:.2%} against PyTorch's {result.torch_accuracy:.2%}",
             hint="its files were not written; "

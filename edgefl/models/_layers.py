@@ -31,7 +31,7 @@ def norm_layer(model: str, norm: NormName, groups: int, common: int) -> Callable
         return nn.BatchNorm2d
     if common % groups:
         raise UserError(
-            f"{groups} groups do not divide every layer of {model}",
+            f"the widths of {model}'s layers are not all divisible by {groups} groups",
             where=f"model {model}, key 'groups'",
             hint=f"use a divisor of {common}, such as {min(8, common)}",
         )

@@ -18,7 +18,7 @@ class Params(Strict):
     """The widths of a multilayer perceptron."""
 
     hidden: tuple[Width, ...] = Field(
-        (64,), description="Widths of the hidden layers; () is softmax regression."
+        (64,), description="Widths of the hidden layers; [] is softmax regression."
     )
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 

@@ -34,7 +34,9 @@ class Params(Strict):
         "cifar", description="How early the image shrinks: by 8 in all (32 px), 16 (64 px) or 32 (224 px)."
     )
     norm: NormName = Field("batch", description="Batch or group normalisation.")
-    groups: Width = Field(8, description="Groups of group normalisation; SphereFed states none.")
+    groups: Width = Field(
+        8, description="Groups of group normalisation; SphereFed's paper does not say how many."
+    )
     wrap: Width | None = Field(None, description="Width of a linear layer that ends the body; null for none.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 

@@ -29,7 +29,9 @@ class Params(Strict):
         "cifar", description="cifar: 3x3, stride 1, no pooling; imagenet: 7x7, stride 2, max-pooling."
     )
     norm: NormName = Field("batch", description="Batch or group normalisation.")
-    groups: Width = Field(8, description="Groups of group normalisation; SphereFed states none.")
+    groups: Width = Field(
+        8, description="Groups of group normalisation; SphereFed's paper does not say how many."
+    )
     wrap: Width | None = Field(None, description="Width of a linear layer that ends the body; null for none.")
     head_bias: bool = Field(True, description="Whether the classifier has a bias.")
 

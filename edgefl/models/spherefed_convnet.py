@@ -26,7 +26,9 @@ class Params(Strict):
     """The variants of the ConvNet."""
 
     norm: NormName = Field("group", description="Group or batch normalisation.")
-    groups: Width = Field(8, description="Groups of group normalisation; SphereFed states none.")
+    groups: Width = Field(
+        8, description="Groups of group normalisation; SphereFed's paper does not say how many."
+    )
     head_bias: bool = Field(False, description="Whether the classifier has a bias; SphereFed's has none.")
 
 

@@ -253,5 +253,5 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
                 f"{name} sends parts whose shapes differ between model 1 ({nets[0].name}) "
                 f"and model {place} ({net.name})",
                 where=str(document.place(["model"])),
-                hint="choose one model, or a method that sends shared parts only, as fedclassavg or local",
+                hint="choose one model, or a method that sends shared parts only, such as fedclassavg",
             )

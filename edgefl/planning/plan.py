@@ -14,7 +14,7 @@ import numpy as np
 from edgefl.core import seeds
 from edgefl.core.components import completed, resolve
 from edgefl.core.devices import Board
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
@@ -61,8 +61,10 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     samples = data.class_counts.sum(axis=1).astype(np.int64)
     learning = fitted(learning, document, fleet, samples.tolist())
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
+    _check_function(policy_module, "serve", f"policy {server.policy.name!r}")
     _check_staleness(draft, learning, policy_module)
-    _, selector = resolve("selectors", server.selector, document, ["server", "selector"])
+    selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
+    _check_function(selector_module, "build", f"selector {server.selector.name!r}")
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
@@ -125,6 +127,11 @@ def _check_participants(draft: Draft) -> None:
             where=str(draft.document.place(["server", "participants"])),
             hint="lower server.participants or raise task.clients",
         )
+
+
+def _check_function(module: ModuleType, function: str, whose: str) -> None:
+    if not callable(getattr(module, function, None)):
+        raise UserError(f"the {whose} has no function {function!r}", where=str(module.__file__))
 
 
 def _check_staleness(draft: Draft, learning: Learning, policy: ModuleType) -> None:

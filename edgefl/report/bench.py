@@ -248,7 +248,7 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.unknown:
-            reason = row.unknown.removeprefix(f"device {row.device!r} ")
+            reason = row.unknown.removeprefix(f"device {row.device!r} ").removeprefix("has ")
             reasons.setdefault(reason, []).append(row.device)
     for reason, names in reasons.items():
         yield Text(f" {', '.join(names)}: {reason}", style="yellow")

@@ -45,7 +45,8 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         yield Fitted(priced, _ENERGIES, yields=("of battery", "tail", "receive"))
     for row in work.devices:
         if not row.price:
-            yield Text(f" {row.device}: {row.unknown}{_holds(row)}", style="yellow")
+            reason = row.unknown.removeprefix(f"device {row.device!r} ")
+            yield Text(f" {row.device}: {reason}{_holds(row)}", style="yellow")
     yield Text("")
 
 

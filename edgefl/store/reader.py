@@ -158,7 +158,7 @@ def fresh_folder(folder: Path) -> None:
                 f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
             )
     except OSError as error:
-        raise UserError(f"cannot make {folder}: {error.strerror}", where=str(folder)) from error
+        raise UserError(f"cannot create {folder}: {error.strerror}", where=str(folder)) from error
 
 
 def is_run(folder: Path) -> bool:

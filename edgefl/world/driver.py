@@ -59,9 +59,9 @@ def simulate(
         raise error
     if server.is_alive:
         raise RunError(
-            f"the server waits forever: nothing happens after {world.env.now:.6g} s of virtual time",
+            f"the run is stuck: nothing can happen after {world.env.now:.6g} s of virtual time",
             where=f"policy {plan.scenario.server.policy.name}",
-            hint="check that no slowdown or jitter is infinite",
+            hint="it waits for an event that nothing triggers, or a slowdown or jitter is infinite",
         )
 
 
@@ -80,8 +80,17 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
         if prices.at == "start":
             yield from world.collect(prices)
     world.round = 0
-    policy = load("policies", plan.scenario.server.policy.name)
-    yield from policy.serve(world, plan.policy)
+    name = plan.scenario.server.policy.name
+    rounds = load("policies", name).serve(world, plan.policy)
+    if not isinstance(rounds, Generator):
+        raise RunError("serve is not a generator", where=f"policy {name}", hint="it has no yield")
+    yield from rounds
+    if world.serving:
+        raise RunError(
+            f"the policy ended after {world.round} of {plan.scenario.server.rounds} rounds",
+            where=f"policy {name}",
+            hint="loop while world.serving, and end each round with: yield from world.end_round()",
+        )
     after = [prices for prices in plan.prices if prices.at == "end"]
     if after:
         # Clients have time for the last exchanges; nothing else will be merged.

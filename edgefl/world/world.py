@@ -11,7 +11,7 @@ from numpy import flatnonzero
 
 from edgefl.core import seeds
 from edgefl.core.catalogue import load
-from edgefl.core.errors import RunError
+from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import NOTHING, Charge, Event, Job, JobRecord, Kind
 from edgefl.core.plan import Plan, Prices
 from edgefl.core.price import Demand
@@ -49,6 +49,8 @@ class World:
         self._flights: dict[int, Flight] = {}
         self._latest: dict[int, Flight | None] = dict.fromkeys(self.clients)
         self._completed: list[Job] = []
+        policy = load("policies", plan.scenario.server.policy.name)
+        self._merges_stale = getattr(policy, "STALE", False)
         selector = load("selectors", plan.scenario.server.selector.name)
         self._select = selector.build(plan.selector, self)
 
@@ -77,16 +79,32 @@ class World:
         return self.select(max(1, round(participants * factor)), self.clients)
 
     def select(self, count: int, candidates: Sequence[int]) -> list[int]:
-        """Chooses ``count`` of the candidates with the scenario's selector; all if there are no more."""
-        return list(candidates) if count >= len(candidates) else self._select(count, candidates)
+        """Chooses ``count`` of the candidates with the scenario's selector; all if there are no more.
+
+        Raises:
+            RunError: the selector returned too few or too many, one twice, or others.
+        """
+        if count >= len(candidates):
+            return list(candidates)
+        chosen = list(self._select(count, candidates))
+        valid = len(set(chosen) & set(candidates))
+        if not len(chosen) == valid == count:
+            raise RunError(
+                f"asked for {count} of {len(candidates)} clients, the selector returned {len(chosen)}, "
+                f"of which {valid} are different candidates",
+                where=f"selector {self.plan.scenario.server.selector.name}",
+                hint=f"return {count} different clients of the candidates",
+            )
+        return [int(client) for client in chosen]
 
     def dispatch(self, exchange: str, client: int) -> Flight:
         """Starts a client's next job, from the current version.
 
         Raises:
-            RunError: the client was refused, or its last job has not arrived or been discarded yet.
+            RunError: the exchange or the client is unknown, the client was refused, or its last job has not
+                arrived or been discarded yet.
         """
-        self._check_free(client)
+        self._check_free(exchange, client)
         nth = self._nth.get((exchange, client), 0)
         self._nth[exchange, client] = nth + 1
         root, demand = self.plan.scenario.seed, self._demand(exchange, client)
@@ -141,10 +159,12 @@ class World:
             equal: whether all weigh the same in averages; otherwise by their samples.
 
         Raises:
-            RunError: a client's older job, whose state a merged one started from, is still waiting.
+            RunError: a flight ended before or has not arrived; it is stale, and the policy does not say
+                ``STALE = True``; or a client's older job, whose state it started from, is still waiting.
         """
         arrived = sorted(flights, key=lambda flight: (flight.job.client, flight.job.id))
         self._check_order(exchange, arrived)
+        self._check_staleness(arrived)
         base = self.version
         self.version += 1
         event = self._record(Kind.MERGED, exchange=exchange)
@@ -226,27 +246,39 @@ class World:
         """A job's one end.
 
         Raises:
-            RuntimeError: it ended before, or is merged before it arrived.
+            RunError: it ended before, or is merged before it arrived.
         """
+        number = flight.job.id
         if flight.ending is not None:
-            raise RuntimeError(f"job {flight.job.id} is {ending}, and was {flight.ending} before")
+            raise self._wrong(
+                f"job {number} ends twice: first as {flight.ending}, then as {ending}",
+                "merge or discard each flight once",
+            )
         if ending is Kind.MERGED and not flight.arrived:
-            raise RuntimeError(f"job {flight.job.id} is merged, and has not arrived")
+            raise self._wrong(
+                f"job {number} is merged before its upload has arrived",
+                "wait for flight.ended, and merge the flights whose flight.arrived is true",
+            )
         flight.ending = ending
         del self._flights[flight.job.id]
         self._ended(flight.record(event, ending, into))
 
-    def _check_free(self, client: int) -> None:
-        latest = self._latest.get(client)
-        if latest is None:
-            problem = "" if client in self._latest else "was refused"
-        else:
-            working = latest.ending is None and latest.ended.is_alive
-            problem = f"is still at its job {latest.job.id}" if working else ""
-        if problem:
+    def _check_free(self, exchange: str, client: int) -> None:
+        if (exchange, client) not in self._demands:
+            names = [prices.exchange for prices in self.plan.prices]
+            if exchange not in names:
+                raise self._wrong(f"the method has no exchange {exchange!r}", nearest(exchange, names))
+            if client not in self._latest:
+                count = len(self.plan.clients)
+                why = (
+                    "was refused" if client in range(count) else f"does not exist: there are {count}, from 0"
+                )
+                raise self._wrong(f"client {client} {why}", "choose among world.clients")
+        latest = self._latest[client]
+        if latest is not None and latest.ending is None and latest.ended.is_alive:
             raise self._wrong(
-                f"a job was dispatched to client {client}, which {problem}",
-                hint="dispatch to admitted clients that are free, and only while world.serving",
+                f"a job was dispatched to client {client}, which is still at its job {latest.job.id}",
+                hint="dispatch to clients that are free, and only while world.serving",
             )
 
     def _check_order(self, exchange: str, arrived: Sequence[Flight]) -> None:
@@ -257,12 +289,22 @@ class World:
         newest = {flight.job.client: flight.job.id for flight in arrived}
         for flight in self._flights.values():
             job = flight.job
-            if flight.worked and job.id not in merged and job.id < newest.get(job.client, -1):
+            wrote = flight.worked and self.plan.price(job.exchange).stateful
+            if wrote and job.id not in merged and job.id < newest.get(job.client, -1):
                 raise self._wrong(
                     f"client {job.client}'s job {newest[job.client]} is merged before its job {job.id}, "
                     "which has arrived and wrote the state that the newer one started from",
                     hint="merge a client's jobs in order, or discard the older one",
                 )
+
+    def _check_staleness(self, arrived: Sequence[Flight]) -> None:
+        stale = [flight.job for flight in arrived if flight.job.version < self.version]
+        if stale and not self._merges_stale:
+            raise self._wrong(
+                f"job {stale[0].id} began at version {stale[0].version} and is merged into version "
+                f"{self.version + 1}, and the policy does not say that it merges stale uploads",
+                hint="write STALE = True at the top of the policy's file, or discard the job as late",
+            )
 
     def _wrong(self, what: str, hint: str) -> RunError:
         return RunError(what, where=f"policy {self.plan.scenario.server.policy.name}", hint=hint)

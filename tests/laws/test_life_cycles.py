@@ -180,7 +180,7 @@ def test_a_newer_job_cannot_pass_an_older_one(tmp_path, monkeypatch):
 def _world(clients=2, **columns):
     """A world by hand: every job works for a second and writes a state."""
     table = prices("train", clients, stateful=True, work_s=1.0, up_bytes=1, **columns)
-    return World(plan([table], participants=1), lambda _: None, lambda _: None)
+    return World(plan([table], participants=1, policy="toy"), lambda _: None, lambda _: None)
 
 
 def _arrived(world, client):
@@ -208,7 +208,7 @@ def test_a_client_works_on_one_job_at_a_time():
         lambda _: None,
         lambda _: None,
     )
-    with pytest.raises(RunError, match="client 1, which was refused"):
+    with pytest.raises(RunError, match="client 1 was refused"):
         refused.dispatch("train", 1)
 
 
@@ -308,3 +308,29 @@ def test_late_work_completes_once_it_is_done(seconds, completes):
     world.env.run(until=seconds + 1)
     (need, _) = world.needs.popleft()
     assert need.completed == ((flight.job,) if completes else ())
+
+
+def test_stale_uploads_need_a_policy_that_says_so():
+    """A policy without STALE = True cannot merge them, and so cannot pass an exchange that must be fresh."""
+    table = prices("train", 2, work_s=1.0)
+    world = World(plan([table]), lambda _: None, lambda _: None)
+    old, new = _arrived(world, 0), _arrived(world, 1)
+    next(world.merge("train", [new]))
+    with pytest.raises(RunError, match="job 0 began at version 0 and is merged into version 2"):
+        next(world.merge("train", [old]))
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("    yield world.env.timeout(1.0)", "ended after 0 of 5 rounds"),
+        ("    return None", "serve is not a generator"),
+    ],
+)
+def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says):
+    """A run that did not do its rounds is not a run that is done."""
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "lazy.py").write_text(f"def serve(world, params):\n{body}\n", encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    with pytest.raises(RunError, match=says):
+        played(plan([prices("train", 1)], rounds=5, policy="lazy"))

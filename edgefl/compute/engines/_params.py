@@ -26,7 +26,7 @@ class EngineParams(Strict):
 
     device: Device = "auto"
     state_memory: Annotated[
-        Memory, Field(description="memory for client states; the rest lie in the run's files")
+        Memory, Field(description="memory for client states; those beyond it are kept in the run's files")
     ] = 1e9
 
     @property

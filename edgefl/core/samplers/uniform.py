@@ -18,7 +18,7 @@ class Params(Sampler):
     @model_validator(mode="after")
     def _ordered(self) -> Params:
         if self.low > self.high:
-            raise ValueError("low is above high")
+            raise ValueError("low must not be above high")
         return self
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:

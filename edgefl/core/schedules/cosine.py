@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
+
+from pydantic import Field
 
 from edgefl.core.params import Share
 from edgefl.core.schedules import Schedule
@@ -11,7 +14,7 @@ from edgefl.core.schedules import Schedule
 class Params(Schedule):
     """Where the rate ends."""
 
-    floor: Share = 0.0
+    floor: Annotated[Share, Field(description="the rate's last factor")] = 0.0
 
     def factor(self, round_: int, rounds: int) -> float:
         """See ``Schedule.factor``."""

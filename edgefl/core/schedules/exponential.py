@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from edgefl.core.params import Positive
 from edgefl.core.schedules import Schedule
 
@@ -9,7 +13,7 @@ from edgefl.core.schedules import Schedule
 class Params(Schedule):
     """How fast the rate falls."""
 
-    gamma: Positive
+    gamma: Annotated[Positive, Field(description="factor of each round")]
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         """See ``Schedule.factor``."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from edgefl.core.params import Positive
 from edgefl.core.schedules import Schedule
 
@@ -9,8 +13,8 @@ from edgefl.core.schedules import Schedule
 class Params(Schedule):
     """When the rate falls, and how far."""
 
-    milestones: tuple[int, ...]
-    gamma: Positive = 0.1
+    milestones: Annotated[tuple[int, ...], Field(description="rounds at which the rate changes, from 0")]
+    gamma: Annotated[Positive, Field(description="factor of each milestone")] = 0.1
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         """See ``Schedule.factor``."""

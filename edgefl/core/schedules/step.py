@@ -1,4 +1,4 @@
-"""The rate times gamma, once every so many rounds."""
+"""The rate times gamma at regular intervals."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from edgefl.core.schedules import Schedule
 class Params(Schedule):
     """When the rate falls, and how far."""
 
-    every: Annotated[int, Field(gt=0)]
-    gamma: Positive = 0.1
+    every: Annotated[int, Field(gt=0, description="rounds between two steps")]
+    gamma: Annotated[Positive, Field(description="factor of each step")] = 0.1
 
     def factor(self, round_: int, rounds: int) -> float:  # noqa: ARG002 - every schedule is asked the same way
         """See ``Schedule.factor``."""

@@ -19,10 +19,10 @@ class Params(Strict):
     """One of the two; two shards per client if neither is given."""
 
     shards_per_client: int | None = Field(
-        None, ge=1, description="shards per client; their size is as large as fits"
+        None, ge=1, description="shards per client, each as large as possible"
     )
     shard_size: int | None = Field(
-        None, ge=1, description="samples per shard; clients get as many shards as there are"
+        None, ge=1, description="samples per shard; the shards are dealt out in equal numbers"
     )
 
     @model_validator(mode="after")

@@ -107,7 +107,7 @@ def test_a_member_needs_its_link():
 
 def test_uniform_bounds_are_ordered():
     """A lower bound above the upper one is refused."""
-    with pytest.raises(ValueError, match="low is above high"):
+    with pytest.raises(ValueError, match="low must not be above high"):
         Uniform(low=2, high=1)
 
 

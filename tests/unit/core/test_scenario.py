@@ -177,9 +177,10 @@ def test_a_sweep_over_whole_components():
 )
 def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
     """It would be silently lost; the message names the sweep's key."""
-    with pytest.raises(ScenarioError, match=f"sweep, as '{other}'") as caught:
+    with pytest.raises(ScenarioError, match="is also set by the scenario's sweep") as caught:
         _load(f"sweep: {sweep}\n", override)
     assert caught.value.where == "--set"
+    assert caught.value.what.endswith("sweep" if override.startswith(f"{other}=") else f"sweep, as '{other}'")
 
 
 @pytest.mark.parametrize("key", ["server.rounds", "server"])

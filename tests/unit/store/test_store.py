@@ -410,7 +410,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     """A file in the way, of the folder or of one above it."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UserError, match="cannot make"):
+        with pytest.raises(UserError, match="cannot create"):
             fresh_folder(path)
 
 
