@@ -20,10 +20,9 @@ from edgefl.core.link import Link
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import peak_bytes
 from edgefl.core.scenario import Draft, LearningSpec
-from edgefl.planning.assumptions import assumptions
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import devices_of, fleet_of, link, named
+from edgefl.planning.fleets import assumptions, devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import Pricers, phase_steps, traced
 from edgefl.protocol import Exchange
