@@ -48,13 +48,11 @@ class Entry:
     """One component.
 
     Attributes:
-        kind: one of ``KINDS``.
         name: the file's name without suffix; a scenario's name includes its folders.
         path: the file.
         module: the module's dotted name if the file is part of the package, else "".
     """
 
-    kind: str
     name: str
     path: Path
     module: str = ""
@@ -124,13 +122,13 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
     if kind in _YAML:
         others = [folder.parent / path for other, path in _INSIDE.items() if other != kind]
         return [
-            Entry(kind, path.relative_to(folder).with_suffix("").as_posix(), path)
+            Entry(path.relative_to(folder).with_suffix("").as_posix(), path)
             for path in sorted(folder.rglob("*.yaml"))
             if not any(path.is_relative_to(other) for other in others)
         ]
     dotted = f"edgefl.{_CODE[kind].replace('/', '.')}." if folder == _PACKAGE / _CODE[kind] else ""
     return [
-        Entry(kind, path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
+        Entry(path.stem.replace("_", "-"), path, dotted and dotted + path.stem)
         for path in sorted(folder.glob("[!_]*.py"))
     ]
 

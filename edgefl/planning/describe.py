@@ -44,12 +44,15 @@ def describe(kind: str, name: str) -> Description:
     if plural in {"devices", "links"}:
         found: Board | Link = device(name) if plural == "devices" else link(name)
         text = "\n".join(filter(None, [_headline(found), found.notes.strip()]))
-        return Description(title, text, _numbers(found), ("number", "value", "status", "source or reason"))
+        rows: Rows = [(key, _value(key, one), one.status, one.source) for key, one in sourced(found)]
+        return Description(title, text, rows, ("number", "value", "status", "source or reason"))
     if entry.path.suffix == ".yaml":
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
     module = catalogue.load(plural, name)
-    rows = _parameters(getattr(module, "Params", Nothing))
-    return Description(title, inspect.getdoc(module) or "", rows, ("parameter", "default", "type", "meaning"))
+    params = _parameters(getattr(module, "Params", Nothing))
+    return Description(
+        title, inspect.getdoc(module) or "", params, ("parameter", "default", "type", "meaning")
+    )
 
 
 def _headline(found: Board | Link) -> str:
@@ -86,10 +89,6 @@ _RADIO_UNITS = {
     "tail": "W",
     "tail_time": "s",
 }
-
-
-def _numbers(found: Board | Link) -> Rows:
-    return [(name, _value(name, number), number.status, number.source) for name, number in sourced(found)]
 
 
 def _value(name: str, number: Sourced[Any]) -> str:

@@ -13,11 +13,10 @@ from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.params import Component
-from edgefl.core.scenario import LearningSpec
+from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate
-from edgefl.planning.wire import codec
 from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Codec
 
@@ -255,3 +254,31 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
                 where=str(document.place(["model"])),
                 hint="choose one model, or a method that sends shared parts only, such as fedclassavg",
             )
+
+
+def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
+    """The codec of one direction.
+
+    Raises:
+        UserError: the name or a parameter is wrong, or the codec cannot be used in that direction.
+    """
+    path = ["wire", way]
+    component: Component = getattr(wire, way)
+    module, params = resolve("codecs", component, document, path)
+    where = str(document.place(path))
+    found = Codec(component, module, params, where)
+    if way == "down" and found.needs_reference:
+        raise ScenarioError(
+            f"{component.name!r} cannot carry what clients receive: it codes the difference from a payload "
+            "that both ends already have, and on the way down there is none",
+            where=where,
+            hint="use it for wire.up, where both ends have the payload that the client received",
+        )
+    if not hasattr(module, "sizes"):
+        raise UserError(f"the codec {component.name!r} has no function 'sizes'", where=str(module.__file__))
+    if not hasattr(module, "carried") and not (hasattr(module, "encode") and hasattr(module, "decode")):
+        raise UserError(
+            f"the codec {component.name!r} has neither a function 'carried' nor 'encode' and 'decode'",
+            where=str(module.__file__),
+        )
+    return found

@@ -18,9 +18,8 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Ints, Plan
 from edgefl.core.scenario import Draft, Scenario
-from edgefl.planning.assumptions import assumptions
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import devices_of, fleet_of
+from edgefl.planning.fleets import assumptions, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import prices
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
@@ -16,15 +17,14 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
+from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import peak_bytes
-from edgefl.core.scenario import Draft
-from edgefl.planning.assumptions import assumptions
+from edgefl.core.scenario import Draft, LearningSpec
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import devices_of, fleet_of, link, named
+from edgefl.planning.fleets import assumptions, devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.pricing import Pricers, phase_steps, traced
-from edgefl.planning.probe import measured_exchange
 from edgefl.protocol import Exchange
 
 ALL = "all"
@@ -257,3 +257,44 @@ def _when(exchange: Exchange) -> str:
         "every round" if when.every == 1 else f"every {when.every} rounds"
     )
     return words + (", all clients" if exchange.who == "all" else "")
+
+
+def measured_exchange(
+    spec: LearningSpec,
+    exchange: str,
+    *,
+    model: int = 0,
+    samples: int,
+    device: str = "cpu",
+    limit: int | None = None,
+) -> MeasuredExchange:
+    """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
+
+    Args:
+        spec: what is trained, its batch size a number; the data's files are not needed.
+        exchange: the exchange's name.
+        model: the index of the client's model among the scenario's.
+        samples: the client's number of samples.
+        device: the torch device.
+        limit: the maximum number of steps in each phase; None for all.
+
+    Raises:
+        RunError: the measuring process failed.
+    """
+    return measure(client_work, spec.resolved(), exchange, model, samples, device=device, limit=limit)
+
+
+def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
+    """The work, in the process that runs it.
+
+    Args:
+        resolved: the resolved ``LearningSpec``.
+        exchange_name: see ``measured_exchange``, as for the others.
+        model: the index of the client's model.
+        samples: the client's number of samples.
+    """
+    spec, document = LearningSpec.of_resolved(resolved, "scenario")
+    learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
+    method, net = learning.methods[model], learning.nets[model]
+    (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
+    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr)

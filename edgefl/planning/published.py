@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from edgefl.core.params import Component
 from edgefl.core.scenario import Draft, Published
-from edgefl.planning.costs import Comparison, ExchangeCost, Profile, Saved
+from edgefl.planning.costs import Comparison, Profile, Saved
 
 
 def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Comparison]:
@@ -40,7 +40,9 @@ def _pairs(
 
 
 def _rows(claim: Published, draft: Draft, ours: Profile, theirs: Profile) -> Iterator[Saved]:
-    both = (_exchanges(claim, profile) for profile in (ours, theirs))
+    both = (
+        [row for row in profile.exchanges if row.exchange == claim.exchange] for profile in (ours, theirs)
+    )
     for model, one, other in zip(draft.scenario.models, *both, strict=True):
         for mine, row in zip(one.devices, other.devices, strict=True):
             memory = sum(other.peak.values())
@@ -54,11 +56,6 @@ def _rows(claim: Published, draft: Draft, ours: Profile, theirs: Profile) -> Ite
                 against_s=seconds,
                 against_bytes=memory,
             )
-
-
-def _exchanges(claim: Published, profile: Profile) -> list[ExchangeCost]:
-    """The exchange compared, on each model."""
-    return [row for row in profile.exchanges if row.exchange == claim.exchange]
 
 
 def _written(model: Component) -> str:

@@ -5,83 +5,43 @@ Engines interpret that value and know no method by name; the cost model is one o
 tensors. Nothing here keeps state.
 """
 
-from edgefl.core.steps import Passes
-from edgefl.protocol.aggregation import averaging, local_training
-from edgefl.protocol.files import read_tree, write_tree
-from edgefl.protocol.staleness import reexpressed
-from edgefl.protocol.training import GradientStep, add_product, chilled, plain_objective, sgd, trainer
-from edgefl.protocol.trees import (
-    BUFFERS,
-    Payload,
-    Tree,
-    bytes_by_part,
-    flatten,
-    leaves,
-    matched,
-    nbytes,
-    rebuild,
-    shapes,
-    structure,
-    tree_map,
-    unflatten,
-    unstacked,
-    weighted_mean,
-)
-from edgefl.protocol.values import (
-    Arrival,
-    Batch,
-    Carry,
-    Ctx,
-    Exchange,
-    Fold,
-    Method,
-    Net,
-    Phase,
-    Predictor,
-    Site,
-    When,
-    cross_entropy,
-)
-
-__all__ = [
-    "BUFFERS",
-    "Arrival",
-    "Batch",
-    "Carry",
-    "Ctx",
-    "Exchange",
-    "Fold",
-    "GradientStep",
-    "Method",
-    "Net",
-    "Passes",
-    "Payload",
-    "Phase",
-    "Predictor",
-    "Site",
-    "Tree",
-    "When",
-    "add_product",
-    "averaging",
-    "bytes_by_part",
-    "chilled",
-    "cross_entropy",
-    "flatten",
-    "leaves",
-    "local_training",
-    "matched",
-    "nbytes",
-    "plain_objective",
-    "read_tree",
-    "rebuild",
-    "reexpressed",
-    "sgd",
-    "shapes",
-    "structure",
-    "trainer",
-    "tree_map",
-    "unflatten",
-    "unstacked",
-    "weighted_mean",
-    "write_tree",
-]
+from edgefl.core.steps import Passes as Passes
+from edgefl.protocol.aggregation import averaging as averaging
+from edgefl.protocol.aggregation import local_training as local_training
+from edgefl.protocol.files import read_tree as read_tree
+from edgefl.protocol.files import write_tree as write_tree
+from edgefl.protocol.staleness import reexpressed as reexpressed
+from edgefl.protocol.training import GradientStep as GradientStep
+from edgefl.protocol.training import add_product as add_product
+from edgefl.protocol.training import chilled as chilled
+from edgefl.protocol.training import plain_objective as plain_objective
+from edgefl.protocol.training import sgd as sgd
+from edgefl.protocol.training import trainer as trainer
+from edgefl.protocol.trees import BUFFERS as BUFFERS
+from edgefl.protocol.trees import Payload as Payload
+from edgefl.protocol.trees import Tree as Tree
+from edgefl.protocol.trees import bytes_by_part as bytes_by_part
+from edgefl.protocol.trees import flatten as flatten
+from edgefl.protocol.trees import leaves as leaves
+from edgefl.protocol.trees import matched as matched
+from edgefl.protocol.trees import nbytes as nbytes
+from edgefl.protocol.trees import rebuild as rebuild
+from edgefl.protocol.trees import shapes as shapes
+from edgefl.protocol.trees import structure as structure
+from edgefl.protocol.trees import tree_map as tree_map
+from edgefl.protocol.trees import unflatten as unflatten
+from edgefl.protocol.trees import unstacked as unstacked
+from edgefl.protocol.trees import weighted_mean as weighted_mean
+from edgefl.protocol.values import Arrival as Arrival
+from edgefl.protocol.values import Batch as Batch
+from edgefl.protocol.values import Carry as Carry
+from edgefl.protocol.values import Ctx as Ctx
+from edgefl.protocol.values import Exchange as Exchange
+from edgefl.protocol.values import Fold as Fold
+from edgefl.protocol.values import Method as Method
+from edgefl.protocol.values import Net as Net
+from edgefl.protocol.values import Phase as Phase
+from edgefl.protocol.values import Predictor as Predictor
+from edgefl.protocol.values import Site as Site
+from edgefl.protocol.values import When as When
+from edgefl.protocol.values import cross_entropy as cross_entropy

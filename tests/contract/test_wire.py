@@ -13,9 +13,8 @@ from edgefl.compute.local import Local
 from edgefl.compute.loop import Loop, work
 from edgefl.core.errors import UserError
 from edgefl.core.event import Job
-from edgefl.planning.learning import DataAccess
+from edgefl.planning.learning import DataAccess, codec
 from edgefl.planning.plan import plan
-from edgefl.planning.wire import codec
 from edgefl.protocol import flatten, leaves, read_tree, tree_map, weighted_mean
 from edgefl.protocol.codecs import fp16, int8, topk
 from edgefl.runs import drafts

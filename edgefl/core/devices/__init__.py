@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from edgefl.core.devices.board import TRACED, WIDTHS, Board, Bounds, Clock, DType
-from edgefl.core.devices.measured import Measured
-from edgefl.core.devices.roofline import Roofline
-from edgefl.core.devices.systolic import Systolic
+from edgefl.core.devices.board import TRACED as TRACED
+from edgefl.core.devices.board import WIDTHS as WIDTHS
+from edgefl.core.devices.board import Board as Board
+from edgefl.core.devices.board import Bounds as Bounds
+from edgefl.core.devices.board import Clock as Clock
+from edgefl.core.devices.board import DType as DType
+from edgefl.core.devices.measured import Measured as Measured
+from edgefl.core.devices.roofline import Roofline as Roofline
+from edgefl.core.devices.systolic import Systolic as Systolic
 
 KINDS: dict[str, type[Board]] = {"roofline": Roofline, "systolic": Systolic, "measured": Measured}
 """The cost models, by the name under ``kind`` in a device's file."""
-
-__all__ = [
-    "KINDS",
-    "TRACED",
-    "WIDTHS",
-    "Board",
-    "Bounds",
-    "Clock",
-    "DType",
-    "Measured",
-    "Roofline",
-    "Systolic",
-]
