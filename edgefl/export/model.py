@@ -129,7 +129,12 @@ def read_model(path: Path) -> ModelFile:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        _refuse_ort(path)
+        if path.read_bytes()[_ORT_MARK[0]] == _ORT_MARK[1]:
+            raise UserError(
+                f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
+                where=str(path),
+                hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
+            ) from error
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(
             f"{path.name} is not an ONNX model, or is damaged: {reason}",
@@ -137,21 +142,6 @@ def read_model(path: Path) -> ModelFile:
             hint="export or copy it again",
         ) from error
     return ModelFile(path, path.stat().st_size, proto)
-
-
-def _refuse_ort(path: Path) -> None:
-    """Refuses a file in ONNX Runtime's own format.
-
-    Raises:
-        UserError: it is in that format.
-    """
-    place, mark = _ORT_MARK
-    if path.read_bytes()[place] == mark:
-        raise UserError(
-            f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
-            where=str(path),
-            hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
-        )
 
 
 @dataclass(frozen=True)
