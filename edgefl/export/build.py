@@ -6,10 +6,10 @@ Also the model under export, the value that passes through all stages.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from edgefl.data import normalised
 from edgefl.export.graph import Served, to_onnx
-from edgefl.export.model import Form, Metadata
+from edgefl.export.model import Form
 from edgefl.export.trained import LAST, Trained
 from edgefl.report.exports import Compact, Ort, Parity
 
@@ -107,30 +107,35 @@ def build(source: Trained, client: int | None, options: ExportOptions, path: Pat
     """
     form, spec = options.form, source.federation.spec
     served = Served(source.predictor(client), spec, form).eval()
-    fp32 = to_onnx(served, spec.shape, form, asdict(_metadata(source, client, form)))
+    fp32 = to_onnx(served, spec.shape, form, _metadata(source, client, form))
     return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32, fp32)
 
 
-def _metadata(source: Trained, client: int | None, form: Form) -> Metadata:
+def _metadata(source: Trained, client: int | None, form: Form) -> dict[str, Any]:
+    """What is written into the file: texts as they are, everything else as JSON.
+
+    ``shape`` is one sample's (channels, height, width); ``mean`` and ``std`` are its channels' in [0, 1].
+    ``round`` counts from 0 and is -1 before the first; ``accuracy`` is what the run reported, if anything.
+    """
     spec, meta = source.federation.spec, source.meta
-    return Metadata(
-        class_names=spec.class_names,
-        input="float32 NCHW, (pixel / 255 - mean) / std" if form.raw_input else "uint8 NCHW, 0 to 255",
-        shape=spec.shape,
-        mean=spec.mean,
-        std=spec.std,
-        dataset=spec.name,
-        scenario=meta["name"],
-        run_id=meta["run_id"],
-        method=meta["method"],
-        model=source.model(client),
-        client="global" if client is None else client,
-        version=source.version,
-        round=source.round,
-        accuracy=source.reported.get(client),
-        precision=FP32,
-        edgefl=installed("edgefl-emulator"),
-    )
+    return {
+        "class_names": spec.class_names,
+        "input": "float32 NCHW, (pixel / 255 - mean) / std" if form.raw_input else "uint8 NCHW, 0 to 255",
+        "shape": spec.shape,
+        "mean": spec.mean,
+        "std": spec.std,
+        "dataset": spec.name,
+        "scenario": meta["name"],
+        "run_id": meta["run_id"],
+        "method": meta["method"],
+        "model": source.model(client),
+        "client": "global" if client is None else client,
+        "version": source.version,
+        "round": source.round,
+        "accuracy": source.reported.get(client),
+        "precision": FP32,
+        "edgefl": installed("edgefl-emulator"),
+    }
 
 
 def _test_samples(source: Trained, client: int | None, form: Form) -> tuple[Tensor, Tensor]:
