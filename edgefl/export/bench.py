@@ -129,7 +129,10 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
         raise UserError(f"{run} is not a run", where="--run")
     # A file in RUN/export/ finds its run.
     folder = run or model.path.resolve().parent.parent
-    run_id = _run_id(folder)
+    run_id = ""
+    if is_run(folder):
+        with read(folder) as reader:
+            run_id = reader.meta["run_id"]
     if run_id == facts["run_id"]:
         return Reference(folder, facts["client"], facts["version"], Form.of(model.proto)), ""
     if run is not None:
@@ -138,14 +141,6 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
             where="--run",
         )
     return None, f"name the run it was exported from (id {facts['run_id']}) with --run RUN"
-
-
-def _run_id(folder: Path) -> str:
-    """A run's id; empty where the folder is not a run."""
-    if not is_run(folder):
-        return ""
-    with read(folder) as reader:
-        return str(reader.meta["run_id"])
 
 
 ALL = "all"
