@@ -28,7 +28,6 @@ class SomeFailedError(ExportError):
 
     Attributes:
         done: the models written.
-        failed: the errors of the others.
     """
 
     def __init__(self, done: Sequence[Exported], failed: Sequence[ExportError]) -> None:
@@ -38,7 +37,7 @@ class SomeFailedError(ExportError):
             f"{len(failed)} of {total} models failed their checks and were not written:{reasons}",
             hint=failed[0].hint,
         )
-        self.done, self.failed = tuple(done), tuple(failed)
+        self.done = tuple(done)
 
 
 Progress = Callable[[str, int, int], None]
