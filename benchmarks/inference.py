@@ -21,9 +21,9 @@ from statistics import median
 
 from edgefl.core import catalogue, fresh
 from edgefl.data import Spec
+from edgefl.export.bench import predictions
 from edgefl.export.graph import Served, to_onnx
 from edgefl.export.model import Form, Graph, read_model
-from edgefl.export.predict import predictions
 from edgefl.export.timing import Measurement, time_onnx
 from edgefl.protocol import Predictor
 

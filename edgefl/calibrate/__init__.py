@@ -1,7 +1,7 @@
 """From this machine to a device file.
 
 Workloads (``workloads``) are timed in fresh processes (``measure``), a roofline is fitted to the times
-(``fit``), and every number is written with its source (``record``, ``devices``).
+(``fit``), and every number is written with its source (``record``, ``calibration``).
 """
 
 from edgefl.calibrate.calibration import Calibration, calibrate

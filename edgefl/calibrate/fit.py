@@ -72,14 +72,10 @@ class _Table:
     """The observations' kernels as columns."""
 
     def __init__(self, observations: Sequence[Observation]) -> None:
-        rows = list(_rows(observations))
-        flops, moved, side, count, kind, place = (np.array(column) for column in zip(*rows, strict=True))
-        self._flops: Floats = flops.astype(np.float64)
-        self._bytes: Floats = moved.astype(np.float64)
-        self._side: Floats = side.astype(np.float64)
-        self._count: Floats = count.astype(np.float64)
-        self._place = place
-        self._depthwise, self._elementwise = kind == DEPTHWISE, kind == ELEMENTWISE
+        columns = np.array(list(_rows(observations)), dtype=np.float64).T
+        self._flops, self._bytes, self._side, self._count = columns[:4]
+        self._depthwise, self._elementwise = columns[4:6].astype(bool)
+        self._place = columns[6].astype(np.int64)
 
     def seconds(self, numbers: Floats, bandwidth: float) -> Floats:
         """Each observation's predicted seconds."""
@@ -92,12 +88,13 @@ class _Table:
         return found
 
 
-def _rows(observations: Sequence[Observation]) -> Iterator[tuple[int, int, int, int, str, int]]:
+def _rows(observations: Sequence[Observation]) -> Iterator[tuple[float, ...]]:
     for place, one in enumerate(observations):
         for kernel, count in one.work:
             side = min(kernel.m, kernel.n, kernel.k)
             # An elementwise kernel has no sides, and its compute rate is not used.
-            yield kernel.flops, kernel.bytes, max(side, 1), count, kernel.kind, place
+            kinds = kernel.kind == DEPTHWISE, kernel.kind == ELEMENTWISE
+            yield kernel.flops, kernel.bytes, max(side, 1), count, *kinds, place
 
 
 def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> RooflineFit:

@@ -57,17 +57,13 @@ def efficiencies(fitted: RooflineFit, peak: float, circumstances: str) -> dict[s
     return {
         "efficiency": {key: number(_round(share), "derived", source) for key, share in shares.items()},
         "half_side": number(_round(fitted.half_side), "derived", source),
-        "launch_overhead": _launch(fitted, source),
+        "launch_overhead": launch(fitted, circumstances),
     }
 
 
-def launch(fitted: RooflineFit, how: Circumstances) -> NumberEntry:
-    """The launch overhead in training."""
-    return _launch(fitted, _fitted(fitted, how.of(_TORCH)))
-
-
-def _launch(fitted: RooflineFit, source: str) -> NumberEntry:
-    return number(f"{fitted.launch_s * 1e6:.4g} us", "derived", source)
+def launch(fitted: RooflineFit, circumstances: str) -> NumberEntry:
+    """The launch overhead of one runtime."""
+    return number(f"{fitted.launch_s * 1e6:.4g} us", "derived", _fitted(fitted, circumstances))
 
 
 def _fitted(fitted: RooflineFit, circumstances: str) -> str:

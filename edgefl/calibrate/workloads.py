@@ -12,7 +12,7 @@ fitted to them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -254,38 +254,6 @@ def _traced(ready: Callable[[], Call]) -> Work:
 COPY = Workload("copy 256 MB", Operation(copy, (256_000_000,)))
 
 
-def kernels() -> list[Workload]:
-    """Small kernels of every class, and the copy."""
-    return [
-        *(Workload(f"product {side}", Operation(product, (side,))) for side in (512, 1024)),
-        COPY,
-        *(
-            Workload(f"linear {inputs}-{outputs}, batch {batch}", Operation(linear, (inputs, outputs)), batch)
-            for batch, inputs, outputs in ((8, 784, 128), (32, 128, 128), (32, 512, 256), (128, 1024, 512))
-        ),
-        *(
-            Workload(
-                f"conv {kernel}x{kernel} {inputs}-{outputs} at {size}",
-                Operation(convolution, (inputs, outputs, kernel, size)),
-                16,
-            )
-            for inputs, outputs, kernel, size in _CONVOLUTIONS
-        ),
-        *(
-            Workload(
-                f"depthwise 3x3 {channels} at {size}",
-                Operation(convolution, (channels, channels, 3, size, channels)),
-                16,
-            )
-            for channels, size in ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
-        ),
-        *(
-            Workload(f"norm and relu {channels} at {size}", Operation(normalisation, (channels, size)), 16)
-            for channels, size in ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
-        ),
-    ]
-
-
 # Inputs, outputs, kernel, image size.
 _CONVOLUTIONS = (
     (3, 8, 5, 32),
@@ -298,6 +266,37 @@ _CONVOLUTIONS = (
     (128, 32, 1, 16),
     (64, 256, 1, 8),
 )
+# Channels, image size.
+_DEPTHWISE = ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
+_NORMALISATIONS = ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
+
+
+def kernels() -> list[Workload]:
+    """Small kernels of every class, and the copy."""
+    return [
+        *_operations("product {}", product, 1, (512,), (1024,)),
+        COPY,
+        *_operations("linear {}-{}, batch {batch}", linear, 8, (784, 128)),
+        *_operations("linear {}-{}, batch {batch}", linear, 32, (128, 128), (512, 256)),
+        *_operations("linear {}-{}, batch {batch}", linear, 128, (1024, 512)),
+        *_operations("conv {2}x{2} {0}-{1} at {3}", convolution, 16, *_CONVOLUTIONS),
+        *_operations(
+            "depthwise 3x3 {0} at {3}",
+            convolution,
+            16,
+            *((width, width, 3, size, width) for width, size in _DEPTHWISE),
+        ),
+        *_operations("norm and relu {} at {}", normalisation, 16, *_NORMALISATIONS),
+    ]
+
+
+def _operations(
+    name: str, make: Callable[..., Call], batch: int, *sizes: tuple[int, ...]
+) -> Iterator[Workload]:
+    """A workload for each of the sizes, which fill in the name."""
+    for each in sizes:
+        yield Workload(name.format(*each, batch=batch), Operation(make, each), batch)
+
 
 _CIFAR = (3, 32, 32)
 # Networks, their use, and the batch sizes of their steps: for most of them a small one, where the time that

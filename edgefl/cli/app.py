@@ -21,7 +21,6 @@ from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError
 
 if TYPE_CHECKING:
-    from edgefl.calibrate import Calibration
     from edgefl.report.summary import DryRun, Summary
 
 app = typer.Typer(
@@ -252,16 +251,10 @@ def calibrate(
     console.print(calibration(found.steps, found.inference))
     console.print()
     console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
-    console.print(_next_of_device(found), soft_wrap=True)
-
-
-def _next_of_device(found: Calibration) -> str:
-    """What to do next with a device file."""
+    step = "move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
     if found.found:
-        return f"next: edgefl show device {found.device}"
-    return (
-        "next: move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
-    )
+        step = f"edgefl show device {found.device}"
+    console.print(f"next: {step}", soft_wrap=True)
 
 
 @app.command()

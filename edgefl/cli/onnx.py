@@ -58,7 +58,7 @@ def export(
 ) -> None:
     """Write a run's model as verified ONNX, with a model card beside it."""
     from edgefl.cli.steps import Steps
-    from edgefl.export.candidate import ExportOptions
+    from edgefl.export.build import ExportOptions
     from edgefl.export.make import SomeFailedError
     from edgefl.export.make import export as export_run
     from edgefl.export.model import Form
@@ -127,7 +127,7 @@ def bench(
     from edgefl.core.host import cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
-    from edgefl.export.latency import read_card, save
+    from edgefl.export.card import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
 

@@ -1,11 +1,15 @@
-"""The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on."""
+"""The first stage: the predictor of a run as a float32 ONNX model, with test samples to check it on.
+
+Also the model under export, the value that passes through all stages.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -13,10 +17,79 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.data import normalised
-from edgefl.export.candidate import FP32, Candidate, ExportOptions
 from edgefl.export.graph import Served, to_onnx
-from edgefl.export.model import Form, Metadata
-from edgefl.export.trained import Trained
+from edgefl.export.model import Form
+from edgefl.export.trained import LAST, Trained
+from edgefl.report.exports import Compact, Ort, Parity
+
+Precision: TypeAlias = Literal["fp32", "int8", "fp16"]
+FP32: Final = "fp32"
+INT8: Final = "int8"
+FP16: Final = "fp16"
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """What to export.
+
+    Attributes:
+        client: the client whose own model to export; None is the global model.
+        all_clients: export every client's own model instead.
+        version: "last", "best" or a number.
+        form: the model's input and outputs.
+        precision: of the file's weights.
+        max_drop: the accuracy that int8 and fp16 may lose, in [0, 1].
+        ort: also write a file in ONNX Runtime's own format.
+    """
+
+    client: int | None = None
+    all_clients: bool = False
+    version: str = LAST
+    form: Form = field(default_factory=Form)
+    precision: Precision = FP32
+    max_drop: float = 0.02
+    ort: bool = False
+
+
+UNVERIFIED = Parity(0, float("inf"), False, 0.0, 0.0, 0.0, 0.0, 0.0, False)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model under export; each stage returns it with its own part filled in.
+
+    Attributes:
+        source: the trained version it comes from.
+        client: the client whose model it is; None for the global model.
+        options: what was asked for.
+        path: the ONNX file to write.
+        served: the model in PyTorch.
+        test: images as the model takes them, and their labels, for every check.
+        fp32: the float32 ONNX model.
+        model: the ONNX model to write; ``fp32`` until it is made smaller.
+        parity: float32 ONNX model against PyTorch.
+        compact: ``model`` against ``fp32``; None if they are the same.
+        ort: the model in ONNX Runtime's own format, if asked for.
+        ort_files: content of that format's files, by path.
+    """
+
+    source: Trained
+    client: int | None
+    options: ExportOptions
+    path: Path
+    served: Served
+    test: tuple[Tensor, Tensor]
+    fp32: bytes
+    model: bytes
+    parity: Parity = UNVERIFIED
+    compact: Compact | None = None
+    ort: Ort | None = None
+    ort_files: Mapping[Path, bytes] = field(default_factory=dict)
+
+    @property
+    def form(self) -> Form:
+        """The model's input and outputs."""
+        return self.options.form
 
 
 def build(source: Trained, client: int | None, options: ExportOptions, path: Path) -> Candidate:
@@ -34,30 +107,35 @@ def build(source: Trained, client: int | None, options: ExportOptions, path: Pat
     """
     form, spec = options.form, source.federation.spec
     served = Served(source.predictor(client), spec, form).eval()
-    fp32 = to_onnx(served, spec.shape, form, asdict(_metadata(source, client, form)))
+    fp32 = to_onnx(served, spec.shape, form, _metadata(source, client, form))
     return Candidate(source, client, options, path, served, _test_samples(source, client, form), fp32, fp32)
 
 
-def _metadata(source: Trained, client: int | None, form: Form) -> Metadata:
+def _metadata(source: Trained, client: int | None, form: Form) -> dict[str, Any]:
+    """What is written into the file: texts as they are, everything else as JSON.
+
+    ``shape`` is one sample's (channels, height, width); ``mean`` and ``std`` are its channels' in [0, 1].
+    ``round`` counts from 0 and is -1 before the first; ``accuracy`` is what the run reported, if anything.
+    """
     spec, meta = source.federation.spec, source.meta
-    return Metadata(
-        class_names=spec.class_names,
-        input="float32 NCHW, (pixel / 255 - mean) / std" if form.raw_input else "uint8 NCHW, 0 to 255",
-        shape=spec.shape,
-        mean=spec.mean,
-        std=spec.std,
-        dataset=spec.name,
-        scenario=meta["name"],
-        run_id=meta["run_id"],
-        method=meta["method"],
-        model=source.model(client),
-        client="global" if client is None else client,
-        version=source.version,
-        round=source.round,
-        accuracy=source.reported.get(client),
-        precision=FP32,
-        edgefl=installed("edgefl-emulator"),
-    )
+    return {
+        "class_names": spec.class_names,
+        "input": "float32 NCHW, (pixel / 255 - mean) / std" if form.raw_input else "uint8 NCHW, 0 to 255",
+        "shape": spec.shape,
+        "mean": spec.mean,
+        "std": spec.std,
+        "dataset": spec.name,
+        "scenario": meta["name"],
+        "run_id": meta["run_id"],
+        "method": meta["method"],
+        "model": source.model(client),
+        "client": "global" if client is None else client,
+        "version": source.version,
+        "round": source.round,
+        "accuracy": source.reported.get(client),
+        "precision": FP32,
+        "edgefl": installed("edgefl-emulator"),
+    }
 
 
 def _test_samples(source: Trained, client: int | None, form: Form) -> tuple[Tensor, Tensor]:

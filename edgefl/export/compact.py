@@ -10,8 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from edgefl.core import seeds
+from edgefl.export.build import FP16, FP32, INT8, Candidate
 from edgefl.export.build import images as images_of
-from edgefl.export.candidate import FP16, FP32, INT8, Candidate
 from edgefl.export.graph import ExportError
 from edgefl.export.model import Form
 from edgefl.export.quantise import to_fp16, to_int8

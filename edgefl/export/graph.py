@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from edgefl.compute.onnx_exporter import OPSET, onnx_model
 from edgefl.core.errors import EdgeflError, in_one_line, root_cause
 from edgefl.data.spec import Spec
 from edgefl.export.model import PREFIX, Form
-from edgefl.protocol import Predictor, Tree
+from edgefl.protocol import Predictor, Tree, tree_map
 
 _MOST_BYTES = 2**31 - 1
 
@@ -58,32 +59,27 @@ class Served(nn.Module):
     def __init__(self, predictor: Predictor, spec: Spec, form: Form) -> None:
         super().__init__()
         self._logits, self._form = predictor.logits, form
-        self._count = 0
-        self._names = self._held(predictor.weights)
+        # The weights' tree, with the name of a buffer in place of every tensor.
+        self._names = tree_map(self._buffer, predictor.weights)
         channels = (1, len(spec.mean), 1, 1)
         self.register_buffer("mean", torch.tensor(spec.mean).view(channels))
         self.register_buffer("std", torch.tensor(spec.std).view(channels))
 
-    def _held(self, tree: Tree) -> Any:
-        """The tree, with the name of a buffer in place of every tensor."""
-        if not isinstance(tree, Tensor):
-            return {key: self._held(inner) for key, inner in tree.items()}
-        name = f"weight{self._count}"
-        self._count += 1
-        self.register_buffer(name, tree.detach().clone())
+    def _buffer(self, tensor: Tensor) -> str:
+        name = f"weight{len(self._buffers)}"
+        self.register_buffer(name, tensor.detach().clone())
         return name
 
     def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """(B, C, H, W) uint8, or normalised float32 -> logits (B, classes), and any probabilities."""
         if not self._form.raw_input:
             x = (x.to(torch.float32) / 255 - self.mean) / self.std
-        logits = self._logits(self._weights(self._names), x)
+        logits = self._logits(self.weights(), x)
         return (logits, logits.softmax(dim=-1)) if self._form.softmax else logits
 
-    def _weights(self, names: Any) -> Tree:
-        if isinstance(names, str):
-            return getattr(self, names)
-        return {key: self._weights(inner) for key, inner in names.items()}
+    def weights(self) -> Tree:
+        """The predictor's weights."""
+        return tree_map(partial(getattr, self), self._names)
 
 
 def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[str, Any]) -> bytes:
@@ -104,16 +100,18 @@ def to_onnx(served: Served, shape: tuple[int, ...], form: Form, facts: Mapping[s
     for part in (model.graph, *model.graph.node):
         # Stack traces: a third of a small file, with paths of the machine that wrote it.
         del part.metadata_props[:]
-    describe(model, facts)
-    check(model, form)
-    content: bytes = model.SerializeToString()
+    content = finished(model, form, facts)
     if len(content) > _MOST_BYTES:
         raise ExportError(f"the model has {len(content):,} bytes; an ONNX file holds at most {_MOST_BYTES:,}")
     return content
 
 
-def describe(model: Any, facts: Mapping[str, Any]) -> None:
-    """Writes facts into a model's metadata, replacing those of the same names."""
+def finished(model: Any, form: Form, facts: Mapping[str, Any]) -> bytes:
+    """A model in bytes, with facts in its metadata that replace those of the same names.
+
+    Raises:
+        ExportError: a check failed.
+    """
     texts = {
         f"{PREFIX}{key}": text if isinstance(text, str) else json.dumps(text) for key, text in facts.items()
     }
@@ -121,6 +119,9 @@ def describe(model: Any, facts: Mapping[str, Any]) -> None:
     del model.metadata_props[:]
     for key, value in [*kept, *texts.items()]:
         model.metadata_props.add(key=key, value=value)
+    check(model, form)
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def check(model: Any, form: Form) -> None:

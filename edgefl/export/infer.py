@@ -19,7 +19,6 @@ from edgefl.report.inference import ClassProbability, ImageClasses, Inference
 Array = NDArray[Any]
 
 _NEEDED = ("class_names", "shape", "mean", "std")
-_AXES = ("channels", "height", "width")
 _TYPES = {"tensor(uint8)": np.uint8, "tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
@@ -65,21 +64,16 @@ def _facts(model: ModelFile) -> tuple[tuple[int, int, int], list[str]]:
         UserError: the file's metadata lacks them.
     """
     missing = [key for key in _NEEDED if key not in model.facts]
-    if missing:
-        raise UserError(
-            f"{model.path.name} was not exported by edgefl: its metadata lacks {', '.join(missing)}",
-            where=str(model.path),
-            hint="use a file that edgefl export wrote",
-        )
-    shape, names = model.facts["shape"], model.facts["class_names"]
-    if not isinstance(shape, list) or len(shape) != len(_AXES) or not isinstance(names, list):
-        raise UserError(
-            f"{model.path.name} does not classify images: its metadata has shape {shape}",
-            where=str(model.path),
-            hint="use a file that edgefl export wrote",
-        )
-    channels, height, width = shape
-    return (channels, height, width), [str(name) for name in names]
+    shape, names = model.facts.get("shape"), model.facts.get("class_names")
+    failure = f"was not exported by edgefl: its metadata lacks {', '.join(missing)}"
+    if not missing:
+        match shape, names:
+            case [channels, height, width], list():
+                return (channels, height, width), [str(name) for name in names]
+        failure = f"does not classify images: its metadata has shape {shape}"
+    raise UserError(
+        f"{model.path.name} {failure}", where=str(model.path), hint="use a file that edgefl export wrote"
+    )
 
 
 def picture(file: Path, shape: tuple[int, int, int]) -> Picture:

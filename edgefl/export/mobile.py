@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from edgefl.export.candidate import FP32, Candidate
+from edgefl.export.build import FP32, Candidate
 from edgefl.export.graph import ExportError, explained
 from edgefl.export.verify import compare, runner
 from edgefl.report.exports import Ort

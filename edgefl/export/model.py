@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -47,35 +47,8 @@ class Form:
         return [LOGITS, PROBABILITIES] if self.softmax else [LOGITS]
 
 
-@dataclass(frozen=True)
-class Metadata:
-    """What ``edgefl export`` writes into a file: texts as they are, everything else as JSON.
-
-    ``shape`` is one sample's (channels, height, width); ``mean`` and ``std`` are its channels' in [0, 1].
-    ``client`` is a number or "global", ``round`` counts from 0 and is -1 before the first, ``accuracy`` is
-    what the run reported, if anything, and ``edgefl`` is its version.
-    """
-
-    class_names: tuple[str, ...]
-    input: str
-    shape: tuple[int, int, int]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
-    dataset: str
-    scenario: str
-    run_id: str
-    method: str
-    model: str
-    client: int | str
-    version: int
-    round: int
-    accuracy: float | None
-    precision: str
-    edgefl: str
-
-
-# These stay texts even if they look like JSON, as a run id of digits does.
-_TEXTS = frozenset(one.name for one in fields(Metadata) if one.type == "str")
+# Facts that stay texts even if they look like JSON, as a run id of digits does; see ``edgefl.export.build``.
+_TEXTS = frozenset(("input", "dataset", "scenario", "run_id", "method", "model", "precision", "edgefl"))
 # The bytes of a flatbuffer that identify its format.
 _ORT_MARK = slice(4, 8), b"ORTM"
 
@@ -129,7 +102,12 @@ def read_model(path: Path) -> ModelFile:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}", where=str(path)) from error
     except (DecodeError, onnx.checker.ValidationError, ValueError) as error:
-        _refuse_ort(path)
+        if path.read_bytes()[_ORT_MARK[0]] == _ORT_MARK[1]:
+            raise UserError(
+                f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
+                where=str(path),
+                hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
+            ) from error
         reason = next(iter(str(error).splitlines()), "")
         raise UserError(
             f"{path.name} is not an ONNX model, or is damaged: {reason}",
@@ -137,21 +115,6 @@ def read_model(path: Path) -> ModelFile:
             hint="export or copy it again",
         ) from error
     return ModelFile(path, path.stat().st_size, proto)
-
-
-def _refuse_ort(path: Path) -> None:
-    """Refuses a file in ONNX Runtime's own format.
-
-    Raises:
-        UserError: it is in that format.
-    """
-    place, mark = _ORT_MARK
-    if path.read_bytes()[place] == mark:
-        raise UserError(
-            f"{path.name} is in ONNX Runtime's own format, which only reduced mobile builds need",
-            where=str(path),
-            hint=f"use the ONNX file that was exported with it, {path.with_suffix('.onnx').name}",
-        )
 
 
 @dataclass(frozen=True)
@@ -228,11 +191,12 @@ class Graph:
         self.inputs = [_typed(one) for one in model_inputs(inferred)]
         self.outputs = [one.name for one in graph.output]
         self.nodes = [_node(one) for one in graph.node]
-        self._constants = {one.name: _constant(one) for one in graph.initializer}
-        self._values = {
-            one.name: one for one in map(_typed, [*graph.value_info, *graph.output]) if one is not None
-        }
-        self._values |= {one.name: one for one in self.inputs if one is not None}
+        self.constants = [one.name for one in graph.initializer]
+        typed = [*map(_typed, graph.value_info), *map(_typed, graph.output), *self.inputs]
+        self._values = {one.name: one for one in typed if one is not None}
+        for tensor in graph.initializer:
+            element = _element(tensor.data_type)
+            self._values[tensor.name] = Value(tensor.name, tuple(tensor.dims), *element)
         self.producers = {name: node for node in self.nodes for name in node.outputs}
         self.consumers: dict[str, list[Node]] = {}
         for node in self.nodes:
@@ -246,7 +210,7 @@ class Graph:
         Raises:
             UserError: its shape is not known.
         """
-        value = self._constants.get(name) or self._values.get(name)
+        value = self._values.get(name)
         if value is None:
             node = self.producers.get(name)
             origin = f", the result of {node.op}," if node else ""
@@ -255,14 +219,9 @@ class Graph:
             )
         return value
 
-    @property
-    def constants(self) -> list[str]:
-        """The names of its weights and other constants."""
-        return list(self._constants)
-
     def _fixed(self) -> set[str]:
         """The tensors that are the same for all inputs of this batch size; a runtime computes them once."""
-        fixed = set(self._constants)
+        fixed = set(self.constants)
         for node in self.nodes:
             if node.op in {"Shape", "Size"} or all(name in fixed for name in node.inputs if name):
                 fixed |= set(node.outputs)
@@ -302,10 +261,6 @@ def _typed(value: Any) -> Value | None:
     if not tensor.HasField("shape") or not all(axis.HasField("dim_value") for axis in tensor.shape.dim):
         return None
     return Value(value.name, tuple(axis.dim_value for axis in tensor.shape.dim), *_element(tensor.elem_type))
-
-
-def _constant(tensor: Any) -> Value:
-    return Value(tensor.name, tuple(tensor.dims), *_element(tensor.data_type))
 
 
 def _element(kind: int) -> tuple[int, bool]:

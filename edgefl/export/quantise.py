@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.export.graph import check, describe, explained
+from edgefl.export.graph import explained, finished
 from edgefl.export.model import Form
 
 _BATCH = 64
@@ -166,12 +166,9 @@ def _finished(new: Any, model: bytes, form: Form, facts: Mapping[str, Any]) -> b
     old = onnx.load_from_string(model)
     del new.metadata_props[:]
     new.metadata_props.extend(old.metadata_props)
-    describe(new, facts)
     # ONNX Runtime's optimizer imports every operator set it knows.
     used = {node.domain for node in new.graph.node} | {""}
     imports = [one for one in new.opset_import if one.domain in used]
     del new.opset_import[:]
     new.opset_import.extend(imports)
-    check(new, form)
-    content: bytes = new.SerializeToString()
-    return content
+    return finished(new, form, facts)

@@ -55,19 +55,13 @@ class Trained:
         return self.models[client or 0]
 
     def predictor(self, client: int | None) -> Predictor:
-        """A client's own model, or the global one where ``client`` is None.
+        """A client's own model, or the global one where ``client`` is None, as the run scored it.
 
         Raises:
             UserError: there is none.
         """
-        return self.global_model() if client is None else self.personal_model(client)
-
-    def global_model(self) -> Predictor:
-        """The global model that the run scored.
-
-        Raises:
-            UserError: the method has none.
-        """
+        if client is not None:
+            return self.personal_model(client)
         global_model = self.learning.methods[0].global_model
         if global_model is None:
             raise UserError(

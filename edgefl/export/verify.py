@@ -12,7 +12,7 @@ from torch import Tensor
 
 from edgefl.compute.onnx_runtime import session
 from edgefl.compute.threads import one_thread
-from edgefl.export.candidate import Candidate
+from edgefl.export.build import Candidate
 from edgefl.export.graph import ExportError, Served
 from edgefl.export.model import LOGITS, Form
 from edgefl.report.exports import Parity

@@ -122,10 +122,13 @@ def exports(models: Sequence[Exported]) -> RenderableType:
     smaller = [(one, one.compact) for one in models if one.compact]
     if smaller:
         against = "same class, drop and float32's time: against that model, both in ONNX Runtime"
-        parts += [Text(), _compact(smaller), Text(against, style="dim")]
+        table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "float32's", "1 image"))
+        parts += [Text(), table, Text(against, style="dim")]
     in_ort = [one.ort for one in models if one.ort]
     if in_ort:
-        parts += [Text(), _ort(in_ort), Text("max error and same class: against the ONNX file", style="dim")]
+        against = "max error and same class: against the ONNX file"
+        table = Fitted(in_ort, _ORT, yields=("max error", "same class"))
+        parts += [Text(), table, Text(against, style="dim")]
     standings: dict[str, list[str]] = {}
     for one in models:
         standings.setdefault(one.standing, []).append(_whose(one))
@@ -154,31 +157,27 @@ def _parity(models: Sequence[Exported]) -> Fitted:
     return Fitted(models, columns, yields=("same class", "samples", "size"))
 
 
-def _compact(smaller: Sequence[tuple[Exported, Compact]]) -> Fitted:
-    """The smaller files beside the float32 models."""
-    columns: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
-        "file": lambda row: row[0].path.name,
-        "size": lambda row: show_bytes(row[0].size_bytes),
-        "of float32": lambda row: f"{row[0].size_bytes / row[1].fp32_bytes:.0%}",
-        "same class": lambda row: f"{row[1].agreement:.1%}",
-        "accuracy": lambda row: f"{row[1].accuracy:.2%}",
-        "drop": lambda row: f"{row[1].drop:.2%}",
-        "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
-        "float32's": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
-    }
-    return Fitted(smaller, columns, yields=("of float32", "same class", "float32's", "1 image"))
+# The smaller files beside the float32 models.
+_COMPACT: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
+    "file": lambda row: row[0].path.name,
+    "size": lambda row: show_bytes(row[0].size_bytes),
+    "of float32": lambda row: f"{row[0].size_bytes / row[1].fp32_bytes:.0%}",
+    "same class": lambda row: f"{row[1].agreement:.1%}",
+    "accuracy": lambda row: f"{row[1].accuracy:.2%}",
+    "drop": lambda row: f"{row[1].drop:.2%}",
+    "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
+    "float32's": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
+}
 
 
-def _ort(files: Sequence[Ort]) -> Fitted:
-    """The files in ONNX Runtime's own format beside the ONNX ones."""
-    columns: dict[str, Callable[[Ort], Cell]] = {
-        "ORT format": lambda one: one.path.name,
-        "size": lambda one: show_bytes(one.size_bytes),
-        "max error": lambda one: f"{one.max_error:.1e}",
-        "same class": lambda one: f"{one.agreement:.1%}",
-        "accuracy": lambda one: f"{one.accuracy:.2%}",
-    }
-    return Fitted(files, columns, yields=("max error", "same class"))
+# The files in ONNX Runtime's own format beside the ONNX ones.
+_ORT: dict[str, Callable[[Ort], Cell]] = {
+    "ORT format": lambda one: one.path.name,
+    "size": lambda one: show_bytes(one.size_bytes),
+    "max error": lambda one: f"{one.max_error:.1e}",
+    "same class": lambda one: f"{one.agreement:.1%}",
+    "accuracy": lambda one: f"{one.accuracy:.2%}",
+}
 
 
 def _whose(one: Exported) -> str:

@@ -186,20 +186,15 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         "(SELECT COUNT(*) FROM clients) AS clients, (SELECT COUNT(*) FROM refusals) AS refused FROM jobs"
     )
     energy, phases = _energy(reader)
+    kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed")
     return Summary(
-        name=meta["name"],
-        method=meta["method"],
+        **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
         models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM clients ORDER BY model")],
-        seed=meta["seed"],
-        run_id=meta["run_id"],
         run_dir=str(reader.folder),
-        status=meta["status"],
         reason=meta.get("reason", ""),
-        evaluated_on=meta["evaluated_on"],
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),
-        assumed=meta["assumed"],
         bytes_by_part=_by_part(reader),
         energy=energy,
         joules_by_phase=phases,

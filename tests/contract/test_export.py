@@ -103,7 +103,7 @@ def test_both_inputs_give_the_same_logits(variant):
 
 
 def _inside(module):
-    return module._weights(module._names), module._logits  # noqa: SLF001 - the same model in another form
+    return module.weights(), module._logits  # noqa: SLF001 - the same model in another form
 
 
 def test_metadata_is_read_back_by_the_runtime(variant):

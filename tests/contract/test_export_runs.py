@@ -20,12 +20,12 @@ from edgefl.cli import main
 from edgefl.compute.onnx_runtime import session
 from edgefl.core import files as files_module
 from edgefl.core.errors import RunError
-from edgefl.export import build, compact, make, mobile, write
+from edgefl.export import build, compact, make, mobile
 from edgefl.export.bench import BenchOptions, bench
-from edgefl.export.candidate import ExportOptions
+from edgefl.export.build import ExportOptions
+from edgefl.export.card import save
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
-from edgefl.export.latency import save
 from edgefl.export.make import export
 from edgefl.export.model import Form
 from edgefl.export.trained import trained
@@ -364,7 +364,7 @@ def test_a_failure_among_clients_does_not_stop_the_others(runs, monkeypatch, cap
 
 def test_a_full_disk_among_clients_counts_what_was_written(runs, monkeypatch, capsys):
     """The models before it stay, and the hint counts them."""
-    real, written = write.all_atomically, []
+    real, written = make.all_atomically, []
 
     def full(files):
         written.append(1)
@@ -372,7 +372,7 @@ def test_a_full_disk_among_clients_counts_what_was_written(runs, monkeypatch, ca
             raise RunError("cannot write client-2.onnx: No space left on device")
         real(files)
 
-    monkeypatch.setattr(write, "all_atomically", full)
+    monkeypatch.setattr(make, "all_atomically", full)
     status, _, err = cli(capsys, runs["fedclassavg"], "--all")
     assert status == 2
     assert left(runs["fedclassavg"]) == ["client-0.onnx", "client-1.onnx"]
@@ -530,7 +530,7 @@ def test_a_full_disk_leaves_nothing(runs, monkeypatch, capsys, arguments):
 def test_a_read_only_target(runs, monkeypatch, capsys):
     """It is refused before the work begins."""
     real = os.access
-    monkeypatch.setattr(write.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    monkeypatch.setattr(make.os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
     monkeypatch.setattr(build, "to_onnx", lambda *_: pytest.fail("worked first"))
     status, _, err = cli(capsys, runs["fedavg"])
     assert status == 2

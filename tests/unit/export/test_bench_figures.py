@@ -12,10 +12,9 @@ from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
-from edgefl.export.bench import BenchOptions, bench
-from edgefl.export.latency import latency_section, results_file, save
+from edgefl.export.bench import BenchOptions, bench, predictions
+from edgefl.export.card import latency_section, results_file, save
 from edgefl.export.model import read_model
-from edgefl.export.predict import predictions
 from edgefl.export.timing import Calls, measured, profile, time_torch
 from edgefl.report.bench import OperatorTime
 from edgefl.report.bench import bench as tables
@@ -160,10 +159,10 @@ def test_the_card_shows_the_measurements(model):
     assert "| onnxruntime 1 | 1 | 250 ms | 50.5 ms | 90.1 ms | 99 ms |" in page
     assert page.endswith("## Licence\n\nfree\n")
     content = model.read_bytes()
-    assert latency_section(model, content)[0] == "## Latency"
-    assert latency_section(model, content + b"\n") == []
+    assert latency_section(model, content).splitlines()[0] == "## Latency"
+    assert latency_section(model, content + b"\n") == ""
     results_file(model).write_text("{", encoding="utf-8")
-    assert latency_section(model, content) == []
+    assert latency_section(model, content) == ""
 
 
 def test_launch_overhead_marks_a_time(boards, model):
