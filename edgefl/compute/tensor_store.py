@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import count, cycle
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -167,9 +167,18 @@ def _stack(rows: Sequence[Tensor]) -> Tensor | None:
 
 def join_tensors(skeleton: Skeleton, buffers: Sequence[Tensor]) -> Any:
     """The tree that ``split_tensors`` split; its tensors are views of the buffers."""
-    rows = [cycle(buffer.unbind()) for buffer in buffers]
+    rows = [_rows(buffer) for buffer in buffers]
     tensors = (next(rows[number]) for number in skeleton.buffers)
     return tree_map(lambda leaf: next(tensors) if leaf is _Slot else leaf, skeleton.tree)
+
+
+def _rows(buffer: Tensor) -> Iterator[Tensor]:
+    """A buffer's rows, again and again: one row of several leaves is a tensor for each.
+
+    A leaf that is the very same for several clients would be taken for shared by all where they are stacked.
+    """
+    while True:
+        yield from buffer.unbind()
 
 
 def shared_folders(needed_bytes: int) -> list[Path]:

@@ -5,11 +5,12 @@ Each is the ``Params`` of a file of its kind, with the functions of that kind as
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import GetCoreSchemaHandler, ValidationInfo, model_validator
+from pydantic import GetCoreSchemaHandler, ValidationInfo, model_serializer, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from edgefl.core import catalogue
@@ -27,6 +28,12 @@ class Named(Strict):
     def _name_of_the_file(cls, value: Any) -> Any:
         own = cls.__module__.rpartition(".")[2].replace("_", "-")
         return {**value, "name": own} if isinstance(value, Mapping) else value
+
+    @model_serializer
+    def _plain(self) -> dict[str, Any]:
+        # Without its None, a setting that is not None by default would be read back as the default.
+        values = ((key, getattr(self, key), field) for key, field in type(self).model_fields.items())
+        return {key: value for key, value, field in values if value is not None or field.default is not None}
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,9 @@ class ByName:
             raise UserError(
                 f"{name!r} has no class Params derived from its kind's base class", where=str(module.__file__)
             )
+        if inspect.isabstract(found):
+            missing = ", ".join(repr(method) for method in sorted(found.__abstractmethods__))
+            raise UserError(f"the Params of {name!r} lacks {missing}", where=str(module.__file__))
         return found
 
     def _read(self, value: Any, info: ValidationInfo) -> Any:

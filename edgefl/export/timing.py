@@ -102,16 +102,19 @@ def time_onnx(measurement: Measurement) -> Measured:
     Raises:
         UserError: ONNX Runtime cannot run the model.
     """
-    import onnxruntime  # noqa: F401 - its own memory is not the model's
+    # Their own memory is not the model's.
+    import numpy.random  # noqa: F401
+    import onnxruntime  # noqa: F401
 
-    def load_and_run() -> tuple[float, Calls]:
+    def load_and_run() -> tuple[Any, float, Calls]:
         start = time.perf_counter()
         running = session(measurement.model, measurement.threads)
         load_s = time.perf_counter() - start
         inputs = random_inputs(running, measurement.batch)
-        return load_s, timed(lambda: running.run(None, inputs), measurement, measurement.clock)
+        # The session is in memory until its growth is read.
+        return running, load_s, timed(lambda: running.run(None, inputs), measurement, measurement.clock)
 
-    (load_s, calls), peak_bytes = growth(load_and_run)
+    (_, load_s, calls), peak_bytes = growth(load_and_run)
     return measured(measurement, runtime(), load_s, peak_bytes, calls)
 
 
@@ -133,13 +136,13 @@ def time_torch(measurement: Measurement, reference: Reference) -> Measured:
     predictor = source.predictor(client if isinstance(client, int) else None)
     shape = (measurement.batch, *source.federation.spec.shape)
 
-    def load_and_run() -> Calls:
+    def load_and_run() -> tuple[Served, Calls]:
         served = Served(predictor, source.federation.spec, form).eval()
         x = torch.randn(shape) if form.raw_input else torch.randint(256, shape, dtype=torch.uint8)
-        return timed(lambda: served(x), measurement, measurement.clock)
+        return served, timed(lambda: served(x), measurement, measurement.clock)
 
     with torch.inference_mode():
-        calls, peak_bytes = growth(load_and_run)
+        (_, calls), peak_bytes = growth(load_and_run)
     return measured(measurement, f"torch {torch.__version__}", None, peak_bytes, calls)
 
 
@@ -234,7 +237,7 @@ def operators(events: Iterable[Mapping[str, Any]]) -> list[OperatorTime]:
 def growth(work: Callable[[], Result]) -> tuple[Result, int]:
     """What some work returns, and the most bytes that the process grew by during it.
 
-    Where the system keeps no high-water mark, the memory at the end counts.
+    Where the system keeps no high-water mark, the memory at the end counts, with what the work returns in it.
     """
     process = psutil.Process()
     host.forget_high_water()

@@ -6,7 +6,7 @@ import pytest
 
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
-from edgefl.core.scenario import load
+from edgefl.core.scenario import LearningSpec, load
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document, plain
 from edgefl.planning.schema import schema
@@ -150,6 +150,27 @@ def test_a_file_without_a_record_is_named(own, text):
     with pytest.raises(UserError, match="has no class Params") as caught:
         Local.model_validate({"optimizer": {"name": "empty"}})
     assert caught.value.where == str(path)
+
+
+def test_a_record_without_a_function_of_its_kind_is_named(own):
+    """An optimizer that cannot step is the user's error, and no traceback."""
+    path = own("optimizers/idle.py", SIGN.split("    def update", maxsplit=1)[0])
+    with pytest.raises(UserError, match="lacks 'update'") as caught:
+        Local.model_validate({"optimizer": {"name": "idle", "lr": 0.1}})
+    assert caught.value.where == str(path)
+
+
+def test_null_is_kept_where_it_is_not_the_default(own):
+    """Workers and exports read a record back from plain data, and get the one that was written."""
+    own("optimizers/sign_sgd.py", SIGN.replace("width: float = 1.0", "width: float | None = 1.0"))
+    own("schedules/warmup.py", WARMUP)
+    own("samplers/two_speeds.py", TWO_SPEEDS)
+    (draft,) = load(Document.parse(SCENARIO.replace("lr: 0.01", "lr: 0.01\n    width: null"), "s.yaml"))
+    written = draft.scenario.resolved()
+    assert written["local"]["optimizer"]["width"] is None
+    assert "clip_norm" not in written["local"]["optimizer"]
+    read, _ = LearningSpec.of_resolved(written, "plan.yaml")
+    assert read.local == draft.scenario.local
 
 
 def test_a_record_of_another_kind_is_refused(own):
