@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from edgefl.core.documents import INLINE, OPTIONAL, document
@@ -51,6 +52,7 @@ def test_what_is_none_is_null_or_left_out():
 
 
 def test_plain_data_and_settings_stay_what_they_are():
-    """Tuples become lists, settings their keys."""
+    """Tuples become lists, settings their keys, and paths texts."""
+    assert document({"file": Path("a/b")}) == {"file": "a/b"}
     assert document({"a": (1, "b", None)}) == {"a": [1, "b", None]}
     assert document(Component(name="mlp", hidden=[8])) == {"name": "mlp", "hidden": [8]}
