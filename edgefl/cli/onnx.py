@@ -127,7 +127,7 @@ def bench(
     from edgefl.core.host import cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
-    from edgefl.export.card import read_card, save
+    from edgefl.export.latency import read_card, save
     from edgefl.planning.fleets import dtype_of
     from edgefl.report.bench import bench as tables
 

@@ -1,31 +1,21 @@
-"""A model card beside each export: what the model is, how to use it, how good it is and what it cost.
-
-Measured latency is kept in a file of its own beside the model, and shown in the card.
-"""
+"""A model card beside each export: what the model is, how to use it, how good it is and what it cost."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edgefl.core import host
-from edgefl.core.documents import document
-from edgefl.core.errors import UserError
-from edgefl.core.files import atomically
 from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
-from edgefl.report.bench import FIGURES, BenchResult, Measured
 from edgefl.report.exports import Compact, Exported, Parity
 from edgefl.report.summary import Accuracy, Summary, summary
 from edgefl.report.tables import energy
 from edgefl.store import read
 
-_PARITY, _LATENCY = "## Parity", "## Latency"
+_PARITY = "## Parity"
 
 
 def is_card(page: Path) -> bool:
@@ -89,7 +79,7 @@ def _use(form: Form, shape: tuple[int, ...]) -> str:
 def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str:
     """How the run trained the model, by its summary and its plan."""
     fleet = settings["fleet"] if isinstance(settings["fleet"], str) else "defined in the scenario"
-    return _table(
+    return table(
         ("run", source.meta["run_id"]),
         ("seed", str(source.meta["seed"])),
         ("partition", _component(settings["task"]["partition"])),
@@ -105,7 +95,7 @@ def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str
 
 def _accuracies(exported: Exported, reported: Mapping[str, Accuracy]) -> str:
     """What the run reported at its end and for this model, and what the file reaches."""
-    return _table(
+    return table(
         *((f"{name}, as reported by the run", _percent(one.value)) for name, one in reported.items()),
         ("this model, as reported by the run", _percent(exported.reported)),
         ("this file, in ONNX Runtime", _percent((exported.compact or exported.parity).accuracy)),
@@ -124,27 +114,23 @@ def _compact(compact: Compact, size_bytes: int) -> str:
         f"Both accuracies are on the same {compact.samples:,} test samples; latencies are median times of "
         "one image on one thread of the exporting machine."
     )
-    table = _table(
+    comparison = table(
         ("size", show_bytes(size_bytes), show_bytes(compact.fp32_bytes)),
         ("accuracy", _percent(compact.accuracy), _percent(compact.fp32_accuracy)),
         ("latency", f"{compact.latency_ms:.3g} ms", f"{compact.fp32_latency_ms:.3g} ms"),
         head="| | this file | in float32 |\n|---|---|---|",
     )
     same = f"Same class as in float32: {_percent(compact.agreement)} of the samples."
-    return f"## Precision\n\n{how}. {scope}\n\n{table}\n\n{same}"
+    return f"## Precision\n\n{how}. {scope}\n\n{comparison}\n\n{same}"
 
 
 def _parity(parity: Parity) -> str:
-    return _table(
+    return table(
         ("samples", f"{parity.samples:,}"),
         ("largest error of a logit", f"{parity.max_error:.2g}"),
         ("same class as PyTorch", _percent(parity.agreement)),
         ("PyTorch's accuracy", _percent(parity.torch_accuracy)),
     )
-
-
-def _table(*rows: Iterable[str], head: str = "| | |\n|---|---|") -> str:
-    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def _percent(share: float | None) -> str:
@@ -161,61 +147,3 @@ def _component(value: Any) -> str:
         for key, inner in parameters.items()
     )
     return f"{value['name']} ({rest})" if rest else str(value["name"])
-
-
-def results_file(model: Path) -> Path:
-    """The file that keeps a model's measurements."""
-    return model.with_suffix(".bench.json")
-
-
-def read_card(model: Path) -> str:
-    """The model card beside a model's file.
-
-    Raises:
-        UserError: there is none.
-    """
-    try:
-        return model.with_suffix(".md").read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(
-            f"{model.name} has no model card beside it", where="--card", hint="edgefl export writes one"
-        ) from error
-
-
-def save(result: BenchResult) -> None:
-    """Keeps what ``edgefl.export.bench`` measured, and shows it in the model's card.
-
-    Raises:
-        UserError: the model has no card.
-    """
-    model = Path(result.model)
-    before, _, behind = read_card(model).partition(f"\n{_LATENCY}\n")
-    _, heading, after = behind.partition("\n## ")
-    machine = " ".join(filter(None, (platform.system(), platform.machine(), host.processor())))
-    atomically(results_file(model), json.dumps({**document(result), "machine": machine}, indent=2).encode())
-    section = latency_section(model, model.read_bytes())
-    page = f"{before.rstrip()}\n\n{section}\n{heading.lstrip()}{after}"
-    atomically(model.with_suffix(".md"), page.encode())
-
-
-def latency_section(model: Path, content: bytes) -> str:
-    """The card's latency section; empty if this very content was never measured.
-
-    Args:
-        model: the model's file.
-        content: what it holds, or will hold as soon as its card is written.
-    """
-    try:
-        result = json.loads(results_file(model).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return ""
-    if result.get("sha256") != hashlib.sha256(content).hexdigest():
-        return ""
-    rows = [Measured(**row) for row in result["measured"]]
-    batch = "one sample" if result["batch"] == 1 else f"{result['batch']:,} samples"
-    how = f"Measured on {result['machine']}, {batch} per call, each row in a fresh process."
-    table = _table(
-        *([row.runtime, *(figure(row) for figure in FIGURES.values())] for row in rows),
-        head=f"| runtime | {' | '.join(FIGURES)} |\n| --- |{' ---: |' * len(FIGURES)}",
-    )
-    return f"{_LATENCY}\n\n{how}\n\n{table}"

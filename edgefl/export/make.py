@@ -13,9 +13,10 @@ from pathlib import Path
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import all_atomically
 from edgefl.export.build import FP16, FP32, Candidate, ExportOptions, build
-from edgefl.export.card import card, is_card, latency_section
+from edgefl.export.card import card, is_card
 from edgefl.export.compact import compact
 from edgefl.export.graph import ExportError
+from edgefl.export.latency import latency_section
 from edgefl.export.mobile import mobile
 from edgefl.export.trained import Trained, trained
 from edgefl.export.verify import verify

@@ -23,9 +23,9 @@ from edgefl.core.errors import RunError
 from edgefl.export import build, compact, make, mobile
 from edgefl.export.bench import BenchOptions, bench
 from edgefl.export.build import ExportOptions
-from edgefl.export.card import save
 from edgefl.export.compact import calibration_images
 from edgefl.export.graph import ExportError
+from edgefl.export.latency import save
 from edgefl.export.make import export
 from edgefl.export.model import Form
 from edgefl.export.trained import trained

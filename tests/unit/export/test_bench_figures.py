@@ -13,7 +13,7 @@ from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench, predictions
-from edgefl.export.card import latency_section, results_file, save
+from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.timing import Calls, measured, profile, time_torch
 from edgefl.report.bench import OperatorTime
