@@ -95,7 +95,7 @@ class Summary:
         bytes_by_part: the same by part of the payload.
         flops: operations of all clients.
         energy: of all clients.
-        joules_by_phase: the same energy by what it was used for.
+        joules_by_phase: the same energy by what it was used for; empty if no energy is known.
         peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
         clients, refused: their numbers.
         waited_for: the clients that arrived last in most rounds; three at most.
@@ -253,7 +253,7 @@ def _energy(reader: Reader) -> tuple[EnergyTotal, dict[str, float]]:
         "    receive_idle_j + work_idle_j + transmit_idle_j AS idle FROM jobs)) GROUP BY client"
     )
     known = [row for row in rows if row["joules"] is not None]
-    phases = {phase: math.fsum(row[phase] for row in known) for phase in _PHASES}
+    phases = {phase: math.fsum(row[phase] for row in known) for phase in _PHASES} if known else {}
     return total_energy(row["joules"] for row in rows), phases
 
 
