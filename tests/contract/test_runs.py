@@ -248,6 +248,9 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     assert set(found.joules_by_phase) == {"receive", "compute", "transmit", "tail", "idle"}
     assert math.isclose(found.energy.joules, math.fsum(found.joules_by_phase.values()), rel_tol=1e-12)
     assert found.target.personal.energy.energy_known == 3
+    nobody = {**mixed, "members": mixed["members"][:1]}
+    (unknown,) = summaries([edgefl.run(small(fleet=nobody), engine="null", out=tmp_path / "none").folder])
+    assert (unknown.energy.joules, unknown.joules_by_phase) == (None, {})
 
 
 @pytest.mark.parametrize(
