@@ -19,7 +19,7 @@ from torch import Tensor
 
 from edgefl.compute.folders import owned_folder
 from edgefl.core.errors import RunError
-from edgefl.protocol import leaves, tree_map
+from edgefl.protocol import tree_map
 
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where POSIX systems have it
 # Shared memory is used where this many times the size of the dataset is free.
@@ -130,7 +130,15 @@ def split_tensors(tree: Any) -> tuple[Skeleton, list[Tensor]]:
     The rows of a stack, if all are in the tree in their order, are one buffer: the uploads of a group of
     clients are a buffer for each leaf, however many the clients. Any other tensor is a buffer of one row.
     """
-    tensors = [leaf for leaf in leaves(tree) if isinstance(leaf, Tensor)]
+    tensors: list[Tensor] = []
+
+    def taken(leaf: Any) -> Any:
+        if not isinstance(leaf, Tensor):
+            return leaf
+        tensors.append(leaf)
+        return _Slot
+
+    bare = tree_map(taken, tree)
     by_storage: dict[int, list[int]] = defaultdict(list)
     for place, leaf in enumerate(tensors):
         by_storage[leaf.untyped_storage().data_ptr()].append(place)
@@ -146,7 +154,6 @@ def split_tensors(tree: Any) -> tuple[Skeleton, list[Tensor]]:
         for nth, place in enumerate(places):
             numbers[place] = len(buffers) + min(nth, len(stacks) - 1)
         buffers += stacks
-    bare = tree_map(lambda leaf: _Slot if isinstance(leaf, Tensor) else leaf, tree)
     return Skeleton(bare, numbers), buffers
 
 
