@@ -151,7 +151,7 @@ def _check_method(name: str) -> None:
 
     find("methods", name, where="--method")
     findings = check_method({"name": name})
-    words = {True: "kept", False: "BROKEN", None: "not made"}
+    words = {True: "kept", False: "BROKEN", None: "-"}
     rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
     stdout().print(named("", rows, (f"promises of {name}", "", "detail")))
     if any(finding.kept is False for finding in findings):

@@ -79,7 +79,7 @@ def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         where: its place, for messages.
 
     Raises:
-        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a circle.
+        UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
     """
     layers = [dict(data)]
     below: list[str] = []
@@ -87,7 +87,7 @@ def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
         name = str(parent)
         if name in below:
             raise UserError(
-                f"profiles inherit from each other in a circle: {' -> '.join([*below, name])}", where=where
+                f"profiles inherit from each other in a cycle: {' -> '.join([*below, name])}", where=where
             )
         below.append(name)
         document = Document.read(catalogue.find("profiles", name, where=where).path)

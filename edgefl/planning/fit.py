@@ -68,7 +68,7 @@ def fit_note(asked: Local, found: Local) -> list[str]:
     """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
     if asked.batch_size != FIT:
         return []
-    return [f"batch_size: fit is {found.size}, the largest that fits every device able to train"]
+    return [f"batch_size: fit is {found.size}, the largest that every device able to train can hold"]
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:

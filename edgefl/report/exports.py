@@ -121,8 +121,8 @@ def exports(models: Sequence[Exported]) -> RenderableType:
     parts: list[RenderableType] = [_parity(models)]
     smaller = [(one, one.compact) for one in models if one.compact]
     if smaller:
-        against = "same class, drop and float32's time: against that model, both in ONNX Runtime"
-        table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "float32's", "1 image"))
+        against = "same class, drop and in float32: compared with the float32 model, both in ONNX Runtime"
+        table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "in float32", "1 image"))
         parts += [Text(), table, Text(against, style="dim")]
     in_ort = [one.ort for one in models if one.ort]
     if in_ort:
@@ -166,7 +166,7 @@ _COMPACT: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
     "accuracy": lambda row: f"{row[1].accuracy:.2%}",
     "drop": lambda row: f"{row[1].drop:.2%}",
     "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
-    "float32's": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
+    "in float32": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
 }
 
 

@@ -134,10 +134,10 @@ def test_like_fills_in_what_is_not_said(own_profiles):
     }
 
 
-def test_profiles_in_a_circle_are_refused(own_profiles):
-    """Profiles that inherit from each other are an error that shows the circle, not a recursion."""
+def test_profiles_in_a_cycle_are_refused(own_profiles):
+    """Profiles that inherit from each other are an error that shows the cycle, not a recursion."""
     own_profiles(one="like: two\n", two="like: one\n")
-    with pytest.raises(UserError, match="in a circle: one -> two -> one"):
+    with pytest.raises(UserError, match="in a cycle: one -> two -> one"):
         inherited({"like": "one"}, "here")
 
 

@@ -73,7 +73,8 @@ def test_one_more_sample_would_not_fit(fleet):
     found = planned(boards)
     size = found.plan.scenario.local.size
     assert (
-        f"batch_size: fit is {size}, the largest that fits every device able to train" in found.plan.assumed
+        f"batch_size: fit is {size}, the largest that every device able to train can hold"
+        in found.plan.assumed
     )
     assert 1 < size < 359
     assert found.plan.clients.admitted.all()
