@@ -98,7 +98,7 @@ def test_rows_are_files_or_say_that_they_are_not():
     found = shown(exports([replace(EXPORT, compact=COMPACT)]), 100)
     assert found.splitlines()[0].split("┃")[0].strip() == "float32, not written"
     assert found.count(NAMES[1]) == 1
-    assert "against that model, both in ONNX Runtime" in found
+    assert "compared with the float32 model, both in ONNX Runtime" in found
 
 
 def test_a_client_that_never_trained_stands_out():
