@@ -7,13 +7,14 @@ takes no virtual time. The driver runs the exchanges at the start and at the end
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable, Generator
 from typing import Any
 
 import simpy
 
 from edgefl.core.catalogue import load
-from edgefl.core.errors import EdgeflError, RunError
+from edgefl.core.errors import EdgeflError, RunError, in_one_line
 from edgefl.core.event import Event, JobRecord
 from edgefl.core.plan import Plan
 from edgefl.world.needs import Feedback, Need
@@ -47,16 +48,19 @@ def simulate(
     server = world.env.process(_serve(world))
     try:
         while server.is_alive and world.env.peek() < math.inf:
-            _step(world.env)
+            try:
+                world.env.step()
+            except Exception as error:  # noqa: BLE001 - a policy of the user's own may raise anything
+                raise _explained(error, plan.scenario.server.policy.name) from None
             while world.needs:
                 need, answered = world.needs.popleft()
                 feedback = yield need
                 answered.succeed(feedback)
     finally:
         world.cut()
-    error = server.value if server.triggered else None
-    if isinstance(error, BaseException):
-        raise error
+    result = server.value if server.triggered else None
+    if isinstance(result, Exception):
+        raise _explained(result, plan.scenario.server.policy.name)
     if server.is_alive:
         raise RunError(
             f"the run is stuck: nothing can happen after {world.env.now:.6g} s of virtual time",
@@ -65,12 +69,18 @@ def simulate(
         )
 
 
-def _step(env: simpy.Environment) -> None:
-    try:
-        env.step()
-    except EdgeflError as error:
-        # SimPy raises a copy of a process's error, which has no place and no hint.
-        raise error.__cause__ if isinstance(error.__cause__, EdgeflError) else error from None
+def _explained(error: Exception, policy: str) -> Exception:
+    """A process's error as its reader needs it: our own as it was raised, a policy's own with its line."""
+    # SimPy raises a copy, without traceback, place and hint; the original is its cause.
+    original = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    if isinstance(original, EdgeflError):
+        return original
+    file = str(load("policies", policy).__file__)
+    lines = [frame.lineno for frame in traceback.extract_tb(original.__traceback__) if frame.filename == file]
+    place = f"{file}:{lines[-1]}" if lines else file
+    failure = RunError(f"policy {policy!r} failed: {in_one_line(original)}", where=place)
+    failure.add_note("".join(traceback.format_exception(original)))
+    return failure
 
 
 def _serve(world: World) -> Generator[simpy.Event, Any, None]:
