@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgefl.core.documents import INLINE, OPTIONAL
-from edgefl.core.energy import EnergyTotal, total_energy
 from edgefl.core.errors import UserError
-from edgefl.core.ledger import Ledger
+from edgefl.core.ledger import EnergyTotal, Ledger, total_energy
 from edgefl.store import Reader, read, runs_in
 
 

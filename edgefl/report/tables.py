@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from edgefl.core.energy import EnergyTotal
+from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
 
 Cell = str | Text
