@@ -133,6 +133,7 @@ class World:
         """
         if flight.ending is Kind.CUT:
             return
+        self._check_open([flight], kind)
         event = self._record_job(kind, flight.job, flight.break_off(self.env.now))
         if kind is Kind.LATE and flight.worked and self.plan.price(flight.job.exchange).stateful:
             self._completed.append(flight.job)
@@ -163,6 +164,7 @@ class World:
                 ``STALE = True``; or a client's older job, whose state it started from, is still waiting.
         """
         arrived = sorted(flights, key=lambda flight: (flight.job.client, flight.job.id))
+        self._check_open(arrived, Kind.MERGED)
         self._check_order(exchange, arrived)
         self._check_staleness(arrived)
         base = self.version
@@ -243,25 +245,29 @@ class World:
         flight.stations.append(self._record_job(station, flight.job, charge))
 
     def _end(self, flight: Flight, event: Event, ending: Kind, into: int | None) -> None:
-        """A job's one end.
-
-        Raises:
-            RunError: it ended before, or is merged before it arrived.
-        """
-        number = flight.job.id
-        if flight.ending is not None:
-            raise self._wrong(
-                f"job {number} ends twice: first as {flight.ending}, then as {ending}",
-                "merge or discard each flight once",
-            )
-        if ending is Kind.MERGED and not flight.arrived:
-            raise self._wrong(
-                f"job {number} is merged before its upload has arrived",
-                "wait for flight.ended, and merge the flights whose flight.arrived is true",
-            )
+        """A job's one end."""
         flight.ending = ending
         del self._flights[flight.job.id]
         self._ended(flight.record(event, ending, into))
+
+    def _check_open(self, flights: Sequence[Flight], ending: Kind) -> None:
+        """Before anything is recorded: no flight ended before or comes twice, and merged ones have arrived."""
+        seen: set[int] = set()
+        for flight in flights:
+            number, before = flight.job.id, flight.ending
+            if number in seen:
+                before = ending
+            seen.add(number)
+            if before is not None:
+                raise self._wrong(
+                    f"job {number} ends twice: first as {before}, then as {ending}",
+                    "merge or discard each flight once",
+                )
+            if ending is Kind.MERGED and not flight.arrived:
+                raise self._wrong(
+                    f"job {number} is merged before its upload has arrived",
+                    "wait for flight.ended, and merge the flights whose flight.arrived is true",
+                )
 
     def _check_free(self, exchange: str, client: int) -> None:
         if (exchange, client) not in self._demands:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -356,3 +357,26 @@ def test_an_exception_of_a_policy_names_its_line(tmp_path, monkeypatch, place):
     line = lines.index("raise KeyError('oops')") + 1
     assert caught.value.where == f"{file}:{line}"
     assert "raise KeyError" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize(
+    "mistake", ["merged twice", "merged at once twice", "merged early", "discarded twice"]
+)
+def test_a_mistake_of_a_policy_leaves_no_trace(mistake):
+    """What is refused is neither an event nor the end of a job, and makes no version."""
+    events, jobs = [], []
+    table = prices("train", 2, work_s=1.0, up_bytes=1)
+    world = World(plan([table], policy="toy"), events.append, jobs.append)
+    flight, other = _arrived(world, 0), world.dispatch("train", 1)
+    if mistake == "merged twice":
+        next(world.merge("train", [flight]))
+    if mistake == "discarded twice":
+        world.discard(flight, Kind.LATE)
+    before = len(events), len(jobs), world.version
+    flights = {"merged early": [flight, other], "merged at once twice": [flight, flight]}
+    says = "before its upload has arrived" if "early" in mistake else "ends twice"
+    discard = partial(world.discard, flight, Kind.LOST)
+    merge = world.merge("train", flights.get(mistake, [flight]))
+    with pytest.raises(RunError, match=says):
+        discard() if "discarded" in mistake else next(merge)
+    assert (len(events), len(jobs), world.version) == before
