@@ -251,7 +251,7 @@ class World:
         self._ended(flight.record(event, ending, into))
 
     def _check_open(self, flights: Sequence[Flight], ending: Kind) -> None:
-        """Before anything is recorded: no flight ended before or comes twice, and merged ones have arrived."""
+        """Checked before anything is recorded: none ended or comes twice, and merged ones have arrived."""
         seen: set[int] = set()
         for flight in flights:
             number, before = flight.job.id, flight.ending
