@@ -22,7 +22,8 @@ from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import cores
-from edgefl.core.yamls import Document, dump, plain, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document, dump, plain
 from edgefl.report.calibration import Prediction
 
 _BUSY = 0.9

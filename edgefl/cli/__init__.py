@@ -1,6 +1,7 @@
 """The command line."""
 
-from edgefl.cli import onnx as _onnx  # noqa: F401 - registers its commands
-from edgefl.cli.app import main
+# Each registers its commands, in the order that `edgefl --help` lists them.
+from edgefl.cli import runs, costs, catalogue, onnx  # noqa: F401, I001
+from edgefl.cli.main import main
 
 __all__ = ["main"]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import AsJson, Offline, app, print_json, stderr, stdout
+from edgefl.cli.app import app
+from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.options import AsJson, Offline
 from edgefl.core.errors import UserError
 
 if TYPE_CHECKING:

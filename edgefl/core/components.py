@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, Strict, kinds
-from edgefl.core.yamls import Document, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
 
 R = TypeVar("R", bound=Strict)
 

@@ -18,7 +18,8 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
-from edgefl.core.yamls import Document, plain, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document, plain
 
 
 class Draft(Strict):

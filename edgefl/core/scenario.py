@@ -22,7 +22,8 @@ from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import Local
 from edgefl.core.units import RESOLVED, Bytes, Joules, Seconds
-from edgefl.core.yamls import Document, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
 
 Count = Annotated[int, Field(gt=0)]
 Saving = Annotated[float, Field(gt=0, lt=1)]

@@ -13,7 +13,8 @@ from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
 from edgefl.core.sourced import sourced
-from edgefl.core.yamls import Document, plain, text_of, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document, plain, text_of
 
 
 def device(name: str, *, where: str = "") -> Board:

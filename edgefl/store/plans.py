@@ -11,7 +11,7 @@ from edgefl.core.components import resolve
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario
-from edgefl.core.yamls import validate
+from edgefl.core.validation import validate
 from edgefl.store.reader import Reader
 
 

@@ -22,7 +22,8 @@ from edgefl.core.availability.markov import Params as Markov
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.poisson import Poisson
-from edgefl.core.yamls import Document, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
 
 MANY = 100_000
 

@@ -14,7 +14,8 @@ from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.core.units import RESOLVED
-from edgefl.core.yamls import Document, dump, plain, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document, dump, plain
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.schema import schema

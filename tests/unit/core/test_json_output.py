@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.cli.app import print_json
+from edgefl.cli.console import print_json
 
 
 @pytest.mark.parametrize("value", [{"a": 1, "b": float("nan")}, {"a": 1, "b": object()}])

@@ -12,7 +12,8 @@ from edgefl.core.named import ByName
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.core.yamls import Document, dump, plain, validate
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document, dump, plain
 
 
 class Leaf(Strict):

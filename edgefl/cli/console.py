@@ -1,0 +1,32 @@
+"""Where commands print: results to stdout; progress, notes and errors to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+from edgefl.core.documents import document
+from edgefl.core.errors import EdgeflError
+
+
+def stdout() -> Console:
+    """The console for results; 100 columns wide if it is not a terminal."""
+    return Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
+
+
+def stderr() -> Console:
+    """The console for progress, notes and errors."""
+    return Console(stderr=True, highlight=False, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """Prints records, or plain data, as one JSON document on stdout; prints nothing if that is impossible."""
+    sys.stdout.write(json.dumps(document(value), indent=2, allow_nan=False) + "\n")
+
+
+def print_error(error: EdgeflError) -> None:
+    """Prints an error to stderr."""
+    stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)

@@ -1,0 +1,111 @@
+"""Commands about costs before anything is trained: profile a round, and calibrate this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgefl.cli.app import app
+from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.options import AsJson, ScenarioName, Settings
+
+
+@app.command()
+def profile(
+    scenario: ScenarioName,
+    device: Annotated[
+        list[str] | None, typer.Option(help="Device to price, or all; the fleet's devices by default.")
+    ] = None,
+    link: Annotated[str | None, typer.Option(help="Network class, from `edgefl list links`.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own type by default.")
+    ] = None,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Add counts layer by layer, beside fvcore's.")
+    ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
+    ] = False,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
+    from edgefl.planning.fleets import dtype_of
+    from edgefl.planning.learning import DataAccess
+    from edgefl.planning.profile import ProfileOptions
+    from edgefl.planning.profile import profile as profile_run
+    from edgefl.planning.published import comparisons
+    from edgefl.report import costs
+    from edgefl.runs import drafts
+
+    options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
+    access = DataAccess(need="nothing")
+    runs = drafts(scenario, settings or [])
+    profiles = [profile_run(draft, options, access) for draft in runs]
+    claims = comparisons(runs, profiles)
+    if as_json:
+        print_json({"profiles": profiles, "published": claims})
+        return
+    console = stdout()
+    for each in profiles:
+        console.rule(f"{each.scenario}: {each.method}", align="left")
+        for note in each.assumed:
+            console.print(f"assumed: {note}", style="dim")
+        console.print(costs.profile(each))
+        if each.layers:
+            console.print(costs.layers(each.layers))
+    if claims:
+        console.print(costs.published(claims))
+
+
+@app.command()
+def calibrate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write; by default devices/NAME.yaml in the first folder on EDGEFL_PATH, else here."
+        ),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads for training and inference.")] = 1,
+    curves: Annotated[
+        bool, typer.Option("--measured", help="Write measured step times of networks instead of a roofline.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure this machine and write its device file; takes a few minutes."""
+    from edgefl.calibrate import FULL, QUICK
+    from edgefl.calibrate import calibrate as measure
+    from edgefl.cli.steps import Steps
+    from edgefl.report.calibration import calibration
+
+    with Steps(stderr()) as steps:
+        found = measure(
+            name,
+            out=out,
+            force=force,
+            threads=threads,
+            curves=curves,
+            effort=QUICK if quick else FULL,
+            progress=steps.show,
+        )
+    for note in found.notes:
+        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+    if as_json:
+        print_json(found)
+        return
+    console = stdout()
+    console.print(calibration(found.steps, found.inference))
+    console.print()
+    console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
+    step = "move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
+    if found.found:
+        step = f"edgefl show device {found.device}"
+    console.print(f"next: {step}", soft_wrap=True)

@@ -1,0 +1,163 @@
+"""Commands about scenarios and their runs: run them, dry-run them, and compare what was run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgefl.cli.app import app
+from edgefl.cli.console import print_error, print_json, stderr, stdout
+from edgefl.cli.options import AsJson, Offline, ScenarioName, Seed, Settings
+from edgefl.core.errors import EdgeflError
+
+if TYPE_CHECKING:
+    from edgefl.report.summary import DryRun, Summary
+
+# Target accuracies to suggest, the highest first.
+_TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+
+
+@app.command()
+def run(
+    scenario: ScenarioName,
+    settings: Settings = None,
+    seed: Seed = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="auto, cpu or cuda:N; short for --set engine.device=DEVICE.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
+    ] = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a scenario, or every run of its sweep."""
+    from edgefl.cli.progress import Display
+    from edgefl.report.comparison import comparison
+    from edgefl.report.summary import summaries
+    from edgefl.runs import run as run_scenario
+
+    given = {"seed": seed, "engine.workers": workers, "engine.device": device, "engine.address": ray_address}
+    short = [f"{key}={value}" for key, value in given.items() if value is not None]
+    with Display(stderr()) as display:
+        try:
+            result = run_scenario(
+                scenario,
+                overrides=[*(settings or []), *short],
+                data_dir=data_dir,
+                download=not offline,
+                engine=engine,
+                out=out,
+                callbacks=display,
+            )
+        except KeyboardInterrupt:
+            display.interrupted()
+            raise typer.Exit(130) from None
+    runs = summaries([run.folder for run in result.runs])
+    if as_json:
+        print_json({"group_dir": str(result.folder), "runs": runs})
+    else:
+        console = stdout()
+        console.print(comparison(runs))
+        console.print()
+        console.print(f"saved in {result.folder}", soft_wrap=True)
+        target = _next_target(runs)
+        asked = "" if target is None else f" --target {target}"
+        console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _next_target(runs: Sequence[Summary]) -> float | None:
+    """The highest of the suggested accuracies that some run reached and none has as its target, if any."""
+    own = {run.target.accuracy for run in runs if run.target}
+    best = max((score.value for run in runs for score in run.accuracy.values()), default=0.0)
+    return next((target for target in _TARGETS if target <= best and target not in own), None)
+
+
+@app.command()
+def check(
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SCENARIO", help="Files or names; all scenarios by default."),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
+    ] = None,
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
+    if method is not None:
+        _check_method(method)
+        return
+    from edgefl.core.catalogue import entries
+    from edgefl.report.comparison import dry_runs
+    from edgefl.runs.dry import dry_run
+
+    checked: list[DryRun] = []
+    noted: set[str] = set()
+    broken = 0
+    for name in scenarios or list(entries("scenarios")):
+        try:
+            runs = dry_run(name, settings or [])
+        except EdgeflError as error:
+            broken += 1
+            print_error(error)
+            continue
+        checked += runs
+        for note in dict.fromkeys(note for run in runs for note in run.notes if note not in noted):
+            stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+            noted.add(note)
+    if as_json:
+        print_json({"runs": checked})
+    elif checked:
+        stdout().print(dry_runs(checked))
+    if broken:
+        raise typer.Exit(2)
+    if any(run.summary.refused == run.summary.clients for run in checked):
+        raise typer.Exit(1)
+
+
+def _check_method(name: str) -> None:
+    """Prints which promises a method keeps; exit status 1 if one is broken."""
+    from edgefl.core.catalogue import find
+    from edgefl.report.tables import named
+    from edgefl.runs.contract import check_method
+
+    find("methods", name, where="--method")
+    findings = check_method({"name": name})
+    words = {True: "kept", False: "BROKEN", None: "-"}
+    rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
+    stdout().print(named("", rows, (f"promises of {name}", "", "detail")))
+    if any(finding.kept is False for finding in findings):
+        raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs, or groups of runs.")],
+    target: Annotated[
+        float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare runs: accuracy, and the time, bytes and energy to reach a target."""
+    from edgefl.report.comparison import comparison
+    from edgefl.report.summary import summaries
+
+    compared = summaries(runs, target)
+    if as_json:
+        print_json({"runs": compared})
+    else:
+        stdout().print(comparison(compared))
