@@ -21,7 +21,7 @@ from edgefl.core.devices.measured import fingerprint
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
-from edgefl.core.host import cores
+from edgefl.core.host import check_threads
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump, plain
 from edgefl.report.calibration import Prediction
@@ -256,12 +256,7 @@ def calibrate(
         UserError: the name or the file cannot be used, or there are fewer cores than threads.
         RunError: a measuring process failed, or the file cannot be written.
     """
-    if threads > cores():
-        raise UserError(
-            f"{threads} threads would compete for {cores()} cores",
-            where="--threads",
-            hint=f"use at most {cores()}",
-        )
+    check_threads(threads)
     path, start = _target(name, out, force=force), time.perf_counter()
     make = measured_device if curves else roofline_device
     made = make(name, Session(effort, threads, run, progress), this_machine())

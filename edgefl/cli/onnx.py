@@ -126,7 +126,7 @@ def bench(
 ) -> None:
     """Measure a model here, compared with PyTorch, and predict it on other devices."""
     from edgefl.cli.steps import Steps
-    from edgefl.core.host import cores
+    from edgefl.core.host import check_threads, cores
     from edgefl.export.bench import BenchOptions
     from edgefl.export.bench import bench as bench_model
     from edgefl.export.latency import read_card, save
@@ -141,6 +141,7 @@ def bench(
     if card:
         # A missing card is an error before the measurements, which take their time.
         read_card(model)
+    check_threads(threads or 1)
     options = BenchOptions(
         threads=() if predict_only else sorted({1, threads or cores()}),
         batch=batch,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -36,7 +37,23 @@ def session(model: str | bytes, threads: int = 1, profile: str = "") -> Any:
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
-        # ONNX Runtime's errors have no common base class.
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        where = model if isinstance(model, str) else ""
-        raise UserError(f"ONNX Runtime cannot run the model: {reason}", where=where) from error
+        raise _failed(error, model if isinstance(model, str) else "") from error
+
+
+def run(running: Any, inputs: Mapping[str, Any], where: str = "") -> list[Any]:
+    """All outputs of a session for some inputs.
+
+    Raises:
+        UserError: ONNX Runtime cannot run the model on them.
+    """
+    try:
+        outputs: list[Any] = running.run(None, inputs)
+    except Exception as error:
+        raise _failed(error, where) from error
+    return outputs
+
+
+def _failed(error: Exception, where: str) -> UserError:
+    # ONNX Runtime's errors have no common base class.
+    reason = next(iter(str(error).splitlines()), type(error).__name__)
+    return UserError(f"ONNX Runtime cannot run the model: {reason}", where=where)

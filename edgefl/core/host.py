@@ -7,6 +7,8 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
+from edgefl.core.errors import UserError
+
 _CPUINFO = Path("/proc/cpuinfo")
 _STATUS = Path("/proc/self/status")
 _CLEAR_REFS = Path("/proc/self/clear_refs")
@@ -16,6 +18,20 @@ _RESET_HIGH_WATER = "5"
 def cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_threads(threads: int) -> None:
+    """Checks that threads have a core each.
+
+    Raises:
+        UserError: they do not, and would be measured competing.
+    """
+    if threads > cores():
+        raise UserError(
+            f"{threads} threads would compete for {cores()} cores",
+            where="--threads",
+            hint=f"use at most {cores()}",
+        )
 
 
 def processor() -> str:

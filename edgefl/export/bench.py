@@ -8,11 +8,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import psutil
+
 from edgefl.core import catalogue, fresh
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Roofline
 from edgefl.core.errors import UserError
+from edgefl.core.units import show_bytes
 from edgefl.export.kernels import INT8, Costed, GraphCost
+from edgefl.export.metadata import origin
 from edgefl.export.model import Form, Graph, ModelFile, read_model
 from edgefl.export.timing import Measurement, Reference, profile, time_onnx, time_torch
 from edgefl.planning.fleets import named
@@ -71,6 +75,8 @@ def bench(
     cost = GraphCost(graph)
     kernels, quantised = cost.kernels(), cost.quantised
     reference, missing = _reference(model, options.run)
+    if options.threads:
+        _check_room(path, sum(cost.memory()))
     measured, slowest = _measure(str(path), options, reference, call, progress)
     return BenchResult(
         model=str(path),
@@ -88,6 +94,22 @@ def bench(
         slowest=slowest,
         devices=devices,
     )
+
+
+def _check_room(path: Path, needed_bytes: int) -> None:
+    """Checks that a call fits into this host's memory.
+
+    Raises:
+        UserError: it does not.
+    """
+    free_bytes = psutil.virtual_memory().available
+    if needed_bytes > free_bytes:
+        raise UserError(
+            f"a call of the model needs {show_bytes(needed_bytes)}, and this host has "
+            f"{show_bytes(free_bytes)} free",
+            where=str(path),
+            hint="predict with --device and --predict-only, or use a smaller --batch",
+        )
 
 
 def _measure(
@@ -120,8 +142,8 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
     Raises:
         UserError: ``run`` is not the run that the file was exported from.
     """
-    name, facts = model.path.name, model.facts
-    if "run_id" not in facts:
+    name, known = model.path.name, origin(model)
+    if known is None:
         if run is not None:
             raise UserError(f"{name} does not say which run it was exported from", where="--run")
         return None, "the file does not say which run it was exported from"
@@ -133,14 +155,14 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
     if is_run(folder):
         with read(folder) as reader:
             run_id = reader.meta["run_id"]
-    if run_id == facts["run_id"]:
-        return Reference(folder, facts["client"], facts["version"], Form.of(model.proto)), ""
+    if run_id == known.run_id:
+        return Reference(folder, known.client, known.version, Form.of(model.proto)), ""
     if run is not None:
         raise UserError(
-            f"{name} was exported from run {facts['run_id']}, but {run} is run {run_id}",
+            f"{name} was exported from run {known.run_id}, but {run} is run {run_id}",
             where="--run",
         )
-    return None, f"name the run it was exported from (id {facts['run_id']}) with --run RUN"
+    return None, f"name the run it was exported from (id {known.run_id}) with --run RUN"
 
 
 ALL = "all"
@@ -191,7 +213,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
         launch=device.launch_known(inference=True),
         seconds=bounds.seconds,
         bounds=bounds,
-        images_per_s=batch / bounds.seconds,
+        images_per_s=batch / bounds.seconds if bounds.seconds else None,
         joules=None if watts is None else watts * bounds.seconds,
     )
 

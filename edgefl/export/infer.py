@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgefl.compute.onnx_runtime import session
+from edgefl.compute.onnx_runtime import run, session
 from edgefl.core.errors import UserError
-from edgefl.export.model import ModelFile, read_model
+from edgefl.export.metadata import ImageMetadata, image_metadata
+from edgefl.export.model import read_model
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference
 
 Array = NDArray[Any]
 
-_NEEDED = ("class_names", "shape", "mean", "std")
 _TYPES = {"tensor(uint8)": np.uint8, "tensor(float)": np.float32, "tensor(float16)": np.float16}
 
 
@@ -44,36 +44,23 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
         top: how many classes to return for each.
 
     Raises:
-        UserError: a file is missing, damaged or not an image, or edgefl did not export the model.
+        UserError: a file is missing, damaged or not an image, edgefl did not export the model, or its
+            output for an image is not one finite number a class.
     """
-    model = read_model(path)
-    shape, names = _facts(model)
+    known = image_metadata(read_model(path))
     running = session(str(path))
-    taken = [picture(image, shape) for image in images]
-    rows = [
-        ImageClasses(str(file), one.changes, _classes(_logits(running, model, one.pixels), names, top))
-        for file, one in zip(images, taken, strict=True)
-    ]
-    return Inference(str(path), shape, rows)
-
-
-def _facts(model: ModelFile) -> tuple[tuple[int, int, int], list[str]]:
-    """The model's (channels, height, width) and its class names.
-
-    Raises:
-        UserError: the file's metadata lacks them.
-    """
-    missing = [key for key in _NEEDED if key not in model.facts]
-    shape, names = model.facts.get("shape"), model.facts.get("class_names")
-    failure = f"was not exported by edgefl: its metadata lacks {', '.join(missing)}"
-    if not missing:
-        match shape, names:
-            case [channels, height, width], list():
-                return (channels, height, width), [str(name) for name in names]
-        failure = f"does not classify images: its metadata has shape {shape}"
-    raise UserError(
-        f"{model.path.name} {failure}", where=str(model.path), hint="use a file that edgefl export wrote"
-    )
+    taken = [picture(image, known.shape) for image in images]
+    rows = []
+    for file, one in zip(images, taken, strict=True):
+        logits = _logits(running, known, one.pixels, str(path))
+        if not np.isfinite(logits).all():
+            raise UserError(
+                f"the model's output for {file} is not finite",
+                where=str(path),
+                hint="the file is damaged, or training diverged; export it again",
+            )
+        rows.append(ImageClasses(str(file), one.changes, _classes(logits, known.class_names, top)))
+    return Inference(str(path), known.shape, rows)
 
 
 def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
@@ -85,9 +72,7 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     channels, height, width = shape
-    mode = {1: "L", 3: "RGB"}.get(channels)
-    if mode is None:
-        raise UserError(f"the model takes {channels} channels; images have 1 or 3", where=str(file))
+    mode = {1: "L", 3: "RGB"}[channels]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -111,12 +96,28 @@ def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
     changes = []
     if image.mode != mode:
         changes.append(f"{image.mode} to {mode}")
-        image = _eight_bits(image).convert(mode)
+        image = _converted(image, mode, file)
     if image.size != (width, height):
         changes.append(f"{image.size[0]} x {image.size[1]} to {width} x {height}")
         image = image.resize((width, height), Image.Resampling.BILINEAR)
     pixels = np.asarray(image, dtype=np.uint8).reshape(height, width, channels)
     return Picture(np.ascontiguousarray(pixels.transpose(2, 0, 1)), ", ".join(changes))
+
+
+def _converted(image: Any, mode: str, file: Path) -> Any:
+    """An image in grey or RGB.
+
+    Raises:
+        UserError: Pillow knows no way from its colours to those.
+    """
+    try:
+        return _eight_bits(image).convert(mode)
+    except ValueError as error:
+        raise UserError(
+            f"{file} holds {image.mode} colours, which Pillow cannot convert to {mode}",
+            where=str(file),
+            hint="save it in grey or RGB",
+        ) from error
 
 
 def _eight_bits(image: Any) -> Any:
@@ -131,33 +132,34 @@ def _eight_bits(image: Any) -> Any:
     )
 
 
-def _logits(running: Any, model: ModelFile, pixels: NDArray[np.uint8]) -> Array:
-    """One image's logits.
+def _logits(running: Any, known: ImageMetadata, pixels: NDArray[np.uint8], where: str) -> Array:
+    """One image's logits, one a class.
 
     Raises:
-        UserError: the model does not take images, or fails on this one.
+        UserError: the model does not take images, fails on this one, or gives something else.
     """
-    given = running.get_inputs()[0]
-    dtype = _TYPES.get(given.type)
+    given, *others = running.get_inputs() or [None]
+    dtype = None if others or given is None else _TYPES.get(given.type)
     if dtype is None:
-        raise UserError(f"the model takes {given.type}, not images", where=str(model.path))
+        takes = ", ".join(one.type for one in (given, *others) if one is not None) or "nothing"
+        raise UserError(f"the model takes {takes}, not images", where=where)
     x: Array = pixels[None]
     if dtype is not np.uint8:
-        mean, std = (np.array(model.facts[key]).reshape(1, -1, 1, 1) for key in ("mean", "std"))
+        mean, std = (np.array(values).reshape(1, -1, 1, 1) for values in (known.mean, known.std))
         x = ((x / 255 - mean) / std).astype(dtype)
-    try:
-        logits: Array = running.run(None, {given.name: x})[0][0]
-    except Exception as error:
-        # ONNX Runtime's errors have no common base class.
-        raise UserError(f"the model fails on an image: {error}", where=str(model.path)) from error
-    return logits.astype(np.float64)
+    logits = run(running, {given.name: x}, where)[0]
+    wanted = (1, len(known.class_names))
+    if not isinstance(logits, np.ndarray) or logits.dtype.kind not in "fiu" or logits.shape != wanted:
+        shape = f"values of shape {logits.shape}" if isinstance(logits, np.ndarray) else "no tensor"
+        raise UserError(
+            f"the model gives {shape} for an image; its metadata names {wanted[1]} classes", where=where
+        )
+    found: Array = logits[0].astype(np.float64)
+    return found
 
 
 def _classes(logits: Array, names: Sequence[str], top: int) -> list[ClassProbability]:
     powers = np.exp(logits - logits.max())
     shares = powers / powers.sum()
     order = np.argsort(-shares, kind="stable")[:top]
-    return [
-        ClassProbability(names[place] if place < len(names) else str(place), float(shares[place]))
-        for place in order
-    ]
+    return [ClassProbability(names[place], float(shares[place])) for place in order]

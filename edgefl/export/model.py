@@ -82,7 +82,7 @@ def _parsed(text: str) -> Any:
     """Parsed as JSON; a text that is not JSON is returned as it is."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -114,7 +114,24 @@ def read_model(path: Path) -> ModelFile:
             where=str(path),
             hint="export or copy it again",
         ) from error
+    if not _readable(proto):
+        raise UserError(
+            f"{path.name} is damaged: a name in it is not UTF-8",
+            where=str(path),
+            hint="export or copy it again",
+        )
     return ModelFile(path, path.stat().st_size, proto)
+
+
+def _readable(proto: Any) -> bool:
+    """Whether names and metadata are texts; protobuf hands out bytes that are not UTF-8 as they are."""
+    graph = proto.graph
+    named = (*graph.node, *graph.input, *graph.output, *graph.initializer, *graph.value_info)
+    names = [one.name for one in named] + [
+        text for node in graph.node for text in (*node.input, *node.output)
+    ]
+    pairs = [text for entry in proto.metadata_props for text in (entry.key, entry.value)]
+    return all(isinstance(text, str) for text in (*names, *pairs, *(node.op_type for node in graph.node)))
 
 
 @dataclass(frozen=True)
@@ -264,11 +281,20 @@ def _typed(value: Any) -> Value | None:
 
 
 def _element(kind: int) -> tuple[int, bool]:
-    """Bytes of an element, and whether it is a floating-point number."""
+    """Bytes of an element, and whether it is a floating-point number.
+
+    Raises:
+        UserError: the type is unknown.
+    """
     import numpy as np
     import onnx
 
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(kind)
+    except KeyError as error:
+        raise UserError(
+            f"a tensor has elements of the unknown type {kind}", hint="export or copy it again"
+        ) from error
     return dtype.itemsize, bool(np.issubdtype(dtype, np.floating)) or kind == onnx.TensorProto.BFLOAT16
 
 

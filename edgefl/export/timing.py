@@ -19,8 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import psutil
 
-from edgefl.compute.onnx_runtime import runtime, session
+from edgefl.compute.onnx_runtime import run, runtime, session
 from edgefl.core import host
+from edgefl.core.errors import UserError
 from edgefl.export.model import Form
 from edgefl.report.bench import Measured, OperatorTime
 
@@ -112,7 +113,7 @@ def time_onnx(measurement: Measurement) -> Measured:
         load_s = time.perf_counter() - start
         inputs = random_inputs(running, measurement.batch)
         # The session is in memory until its growth is read.
-        return running, load_s, timed(lambda: running.run(None, inputs), measurement, measurement.clock)
+        return running, load_s, timed(lambda: run(running, inputs), measurement, measurement.clock)
 
     (_, load_s, calls), peak_bytes = growth(load_and_run)
     return measured(measurement, runtime(), load_s, peak_bytes, calls)
@@ -186,21 +187,30 @@ def measured(
 
 
 _FLOATS = {"float": np.float32, "float16": np.float16, "double": np.float64}
+_ZEROS = {name: np.dtype(name) for name in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()}  # noqa: SIM905 - names as words
 
 
 def random_inputs(running: Any, batch: int) -> dict[str, Any]:
-    """Random values for every input of a session: bytes for pixels, normal numbers for floats, else zeros."""
+    """Random values for every input of a session: bytes for pixels, normal numbers for floats, else zeros.
+
+    Raises:
+        UserError: an input takes something else.
+    """
     rng = np.random.default_rng(0)
-    inputs = {}
+    inputs: dict[str, Any] = {}
     for one in running.get_inputs():
-        shape = [batch, *one.shape[1:]] if one.shape else []
         kind = one.type.removeprefix("tensor(").removesuffix(")")
+        if kind not in _FLOATS and kind not in _ZEROS:
+            raise UserError(f"input {one.name!r} takes {one.type}, for which edgefl makes no random values")
+        shape = [batch, *one.shape[1:]] if one.shape else []
+        if not all(isinstance(size, int) for size in shape):
+            raise UserError(f"input {one.name!r} has an axis of unknown size; only the batch may vary")
         if kind == "uint8":
             inputs[one.name] = rng.integers(0, 256, shape, dtype=np.uint8)
         elif kind in _FLOATS:
             inputs[one.name] = rng.standard_normal(shape).astype(_FLOATS[kind])
         else:
-            inputs[one.name] = np.zeros(shape, dtype=kind)
+            inputs[one.name] = np.zeros(shape, dtype=_ZEROS[kind])
     return inputs
 
 
@@ -213,7 +223,7 @@ def profile(measurement: Measurement) -> list[OperatorTime]:
     with TemporaryDirectory() as folder:
         running = session(measurement.model, measurement.threads, str(Path(folder) / "profile"))
         inputs = random_inputs(running, measurement.batch)
-        timed(lambda: running.run(None, inputs), replace(measurement, runs=_PROFILED_RUNS))
+        timed(lambda: run(running, inputs), replace(measurement, runs=_PROFILED_RUNS))
         events = json.loads(Path(running.end_profiling()).read_text(encoding="utf-8"))
     return operators(events)
 

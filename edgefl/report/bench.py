@@ -84,7 +84,7 @@ class Price:
         launch: the status of the launch overhead, or "none".
         seconds: of the call.
         bounds: the same, by what bounds the kernels.
-        images_per_s: samples per second.
+        images_per_s: samples per second; None if no operator takes time.
         joules: at the device's active power; None if that is unknown.
     """
 
@@ -93,7 +93,7 @@ class Price:
     launch: str
     seconds: float
     bounds: Bounds
-    images_per_s: float
+    images_per_s: float | None
     joules: float | None
 
 
@@ -194,7 +194,9 @@ FIGURES: dict[str, Callable[[Measured], str]] = {
 }
 
 
-def _rate(per_second: float, *, digits: int) -> str:
+def _rate(per_second: float | None, *, digits: int) -> str:
+    if per_second is None:
+        return MISSING
     return f"{per_second:,.{digits}g}" if per_second < _WHOLE_RATES else f"{per_second:,.0f}"
 
 
@@ -259,6 +261,8 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
 def _bound(price: Price) -> str:
     """What bounds most of the time, and its share."""
     bound, seconds = max(price.bounds._asdict().items(), key=lambda one: one[1])
+    if not seconds:
+        return MISSING
     return f"{bound.removesuffix('_s')} {seconds / price.seconds:.0%}"
 
 

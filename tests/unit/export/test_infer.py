@@ -89,7 +89,7 @@ def test_useless_metadata(tmp_path, facts):
     """One message, whatever wrote it."""
     weights = {"w": np.ones((4, 3), np.float32)}
     model = write(tmp_path / "m.onnx", [("Gemm", ["x", "w"], ["y"])], weights, ["b", 4], facts=FACTS | facts)
-    with pytest.raises(UserError, match="does not classify images"):
+    with pytest.raises(UserError, match="has metadata that edgefl does not write"):
         infer(model, [grey(tmp_path / "p.png", 0)])
 
 
@@ -120,8 +120,10 @@ def test_an_image_too_large(tmp_path, monkeypatch):
 
 def test_unsupported_channels(tmp_path):
     """Two channels are neither grey nor RGB."""
+    facts = FACTS | {"shape": [2, 4, 4], "mean": [0.5, 0.5], "std": [0.25, 0.25]}
+    model = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["b", 2, 4, 4], facts=facts)
     with pytest.raises(UserError, match="2 channels"):
-        picture(grey(tmp_path / "p.png", 3), (2, 4, 4))
+        infer(model, [grey(tmp_path / "p.png", 3)])
 
 
 def test_the_command(tmp_path, capsys):
@@ -136,7 +138,7 @@ def test_the_command(tmp_path, capsys):
     bare = write(tmp_path / "bare.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", 4])
     status, out, err = run_command(capsys, "infer", bare, image)
     assert (status, out) == (2, "")
-    assert "metadata lacks class_names, shape, mean, std" in err
+    assert "metadata lacks shape, class_names, mean, std" in err
     status, _, err = run_command(capsys, "infer", model, tmp_path / "none.png")
     assert status == 2
     assert "Traceback" not in err

@@ -1,0 +1,324 @@
+"""ONNX files that edgefl did not write, or that were damaged: a result or one message, nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from graphs import BYTE, FLOAT, floats, write
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
+
+from edgefl.cli import main
+from edgefl.core.documents import document
+from edgefl.core.errors import EdgeflError, UserError
+from edgefl.core.host import cores
+from edgefl.export import bench as benching
+from edgefl.export.bench import BenchOptions, bench
+from edgefl.export.infer import infer, picture
+
+FACTS = {"class_names": ["a", "b", "c"], "shape": [1, 4, 4], "mean": [0.5], "std": [0.25]}
+LINEAR = [("Flatten", ["x"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
+WEIGHTS = {"w": floats(16, 3)}
+IMAGES = ["batch", 1, 4, 4]
+
+
+def here(function, *arguments, threads):
+    """Calls in this process: faster than in a fresh one."""
+    assert threads == 1
+    return function(*arguments)
+
+
+def predicted(path):
+    return bench(path, BenchOptions(threads=(), devices=("raspberry-pi-4b", "phone-mid")))
+
+
+def measured(path):
+    return bench(path, BenchOptions(threads=(1,), runs=1, budget_s=0.01), call=here)
+
+
+@pytest.fixture
+def image(tmp_path):
+    """A grey image of the size that the models take."""
+    Image.new("L", (4, 4), 100).save(tmp_path / "image.png")
+    return tmp_path / "image.png"
+
+
+def survives(path, image, *, measure=True):
+    """Every command ends with a JSON document or an error of edgefl's own; returns how many results."""
+    done = 0
+    commands = [predicted, lambda file: infer(file, [image]), *([measured] if measure else [])]
+    for command in commands:
+        try:
+            json.dumps(document(command(path)), allow_nan=False)
+            done += 1
+        except EdgeflError as error:
+            assert str(error).strip()  # noqa: PT017 - either end is right
+    return done
+
+
+def saved(path, nodes, inputs, outputs, weights=(), opset=20):
+    """A file of a graph as given, with metadata."""
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(weights))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    for key, value in FACTS.items():
+        entry = model.metadata_props.add()
+        entry.key, entry.value = f"edgefl.{key}", json.dumps(value)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+X, Y = helper.make_tensor_value_info("x", FLOAT, IMAGES), helper.make_tensor_value_info("y", FLOAT, None)
+
+
+def node(op, inputs, **attributes):
+    return helper.make_node(op, inputs, ["y"], **attributes)
+
+
+def test_the_model_that_the_others_are_variations_of(tmp_path, image):
+    """All three commands work."""
+    assert survives(write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES, facts=FACTS), image) == 3
+
+
+@pytest.mark.parametrize("nodes", [[("Identity", ["x"], ["y"])], [("Flatten", ["x"], ["y"])]])
+def test_graphs_without_work(tmp_path, image, nodes):
+    """No operator takes time: no rate, rather than a division by zero."""
+    path = write(tmp_path / "m.onnx", nodes, {}, IMAGES, facts=FACTS)
+    price = predicted(path).devices[0].price
+    assert price.seconds == 0
+    assert price.images_per_s is None
+    assert survives(path, image) == 2
+
+
+@pytest.mark.parametrize("shape", [IMAGES, ["batch"], [], ["batch", 0], ["batch", 1, "h", "w"]])
+def test_inputs_and_outputs_of_any_rank(tmp_path, image, shape):
+    """A classifier gives one number a class; anything else is not classified."""
+    path = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, shape, facts=FACTS)
+    survives(path, image)
+    with pytest.raises(UserError, match=r"gives values of shape|cannot run the model"):
+        infer(path, [image])
+
+
+@pytest.mark.parametrize("name", sorted(set(TensorProto.DataType.keys()) - {"UNDEFINED"}))
+def test_every_element_type(tmp_path, image, name):
+    """Cast to floats at once, as far as ONNX Runtime can."""
+    nodes = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
+    kind = TensorProto.DataType.Value(name)
+    survives(write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=FACTS), image)
+
+
+def test_an_unknown_element_type(tmp_path, image):
+    """Of an input and of a weight."""
+    other = onnx.TensorProto(name="w", data_type=77, dims=[16, 3])
+    flat = helper.make_node("Flatten", ["x"], ["f"])
+    survives(saved(tmp_path / "w.onnx", [flat, node("Gemm", ["f", "w"])], [X], [Y], [other]), image)
+    x = helper.make_tensor_value_info("x", 0, IMAGES)
+    survives(saved(tmp_path / "x.onnx", [node("Relu", ["x"])], [x], [Y]), image)
+
+
+VALUES = [None, "x", [], {}, True, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]]]
+VALUES += ["[" * 9999]
+SHAPES = [[1, 4, 4.5], [0, 4, 4], [-1, 4, 4], [1, 2**40, 2**40], [1, 65535, 65535], [2, 4, 4]]
+SHAPES += [["1", "4", "4"]]
+# Of those, what is valid.
+VALID = [("mean", [0.0]), ("class_names", ["1", "4", "4"])]
+MODES = "1 L LA P RGB RGBA CMYK YCbCr HSV LAB I F".split()  # noqa: SIM905 - names as words
+
+
+@pytest.mark.parametrize("kind", [FLOAT, BYTE])
+@pytest.mark.parametrize("key", ["mean", "std", "shape", "class_names", "run_id", "client", "precision"])
+def test_metadata_of_other_types(tmp_path, image, key, kind):
+    """Refused as a record, before anything is computed with it."""
+    nodes = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
+    for value in VALUES + SHAPES:
+        facts = FACTS | {key: value}
+        path = write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=facts)
+        survives(path, image, measure=False)
+        if key in FACTS and (key, value) not in VALID:
+            with pytest.raises(UserError, match="metadata"):
+                infer(path, [image])
+
+
+def test_classes_without_names(tmp_path, image):
+    """More logits than names: the file's metadata is another model's."""
+    facts = FACTS | {"class_names": ["a", "b"]}
+    path = write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES, facts=facts)
+    with pytest.raises(UserError, match=r"shape \(1, 3\) for an image; its metadata names 2 classes"):
+        infer(path, [image])
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_outputs_that_are_not_finite(tmp_path, image, weight):
+    """No class has a probability then; "class 0, nan%" would be taken for a result."""
+    weights = {"w": np.full((16, 3), weight, np.float32)}
+    with pytest.raises(UserError, match="is not finite"):
+        infer(write(tmp_path / "m.onnx", LINEAR, weights, IMAGES, facts=FACTS), [image])
+
+
+@pytest.mark.parametrize("sides", [(2**20, 2**20), (2**62, 2**62)])
+def test_inputs_larger_than_memory(tmp_path, sides):
+    """Refused before anything is allocated; predictions work."""
+    path = write(tmp_path / "m.onnx", [("Relu", ["x"], ["y"])], {}, ["batch", *sides])
+    with pytest.raises(UserError, match=r"a call of the model needs .* this host has"):
+        measured(path)
+    assert predicted(path).devices[0].fits is False
+
+
+def test_results_larger_than_memory(tmp_path, monkeypatch):
+    """Operators' results count as inputs do."""
+    big = {"s": np.array([1, 2**12, 2**12, 2**12])}
+    nodes = [("Expand", ["x", "s"], ["e"]), ("ReduceMean", ["e"], ["y"], {"keepdims": 0})]
+    path = write(tmp_path / "m.onnx", nodes, big, ["batch", 1, 1, 1])
+    memory = type("Memory", (), {"available": 2**37})
+    monkeypatch.setattr(benching.psutil, "virtual_memory", lambda: memory)
+    with pytest.raises(UserError, match="a call of the model needs"):
+        measured(path)
+
+
+def graphs():
+    """Graphs that are valid, odd, or neither."""
+    sequence = helper.make_tensor_sequence_value_info("x", FLOAT, ["batch", 4])
+    optional = helper.make_value_info(
+        "x", helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, ["batch", 4]))
+    )
+    zero = numpy_helper.from_array(np.int64(0), "i")
+    flat = helper.make_node("Reshape", ["x", "s"], ["f"])
+    rows = numpy_helper.from_array(np.array([-1, 16]), "s")
+    inner = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["t"])],
+        "t",
+        [],
+        [helper.make_tensor_value_info("t", FLOAT, None)],
+    )
+    outside = numpy_helper.from_array(floats(16, 3), "w")
+    outside.data_location = TensorProto.EXTERNAL
+    outside.ClearField("raw_data")
+    entry = outside.external_data.add()
+    entry.key, entry.value = "location", "../../etc/passwd"
+    return {
+        "nothing to do": ([], [X], [X]),
+        "no outputs": ([node("Relu", ["x"])], [X], []),
+        "no inputs": ([node("Constant", [], value=numpy_helper.from_array(floats(1, 3)))], [], [Y]),
+        "two inputs": (
+            [node("Add", ["x", "z"])],
+            [X, helper.make_tensor_value_info("z", FLOAT, IMAGES)],
+            [Y],
+        ),
+        "an input without a type": ([node("Relu", ["x"])], [onnx.ValueInfoProto(name="x")], [Y]),
+        "a sequence": ([node("SequenceAt", ["x", "i"])], [sequence], [Y], [zero]),
+        "an optional": ([node("OptionalGetElement", ["x"])], [optional], [Y]),
+        "an unnamed axis": (
+            [node("Relu", ["x"])],
+            [helper.make_tensor_value_info("x", FLOAT, ["batch", None])],
+            [Y],
+        ),
+        "a branch": (
+            [
+                helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+                helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
+                node("If", ["c"], then_branch=inner, else_branch=inner),
+            ],
+            [X],
+            [Y],
+        ),
+        "a shape that depends on values": ([node("NonZero", ["x"])], [X], [Y]),
+        "shapes that do not match": (
+            [node("Gemm", ["x", "w"])],
+            [X],
+            [Y],
+            [numpy_helper.from_array(floats(4, 3), "w")],
+        ),
+        "a product with a vector": (
+            [flat, node("MatMul", ["f", "w"])],
+            [X],
+            [Y],
+            [numpy_helper.from_array(floats(16), "w"), rows],
+        ),
+        "a product with nothing": (
+            [flat, node("MatMul", ["f", "w"])],
+            [X],
+            [Y],
+            [numpy_helper.from_array(floats(16, 0), "w"), rows],
+        ),
+        "no groups": (
+            [node("Conv", ["x", "w"], group=0)],
+            [X],
+            [Y],
+            [numpy_helper.from_array(floats(3, 1, 2, 2), "w")],
+        ),
+        "weights outside the folder": (
+            [helper.make_node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"])],
+            [X],
+            [Y],
+            [outside],
+        ),
+        "a weight without values": (
+            [helper.make_node("Flatten", ["x"], ["f"]), node("Gemm", ["f", "w"])],
+            [X],
+            [Y],
+            [onnx.TensorProto(name="w", data_type=FLOAT, dims=[2**40, 2**20])],
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", graphs())
+def test_odd_graphs(tmp_path, image, name):
+    """Every command ends as it should."""
+    survives(saved(tmp_path / "m.onnx", *graphs()[name]), image)
+
+
+def test_weights_outside_the_folder_are_not_read(tmp_path, image):
+    """A file may not name others of the machine's."""
+    path = saved(tmp_path / "m.onnx", *graphs()["weights outside the folder"])
+    assert survives(path, image) == 0
+
+
+@pytest.mark.parametrize("opset", [1, 6, 99])
+def test_other_opsets(tmp_path, image, opset):
+    """Older and newer than what ONNX Runtime knows."""
+    survives(saved(tmp_path / "m.onnx", [node("Relu", ["x"])], [X], [Y], opset=opset), image)
+
+
+def test_flipped_bytes(tmp_path, image):
+    """Seeded damage to a small network, cut now and then."""
+    nodes = [("Conv", ["x", "k"], ["c"]), ("Relu", ["c"], ["r"]), ("Flatten", ["r"], ["f"])]
+    weights = {"k": floats(2, 1, 3, 3), "w": floats(8, 3)}
+    path = tmp_path / "m.onnx"
+    write(path, [*nodes, ("Gemm", ["f", "w"], ["y"])], weights, IMAGES, facts=FACTS)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for case in range(150):
+        damaged = bytearray(whole)
+        for place in rng.integers(len(whole), size=rng.integers(1, 4)):
+            damaged[place] = rng.integers(256)
+        path.write_bytes(damaged[: rng.integers(len(whole))] if case % 10 == 0 else damaged)
+        survives(path, image, measure=False)
+
+
+def test_threads_without_cores(tmp_path, capsys):
+    """A million threads would never answer."""
+    path = write(tmp_path / "m.onnx", LINEAR, WEIGHTS, IMAGES)
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", str(path), "--threads", "1000000"])
+    assert ended.value.code == 2
+    assert f"use at most {cores()}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I", "F"]
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_of_every_mode(tmp_path, mode, channels):
+    """Read, or refused in one message."""
+    file = tmp_path / "image.tiff"
+    try:
+        Image.new(mode, (4, 4)).save(file)
+    except OSError:
+        file = tmp_path / "image.png"
+        Image.new(mode, (4, 4)).convert("RGB").save(file)
+    try:
+        assert picture(file, (channels, 4, 4)).pixels.shape == (channels, 4, 4)
+    except UserError as error:
+        assert mode in {"LAB", "F"}
+        assert "image.tiff" in error.what  # noqa: PT017 - either end is right
