@@ -28,5 +28,6 @@ def print_json(value: Any) -> None:
 
 
 def print_error(error: EdgeflError) -> None:
-    """Prints an error to stderr."""
-    stderr().print(f"error: {error}", style="red", soft_wrap=True, markup=False)
+    """Prints an error to stderr, and those that were found with it."""
+    for message in error.messages():
+        stderr().print(f"error: {message}", style="red", soft_wrap=True, markup=False)

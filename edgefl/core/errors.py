@@ -7,14 +7,19 @@ EdgeflError
 │   └── DataError        a data folder is incomplete or unreadable
 └── RunError             the run itself failed: exit status 1
 
-A message has three parts: what is wrong, where, and what to do about it.
+A message has three parts: what is wrong, where, and what to do about it. An error may carry others that were
+found with it, so that all mistakes of a file are told at once.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+# Of the mistakes that were found together, so many are told.
+_TOLD = 10
 
 
 class EdgeflError(Exception):
@@ -24,6 +29,7 @@ class EdgeflError(Exception):
         what: what is wrong, in one sentence.
         where: file, line and key, or the argument; empty if it has no location.
         hint: what to do about it; may be empty.
+        others: further mistakes that were found with this one; see ``Mistakes``.
     """
 
     exit_status = 1
@@ -33,14 +39,25 @@ class EdgeflError(Exception):
         self.what = what
         self.where = where
         self.hint = hint
+        self.others: tuple[EdgeflError, ...] = ()
+
+    def messages(self) -> list[str]:
+        """This error's message and those of the others, at most ten, and how many more there are."""
+        told = [_message(each) for each in (self, *self.others[: _TOLD - 1])]
+        left = 1 + len(self.others) - len(told)
+        return [*told, f"and {left} more {'mistake' if left == 1 else 'mistakes'}"] if left else told
 
     def __str__(self) -> str:
-        lines = [self.what]
-        if self.where:
-            lines.append(f"  where: {self.where}")
-        if self.hint:
-            lines.append(f"  hint:  {self.hint}")
-        return "\n".join(lines)
+        return "\n".join(self.messages())
+
+
+def _message(error: EdgeflError) -> str:
+    lines = [error.what]
+    if error.where:
+        lines.append(f"  where: {error.where}")
+    if error.hint:
+        lines.append(f"  hint:  {error.hint}")
+    return "\n".join(lines)
 
 
 class UserError(EdgeflError):
@@ -63,6 +80,43 @@ class DataError(UserError):
 
 class RunError(EdgeflError):
     """A run failed: it diverged, or every client was refused."""
+
+
+@dataclass
+class Mistakes:
+    """Collects bad input while checks go on, so that all of it is told at once.
+
+    Attributes:
+        found: in the order of the checks, each once.
+    """
+
+    found: list[UserError] = field(default_factory=list)
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """A check: what it raises is kept, and the next one can follow."""
+        try:
+            yield
+        except UserError as error:
+            self.add(error)
+
+    def add(self, error: UserError) -> None:
+        """Keeps an error, and those that it carries, unless the same was found before."""
+        for each in (error, *error.others):
+            same = (each.what, each.where)
+            if isinstance(each, UserError) and same not in {(one.what, one.where) for one in self.found}:
+                self.found.append(each)
+
+    def check(self) -> None:
+        """Ends the checks.
+
+        Raises:
+            UserError: the first that was found, with the others.
+        """
+        if self.found:
+            first, *others = self.found
+            first.others = tuple(others)
+            raise first
 
 
 def in_one_line(error: BaseException) -> str:
@@ -99,9 +153,16 @@ class Place:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint: the closest of ``known``, or all of them if none is close."""
+    """A hint: the closest of ``known`` without regard to case, or all of them if none is close."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    close = closest(name, names)
     if close:
-        return f"did you mean {close[0]!r}?"
+        return f"did you mean {close!r}?"
     return f"known: {', '.join(names)}" if names else "none are known"
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The one of ``known`` that is spelled most alike, without regard to case; "" if none is close."""
+    folded = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else ""

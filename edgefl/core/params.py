@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
 
@@ -13,19 +14,54 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Strict(BaseModel):
-    """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers."""
+    """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers.
+
+    Words that stand for a choice are read without regard to case.
+
+    Attributes:
+        SHORT_FORMS: keys that are read though they are no fields, and the dotted keys that they stand for.
+    """
+
+    SHORT_FORMS: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _lists_are_tuples(cls, value: Any) -> Any:
-        # YAML has lists only; frozen records hold tuples, which strict validation does not make from lists.
-        return {key: _frozen(inner) for key, inner in value.items()} if isinstance(value, Mapping) else value
+    def _as_yaml_writes_it(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        words = _choices(cls)
+        return {key: _read(inner, words.get(key, {})) for key, inner in value.items()}
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _read(value: Any, words: Mapping[str, str]) -> Any:
+    """A list as a tuple, and words as they are spelled here."""
+    # YAML has lists only; frozen records hold tuples, which strict validation does not make from lists.
+    if isinstance(value, list | tuple):
+        return tuple(_read(inner, words) for inner in value)
+    return words.get(value.casefold(), value) if words and isinstance(value, str) else value
+
+
+@cache
+def _choices(record: type[BaseModel]) -> dict[str, dict[str, str]]:
+    """The words of a record's fields that stand for a choice, by field and by the word in lower case."""
+    found = {key: _words(field.annotation) for key, field in record.model_fields.items()}
+    return {key: {word.casefold(): word for word in words} for key, words in found.items() if words}
+
+
+def _words(annotation: Any) -> list[str]:
+    inner = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return [word for word in inner if isinstance(word, str)]
+    # Not the values of a mapping: they are validated apart.
+    return [] if get_origin(annotation) is dict else [word for each in inner for word in _words(each)]
+
+
+def short_forms(record: type[BaseModel]) -> Mapping[str, str]:
+    """A record's keys that stand for others; see ``Strict``."""
+    found: Mapping[str, str] = getattr(record, "SHORT_FORMS", {})
+    return found
 
 
 class Component(BaseModel):

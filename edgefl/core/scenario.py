@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,8 @@ class Server(Strict):
         participants: clients per round; all by default.
         until: when the rounds are over; ``rounds: N`` beside it is short for its own ``rounds``.
     """
+
+    SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
 
     policy: Annotated[Component, OfKind("policies")] = Component(name="sync")
     selector: Annotated[Component, OfKind("selectors")] = Component(name="random")
