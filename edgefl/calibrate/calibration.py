@@ -23,7 +23,7 @@ from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, dump, plain
+from edgefl.core.yamls import Document, dump
 from edgefl.report.calibration import Prediction
 
 _BUSY = 0.9
@@ -209,7 +209,7 @@ def _validated(name: str, data: Mapping[str, Any]) -> Board:
         UserError: the file would not be valid.
     """
     document = Document.parse(dump(dict(data)), name)
-    return validate(KINDS[data["kind"]], plain(document.data), document)
+    return validate(KINDS[data["kind"]], document.data, document)
 
 
 def _notes(timings: Sequence[Timing], machine: Machine) -> list[str]:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ConfigDict
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
+from edgefl.core.nodes import Node
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
+from edgefl.core.settings import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, plain
+from edgefl.core.yamls import Document
+
+# Limits of a sweep; `docs/scenarios.md` states them.
+MOST_RUNS = 10_000
+MOST_VALUES = 10**7
 
 
 class Draft(Strict):
@@ -38,100 +42,173 @@ class Draft(Strict):
     group: str
 
 
-def load(source: Path | Document, overrides: Sequence[str] = ()) -> list[Draft]:
+def load(source: Path | Document, overrides: Sequence[str | Override] = ()) -> list[Draft]:
     """The runs of a scenario file: one, or one for each setting of its sweep.
 
     Args:
         source: the file, or a parsed document.
-        overrides: "key.path=value" texts, values in YAML, applied before the sweep.
+        overrides: settings, or "key.path=value" texts with values in YAML, applied before the sweep.
 
     Raises:
         ScenarioError: the file or an override is wrong.
     """
     document = source if isinstance(source, Document) else Document.read(source)
-    data = copy.deepcopy(document.data)
-    elsewhere = dict(document.elsewhere)
-    for override in overrides:
-        key, separator, text = override.partition("=")
-        if not separator or not key.strip():
-            raise ScenarioError(
-                f"{override!r} is not KEY=VALUE", where="--set", hint="for example --set server.rounds=5"
-            )
-        _put(data, key.strip(), _value(text, override), "--set")
-        elsewhere[key.strip()] = "--set"
-    sweep = data.pop("sweep", None)
-    changed = Document(document.file, data, elsewhere)
-    written = Document(document.file, document.data, elsewhere)
-    _check_apart(sweep, overrides, written)
-    name = str(data.get("name", Path(document.file).stem))
-    runs = [_one(changed, settings, named, name) for settings, named in _settings(sweep, written)]
-    return _named_apart(runs)
+    given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
+    root = document.nodes
+    for override in given:
+        root = _overridden(root, override)
+    sweep = _Sweep.read(Document.of(root, document.file))
+    sweep.check_apart()
+    for override in given:
+        sweep.check(override)
+    base = root._replace(value={key: node for key, node in root.value.items() if key != SWEEP})
+    sweep.check_size(base)
+    name = base.value.get("name") or Node(Path(document.file).stem, document.file)
+    base = base._replace(value={**base.value, "name": name._replace(value=_label(name.value))})
+    return _named_apart([_one(base, run, document.file, str(name.value)) for run in sweep.runs()])
 
 
-def _check_apart(sweep: Any, overrides: Sequence[str], document: Document) -> None:
-    """Refuses an override, or a setting of ``sweep.runs``, that a key of the sweep would silently replace."""
-    if not isinstance(sweep, dict):
-        return
-    pairs = sweep.get("runs")
-    axes = [str(key) for key in sweep if key != "runs"]
-    paired = (
-        {str(key) for pair in pairs if isinstance(pair, dict) for key in pair}
-        if isinstance(pairs, list)
-        else set()
-    )
-    for override in overrides:
-        key = override.partition("=")[0].strip()
-        for other in (*axes, *paired):
-            if _meet(key, other):
+def _label(name: Any) -> Any:
+    """A name, also one that YAML reads as a number or as a truth value."""
+    return name if isinstance(name, dict | list) else str(name)
+
+
+def _overridden(root: Node, override: Override) -> Node:
+    """The scenario with one override, which replaces the sweep's axis of its key."""
+    keys, value = override.keys, override.node
+    sweep = root.child(SWEEP)
+    axes = list(sweep.value) if sweep and isinstance(sweep.value, dict) else []
+    if keys[0] == SWEEP:
+        if value.value is None and len(keys) == 2 and keys[1] in axes:  # noqa: PLR2004 - sweep and its key
+            return without(root, keys[1])
+        return put(root, keys, value)
+    for axis in axes:
+        if axis != PAIRS and f"{axis}.".startswith(f"{override.key}.") and gives(override.key, value, axis):
+            root = without(root, axis)
+    return put(root, keys, value)
+
+
+class _Run(NamedTuple):
+    """One run's settings, by key, and the keys whose values name it."""
+
+    settings: dict[str, Node]
+    named: list[str]
+
+
+class _Sweep(NamedTuple):
+    """A sweep: axes, and pairs of settings that belong together, which are combined with each other.
+
+    Attributes:
+        axes: lists of values, by key.
+        pairs: settings by key; without any, one that sets nothing.
+        document: their source.
+    """
+
+    axes: dict[str, list[Node]]
+    pairs: list[dict[str, Node]]
+    document: Document
+
+    @classmethod
+    def read(cls, document: Document) -> _Sweep:
+        """The sweep of a scenario; without one there is one run with no settings.
+
+        Raises:
+            ScenarioError: it is no mapping of lists, or sets a key twice.
+        """
+        sweep = document.nodes.child(SWEEP)
+        if sweep is None or sweep.value is None:
+            return cls({}, [{}], document)
+
+        def wrong(what: str, *keys: str | int, hint: str = "") -> ScenarioError:
+            return ScenarioError(what, where=str(document.place([SWEEP, *keys])), hint=hint)
+
+        if not isinstance(sweep.value, dict) or not sweep.value:
+            raise wrong("a sweep must map keys to lists, or 'runs' to a list of settings")
+        found = sweep.value.get(PAIRS)
+        pairs = found.value if found else [Node({}, document.file)]
+        if not isinstance(pairs, list) or not pairs:
+            raise wrong("'runs' must be a list of mappings of keys to values", PAIRS)
+        for place, pair in enumerate(pairs):
+            if not isinstance(pair.value, dict):
+                raise wrong("'runs' must be a list of mappings of keys to values", PAIRS, place)
+        axes = {key: node.value for key, node in sweep.value.items() if key != PAIRS}
+        for key, values in axes.items():
+            if not isinstance(values, list) or not values:
+                what = "an empty list" if values == [] else "not a list of values"
+                raise wrong(f"the sweep's {key!r} is {what}", key, hint=f"write {key}: [a, b]")
+        return cls(axes, [pair.value for pair in pairs], document)
+
+    def check_apart(self) -> None:
+        """Refuses a pair's setting that an axis would silently replace."""
+        for place, pair in enumerate(self.pairs):
+            for other, axis in itertools.product(pair, self.axes):
+                if meet(axis, other):
+                    raise ScenarioError(
+                        f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
+                        where=str(self.document.place([SWEEP, PAIRS, place, other])),
+                        hint=f"remove one of them, for example with --set sweep.{axis}=null",
+                    )
+
+    def check(self, override: Override) -> None:
+        """Refuses an override that the sweep would silently replace."""
+        if override.keys[0] == SWEEP:
+            return
+        value = override.node
+        for axis in self.axes:
+            if f"{override.key}.".startswith(f"{axis}.") and axis != override.key:
                 raise ScenarioError(
-                    f"{key!r} is also set by the scenario's sweep"
-                    + (f", as {other!r}" if other != key else ""),
-                    where="--set",
-                    hint="change the sweep (--set sweep.KEY=...), or remove it with --set sweep=null",
+                    f"{override.key!r} is also set by the scenario's sweep, as {axis!r}",
+                    where=override.where,
+                    hint=f"give --set {axis}=VALUE before it, or --set 'sweep.{axis}=[...]' in its place",
                 )
-    for key in axes:
-        for other in sorted(paired):
-            if _meet(key, other):
-                raise ScenarioError(
-                    f"sweep.runs sets {other!r}, which the sweep also sets as {key!r}",
-                    where=str(document.place(["sweep"])),
-                    hint="remove one of them, for example with --set 'sweep={runs: [...]}'",
-                )
+        for place, pair in enumerate(self.pairs):
+            for key in pair:
+                if gives(override.key, value, key):
+                    also = f", as {key!r}" if key != override.key else ""
+                    raise ScenarioError(
+                        f"{override.key!r} is also set by the scenario's sweep.runs{also}",
+                        where=override.where,
+                        hint=f"change it there, for example with --set sweep.{PAIRS}.{place}.{key}=VALUE, or "
+                        f"remove these runs with --set sweep.{PAIRS}=null",
+                    )
+
+    def check_size(self, base: Node) -> None:
+        """Refuses more runs than anybody waits for."""
+        count = len(self.pairs) * math.prod(map(len, self.axes.values()))
+        where = str(self.document.place([SWEEP]))
+        if count > MOST_RUNS:
+            raise ScenarioError(f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}", where=where)
+        if count > 1 and count * base.size() > MOST_VALUES:
+            what = f"a sweep of {count:,} runs with {base.size():,} values each"
+            raise ScenarioError(f"{what}; the most is {MOST_VALUES:,} in all", where=where)
+
+    def runs(self) -> Iterator[_Run]:
+        """Each run; a pair with its own name is named by it."""
+        for pair in self.pairs:
+            for values in itertools.product(*self.axes.values()):
+                named = ["name"] if "name" in pair else list(pair)
+                yield _Run({**pair, **dict(zip(self.axes, values, strict=True))}, [*named, *self.axes])
 
 
-def _meet(key: str, other: str) -> bool:
-    """Whether one of two dotted keys equals or contains the other."""
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
-
-
-def _value(text: str, override: str) -> Any:
-    try:
-        return YAML(typ="rt", pure=True).load(text)
-    except YAMLError as error:
-        raise ScenarioError(f"the value in {override!r} is not valid YAML", where="--set") from error
-
-
-def _one(document: Document, settings: dict[str, Any], named: Sequence[str], name: str) -> Draft:
-    """One run: ``settings`` override the document, and those in ``named`` form the run's name."""
-    data = copy.deepcopy(document.data)
-    if isinstance(data.get("method"), str):
-        data["method"] = {"name": data["method"]}
-    data.setdefault("name", name)
-    sweep = f"{document.file}, in the sweep"
-    for key, value in settings.items():
-        _put(data, key, value, sweep)
-    data["name"] = ", ".join(
-        [_setting(key, value) for key, value in settings.items() if key in named]
-    ) or str(data["name"])
-    changed = Document(document.file, data, {**document.elsewhere, **dict.fromkeys(settings, sweep)})
-    if isinstance(data.get("fleet"), dict):
-        data["fleet"] = inherited(data["fleet"], str(changed.place(["fleet"])))
-    return Draft(scenario=validate(Scenario, plain(data), changed), document=changed, group=name)
+def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
+    """One run, named by its settings."""
+    root = base
+    # What contains another setting comes first, and a component's name before its parameters.
+    for key in sorted(run.settings, key=lambda key: (key.count("."), not key.endswith(".name"))):
+        root = put(root, key.split("."), run.settings[key])
+    name = ", ".join(_setting(key, node.plain) for key, node in run.settings.items() if key in run.named)
+    if name:
+        root = root._replace(value={**root.value, "name": Node(name, root.file, root.line)})
+    fleet = root.child("fleet")
+    if fleet and isinstance(fleet.value, dict):
+        where = str(Document.of(root, file).place(["fleet"]))
+        root = root._replace(value={**root.value, "fleet": inherited(fleet, where)})
+    document = Document.of(root, file)
+    return Draft(scenario=validate(Scenario, document.data, document), document=document, group=group)
 
 
 def _setting(key: str, value: Any) -> str:
     last = key.rsplit(".", 1)[-1]
-    value = plain(value)
     if isinstance(value, dict) and "name" in value:
         return " ".join([str(value["name"]), *(f"{k} {v}" for k, v in value.items() if k != "name")])
     return str(value) if last in {"name", "method", "model", "fleet"} else f"{last} {value}"
@@ -146,50 +223,6 @@ def _named_apart(runs: list[Draft]) -> list[Draft]:
             renamed = run.scenario.model_copy(update={"name": f"{name} ({seen[name]})"})
             runs[place] = run.model_copy(update={"scenario": renamed})
     return runs
-
-
-def _settings(sweep: Any, document: Document) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Each run's overrides: the product of the axes, the paired list under "runs", or the product of both.
-
-    Each comes with the keys that name the run; a pair with its own name is named by it.
-    """
-    if sweep is None:
-        yield {}, []
-        return
-    where = str(document.place(["sweep"]))
-    if not isinstance(sweep, dict) or not sweep:
-        raise ScenarioError("a sweep must map keys to lists, or 'runs' to a list of settings", where=where)
-    pairs = sweep.get("runs", [{}])
-    axes = {str(key): values for key, values in sweep.items() if key != "runs"}
-    if not isinstance(pairs, list) or not pairs or not all(isinstance(pair, dict) for pair in pairs):
-        raise ScenarioError("'runs' must be a list of mappings of keys to values", where=where)
-    for key, values in axes.items():
-        if not isinstance(values, list) or not values:
-            raise ScenarioError(
-                f"the sweep's {key!r} is {'an empty list' if values == [] else 'not a list of values'}",
-                where=where,
-                hint=f"write {key}: [a, b]",
-            )
-    for pair in pairs:
-        for values in itertools.product(*axes.values()):
-            paired = {str(key): value for key, value in pair.items()}
-            named = ["name"] if "name" in paired else list(paired)
-            yield {**paired, **dict(zip(axes, values, strict=True))}, [*named, *axes]
-
-
-def _put(data: Any, key: str, value: Any, where: str) -> None:
-    *folders, last = key.split(".")
-    node = data
-    for folder in folders:
-        if isinstance(node.get(folder), str):
-            node[folder] = {"like" if folder == "fleet" else "name": node[folder]}
-        node = node.setdefault(folder, {})
-        if not isinstance(node, dict):
-            raise ScenarioError(f"{key!r}: {folder!r} is not a mapping", where=where)
-    if last == "name" and folders and isinstance(node.get("name"), str) and node["name"] != value:
-        # Another component has other parameters: drop the old ones with the old name.
-        node.clear()
-    node[last] = value
 
 
 def slug(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -18,12 +17,13 @@ from edgefl.core.devices import DType
 from edgefl.core.errors import UserError
 from edgefl.core.link import Link
 from edgefl.core.named import ByName
+from edgefl.core.nodes import Node
 from edgefl.core.params import NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.speed import Speed
 from edgefl.core.units import Seconds
-from edgefl.core.yamls import Document, plain
+from edgefl.core.yamls import Document
 
 AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
 AnyAvailability = Annotated[SerializeAsAny[Availability], ByName("availability")]
@@ -114,26 +114,26 @@ class Fleet(Strict):
         return rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int64), counts))
 
 
-def inherited(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A fleet's data merged over the profile that it names under "like".
+def inherited(fleet: Node, where: str) -> Node:
+    """A fleet merged over the profile that it names under "like".
 
     Args:
-        data: a fleet as plain data.
+        fleet: a mapping.
         where: its place, for messages.
 
     Raises:
         UserError: the profile is unknown or not valid YAML, or profiles inherit from each other in a cycle.
     """
-    layers = [dict(data)]
+    layers = [dict(fleet.value)]
     below: list[str] = []
-    while (parent := layers[-1].pop("like", None)) is not None:
-        name = str(parent)
+    while (parent := layers[-1].pop("like", None)) is not None and parent.value is not None:
+        name = str(parent.value)
         if name in below:
             raise UserError(
                 f"profiles inherit from each other in a cycle: {' -> '.join([*below, name])}", where=where
             )
         below.append(name)
-        document = Document.read(catalogue.find("profiles", name, where=where).path)
-        where = document.file
-        layers.append(plain(document.data))
-    return {key: value for layer in reversed(layers) for key, value in layer.items()}
+        path = catalogue.find("profiles", name, where=where).path
+        where = str(path)
+        layers.append(dict(Document.read(path).nodes.value))
+    return fleet._replace(value={key: one for layer in reversed(layers) for key, one in layer.items()})

@@ -74,6 +74,11 @@ class Local(Strict):
     batch_size: BatchSize = 32
     optimizer: Annotated[SerializeAsAny[Optimizer], ByName("optimizers", "sgd")] = Sgd(lr=0.01)
 
+    @field_validator("optimizer", mode="before")
+    @classmethod
+    def _default_by_its_name(cls, value: Any) -> Any:
+        return cls.model_fields["optimizer"].default if value == "sgd" else value
+
     @field_validator("epochs", "steps", mode="before")
     @classmethod
     def _number_or_fit(cls, value: Any, info: ValidationInfo) -> Any:

@@ -2,105 +2,99 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.constructor import DuplicateKeyError
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from edgefl.core.errors import Place, ScenarioError
+from edgefl.core.nodes import MOST_BYTES, Node, compose, written
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path, most_bytes: int | None = None) -> str:
     """A file's text.
 
     Raises:
-        ScenarioError: the file cannot be read.
+        ScenarioError: the file cannot be read, is not UTF-8, or has more than so many bytes.
     """
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            content = file.read(-1 if most_bytes is None else most_bytes + 1)
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"cannot read {path.name}: it is not UTF-8 text", where=str(path)) from error
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ScenarioError(f"cannot read {path.name}: {reason}", where=str(path)) from error
+    if most_bytes is not None and len(content) > most_bytes:
+        raise ScenarioError(f"{path.name} is larger than {most_bytes:,} bytes", where=str(path))
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 @dataclass(eq=False)
 class Document:
-    """A parsed YAML mapping that knows the location of its values.
+    """A YAML mapping that knows where its values were written.
 
     Attributes:
         file: the file's path, as messages print it.
-        data: the mapping, in ruamel's commented types, or plain if it was not read from a file.
-        elsewhere: dotted keys whose values come from elsewhere, such as the command line, and from where.
+        data: the mapping as plain data.
         context: how values are validated: ``units.RESOLVED`` if records were dumped to them, else None.
+        root: the same values with their places; None if they were not read from YAML.
     """
 
     file: str
     data: dict[str, Any]
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
     context: dict[str, str] | None = None
+    root: Node | None = None
+
+    @property
+    def nodes(self) -> Node:
+        """The values with their places."""
+        return self.root or written(self.data, self.file)
 
     @classmethod
     def read(cls, path: Path) -> Document:
         """Reads a file.
 
         Raises:
-            ScenarioError: the file cannot be read, or is not a YAML mapping.
+            ScenarioError: the file cannot be read, or see ``parse``.
         """
-        return cls.parse(text_of(path), str(path))
+        return cls.parse(text_of(path, MOST_BYTES), str(path))
 
     @classmethod
-    def parse(cls, text: str, file: str) -> Document:
+    def parse(cls, text: str, file: str, *, limited: bool = True) -> Document:
         """Parses text; ``file`` is for messages.
 
         Raises:
-            ScenarioError: it is not a YAML mapping, or repeats a key.
+            ScenarioError: it is not a YAML mapping, repeats a key, or exceeds the limits of
+                ``edgefl.core.nodes``, unless it is not ``limited``.
         """
-        try:
-            data = YAML(typ="rt", pure=True).load(text)
-        except YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            where = str(Place(file, mark.line + 1 if mark else 0))
-            if isinstance(error, DuplicateKeyError):
-                duplicate = re.search(r'duplicate key "(.*?)" ', error.problem or "")
-                what = f"duplicate key {duplicate[1]!r}" if duplicate else "duplicate key"
-                raise ScenarioError(what, where=where, hint="remove one of them") from error
-            problem = error.problem if isinstance(error, MarkedYAMLError) else error
-            raise ScenarioError(f"not valid YAML: {problem}", where=where) from error
-        if data is None:
+        root = compose(text, file, limited=limited)
+        if root.value is None:
             raise ScenarioError("the file is empty", where=file)
-        if not isinstance(data, CommentedMap):
+        if not isinstance(root.value, dict):
             raise ScenarioError("the file is not a mapping of keys to values", where=file)
-        return cls(file, data)
+        return cls.of(root, file)
+
+    @classmethod
+    def of(cls, root: Node, file: str) -> Document:
+        """The document of a mapping that was composed."""
+        return cls(file, root.plain, root=root)
 
     def place(self, path: Sequence[str | int]) -> Place:
         """The location of the value at ``path``, or of the nearest enclosing one that is written out."""
         dotted = ".".join(str(key) for key in path)
-        for written, where in self.elsewhere.items():
-            if f"{dotted}.".startswith(f"{written}."):
-                return Place(where, 0, dotted)
-        node: Any = self.data
-        line = 0
+        node, file, line = self.root, self.file, 0
         for key in path:
-            line = _line_of(node, key) or line
-            node = item(node, key)
-        return Place(self.file, line, dotted)
-
-
-def _line_of(node: Any, key: str | int) -> int:
-    if not isinstance(node, CommentedMap | CommentedSeq):  # plain data has no lines
-        return 0
-    try:
-        position = node.lc.key(key) if isinstance(node, CommentedMap) else node.lc.item(key)
-    except (KeyError, AttributeError, TypeError, IndexError):
-        return 0
-    return int(position[0]) + 1 if position else 0
+            node = node.child(key) if node else None
+            if node is None:
+                break
+            file, line = node.file, node.line
+        # An option such as "--set seed=x" names its own key.
+        return Place(file, line, "" if f" {dotted}=" in file else dotted)
 
 
 def item(value: Any, key: str | int) -> Any:
@@ -109,18 +103,6 @@ def item(value: Any, key: str | int) -> Any:
         return value[key]
     except (KeyError, IndexError, TypeError):
         return None
-
-
-def plain(value: Any) -> Any:
-    """Ruamel's commented types as plain dicts, lists and scalars."""
-    if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    for kind in (bool, int, float, str):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
 
 
 def dump(value: Any) -> str:

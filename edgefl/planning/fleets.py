@@ -12,9 +12,10 @@ from edgefl.core.drafts import Draft
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
+from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, plain, text_of
+from edgefl.core.yamls import Document, text_of
 
 
 def device(name: str, *, where: str = "") -> Board:
@@ -24,22 +25,21 @@ def device(name: str, *, where: str = "") -> Board:
         UserError: no file has the name, or the file is wrong.
     """
     path = catalogue.find("devices", name, where=where).path
-    return _board(str(path), text_of(path))
+    return _board(str(path), text_of(path, MOST_BYTES))
 
 
 @lru_cache(maxsize=256)
 def _board(file: str, text: str) -> Board:
     """A device's file. Cached, as the runs of a sweep share devices and parsing one takes 20 ms."""
     document = Document.parse(text, file)
-    data = plain(document.data)
-    kind = str(data.get("kind", "roofline")) if isinstance(data, dict) else "roofline"
+    kind = str(document.data.get("kind", "roofline"))
     if kind not in KINDS:
         raise UserError(
             f"unknown kind of device {kind!r}",
             where=str(document.place(["kind"])),
             hint=nearest(kind, KINDS),
         )
-    return validate(KINDS[kind], data, document)
+    return validate(KINDS[kind], document.data, document)
 
 
 def profile(name: str, *, where: str = "") -> Fleet:
@@ -48,8 +48,9 @@ def profile(name: str, *, where: str = "") -> Fleet:
     Raises:
         UserError: no file has the name, or the file is wrong.
     """
-    document = Document.read(catalogue.find("profiles", name, where=where).path)
-    return validate(Fleet, inherited(plain(document.data), document.file), document)
+    read = Document.read(catalogue.find("profiles", name, where=where).path)
+    document = Document.of(inherited(read.nodes, read.file), read.file)
+    return validate(Fleet, document.data, document)
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -59,7 +60,7 @@ def link(name: str, *, where: str = "") -> Link:
         UserError: no file has the name, or the file is wrong.
     """
     document = Document.read(catalogue.find("links", name, where=where).path)
-    return validate(Link, plain(document.data), document)
+    return validate(Link, document.data, document)
 
 
 def fleet_of(draft: Draft) -> Fleet:

@@ -9,7 +9,6 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from ruamel.yaml.comments import CommentedMap
 
 from edgefl.compute.job import Engine
 from edgefl.core import catalogue
@@ -81,7 +80,7 @@ def _pinned(name: str, auto: Component) -> EngineOptions:
     """A named engine, with the parameters that it shares with auto."""
     module = catalogue.load("engines", name, where=PINNED)
     known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
-    return _checked(Component(name=name, **known), Document(PINNED, CommentedMap()), [])
+    return _checked(Component(name=name, **known), Document(PINNED, {}), [])
 
 
 def started(options: EngineOptions, context: Context) -> tuple[Engine, dict[str, Any]]:
@@ -93,7 +92,7 @@ def started(options: EngineOptions, context: Context) -> tuple[Engine, dict[str,
     facts: dict[str, Any] = {}
     if options.component.name == AUTO:
         component, facts = choose(context, options.params)
-        options = _checked(component, Document("auto's choice", CommentedMap()), [])
+        options = _checked(component, Document("auto's choice", {}), [])
     engine: Engine = options.module.build(options.params, context)
     chosen = options.component.completed(options.params).model_dump()
     return engine, {**chosen, "device": str(context.builder.device), **facts}

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.units import RESOLVED
-from edgefl.core.yamls import Document, plain
+from edgefl.core.yamls import Document, text_of
 from edgefl.store.schema import FORMAT, TABLES
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
@@ -121,12 +122,13 @@ class Reader:
         Raises:
             UserError: it is missing or damaged.
         """
-        document = Document.read(self.folder / PLAN)
-        return Document(document.file, document.data, context=RESOLVED)
+        file = self.folder / PLAN
+        # What edgefl wrote itself may be long: it holds the rows of traces.
+        return replace(Document.parse(text_of(file), str(file), limited=False), context=RESOLVED)
 
     def resolved(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
-        return dict(plain(self.document().data))
+        return dict(self.document().data)
 
     def host(self) -> dict[str, Any]:
         """``host.json`` as plain data; empty if missing or damaged, since no result depends on it."""

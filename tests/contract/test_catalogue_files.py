@@ -15,7 +15,6 @@ from edgefl.core.errors import UserError
 from edgefl.core.price import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.core.units import parse
-from edgefl.core.yamls import plain
 from edgefl.planning.fleets import device, link, links_of, profile
 from edgefl.runs import drafts, run
 
@@ -486,7 +485,7 @@ def _apart(name):
     for draft in drafts(name, ["server.rounds=1"]):
         settings = draft.scenario.resolved()
         del settings["local"]["optimizer"]["lr"], settings["seed"]
-        found.setdefault(repr(settings), plain(draft.document.data))
+        found.setdefault(repr(settings), draft.document.data)
     return list(found.values())
 
 

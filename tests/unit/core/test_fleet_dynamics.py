@@ -15,7 +15,7 @@ from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, dump, plain
+from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.planning.schema import schema
@@ -43,7 +43,7 @@ fleet: {like: home-lab%s}
 def fleet(text):
     """A fleet of its YAML text."""
     document = Document.parse(text, "f.yaml")
-    return validate(Fleet, plain(document.data), document)
+    return validate(Fleet, document.data, document)
 
 
 def drafted(addition):
@@ -70,7 +70,7 @@ def test_what_was_written_out_is_read_back():
         read = fleet(text)
         written = read.model_dump(mode="json")
         document = Document.parse(dump(written), "plan.yaml")
-        again = validate(Fleet, plain(document.data), Document("plan.yaml", document.data, context=RESOLVED))
+        again = validate(Fleet, document.data, Document("plan.yaml", document.data, context=RESOLVED))
         assert again == read
         assert Fleet.model_validate(json.loads(json.dumps(written)), context=RESOLVED) == read
 
@@ -145,7 +145,7 @@ def test_a_profile_keeps_them_for_those_like_it(tmp_path, monkeypatch):
         ("availability: {name: charging, days: 1e-9}", "'days' should be greater than or equal to 0.01", ""),
         ("availability: {name: charging, hours: 0.01}", "'hours' should be greater than or equal to 0.1", ""),
         ("availability: {name: markov, on: 1 us, off: 1 s}", "'on' should be greater than or equal to", ""),
-        ("failures: {retries: 1000000000000000000000}", "'retries' should be less than or equal to", ""),
+        ("failures: {retries: 1000000000000000}", "'retries' should be less than or equal to", ""),
         ("speed: [{name: load, factor: 1e-320}]", "'factor' should be greater than or equal to 0.001", ""),
         ("speed: [{name: thermal, floor: 0}]", "'floor' should be greater than or equal to 0.001", ""),
         ("speed: [{name: load, length: 1 ns}]", "'length' should be greater than or equal to 0.001", ""),

@@ -9,7 +9,7 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.training import Local
-from edgefl.core.yamls import Document, plain
+from edgefl.core.yamls import Document
 from edgefl.planning.schema import schema
 from edgefl.runs import run
 
@@ -115,7 +115,7 @@ def test_underscore_and_hyphen_are_one_in_a_name():
 @pytest.mark.parametrize("engine", ["loop", "vmapped"])
 def test_own_records_train(tmp_path, engine):
     """Each step moves every weight by the rate, or not at all; two kinds of speeds are drawn."""
-    (done,) = run(plain(Document.parse(SCENARIO, "s.yaml").data), engine=engine, out=tmp_path / "runs").runs
+    (done,) = run(Document.parse(SCENARIO, "s.yaml").data, engine=engine, out=tmp_path / "runs").runs
     assert done.status == "done"
     assert {client["slowdown"] for client in done.table("clients")} <= {1.0, 3.0}
 

@@ -6,6 +6,8 @@ import pytest
 
 from edgefl.core.drafts import load, slug
 from edgefl.core.errors import ScenarioError
+from edgefl.core.settings import Override
+from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 
 BASE = """\
@@ -64,6 +66,19 @@ def test_a_scenario_is_named_after_its_file():
         ("task.partition.alpha=1", lambda one: one.task.partition.params == {"alpha": 1}),
         ("fleet=city-phones", lambda one: one.fleet == "city-phones"),
         ("name=a = b", lambda one: one.name == "a = b"),
+        ("name=2024", lambda one: one.name == "2024"),
+        ("method=fedprox", lambda one: one.method.params == {"mu": 0.1}),
+        ("method={name: fedprox}", lambda one: one.method.params == {}),
+        ("model=mlp", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
+        ("model={name: mlp}", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
+        ("local.optimizer=sgd", lambda one: one.local.optimizer.lr == 0.01),
+        ("local.optimizer.name=sgd", lambda one: one.local.optimizer.lr == 0.01),
+        ("local.optimizer={name: adam, lr: 1}", lambda one: one.local.optimizer.betas == (0.9, 0.999)),
+        ("task.partition=iid", lambda one: one.task.partition.params == {}),
+        ("wire.up=int8", lambda one: one.wire.up.name == "int8"),
+        ("server.policy=fedbuff", lambda one: one.server.policy.name == "fedbuff"),
+        ("engine=null", lambda one: one.engine.name == "null"),
+        ("engine.workers=2", lambda one: one.engine.params == {"workers": 2}),
     ],
 )
 def test_overrides(override, read):
@@ -79,6 +94,59 @@ def test_a_learning_rate_needs_no_optimizer_in_the_file():
     document = Document.parse(BASE.replace("local: {optimizer: {name: sgd, lr: 0.01}}\n", ""), "s.yaml")
     (draft,) = load(document, ["local.optimizer.lr=0.5"])
     assert (draft.scenario.local.optimizer.name, draft.scenario.local.optimizer.lr) == ("sgd", 0.5)
+
+
+def test_a_bare_optimizer_and_its_learning_rate():
+    """The name alone, then the rate, as for every component; the default optimizer keeps its default rate."""
+    adam = _one("", "local.optimizer=adam", "local.optimizer.lr=0.3").local.optimizer
+    assert (adam.name, adam.lr) == ("adam", 0.3)
+    document = Document.parse(BASE.replace("local: {optimizer: {name: sgd, lr: 0.01}}\n", ""), "s.yaml")
+    (draft,) = load(document, ["local.optimizer=sgd"])
+    assert draft.scenario.local == Local()
+    error = _fails("", "local.optimizer=adam")
+    assert (error.what, error.where) == (
+        "'lr' is missing",
+        "--set local.optimizer=adam, key 'local.optimizer.lr'",
+    )
+
+
+def test_an_item_of_a_list_is_set_by_its_place():
+    """Counted from 0; places that are not there are refused."""
+    models = _one("", "model=[mlp, {name: cnn2}]", "model.0.hidden=[8]").models
+    assert [model.params for model in models] == [{"hidden": [8]}, {}]
+    for key in ("model.hidden", "model.2.hidden", "model.-1.hidden", "model.\u00b2.hidden"):
+        error = _fails("", "model=[mlp, cnn2]", f"{key}=[8]")
+        assert (error.what, error.where) == (f"{key!r}: 'model' is a list", f"--set {key}=[8]")
+        assert error.hint == "give a place from 0 to 1, as in model.0"
+
+
+def test_an_override_fills_an_empty_mapping():
+    """``local:`` with nothing below it is no mapping yet."""
+    document = Document.parse(
+        BASE.replace("local: {optimizer: {name: sgd, lr: 0.01}}\n", "local:\n"), "s.yaml"
+    )
+    (draft,) = load(document, ["local.epochs=4"])
+    assert draft.scenario.local.epochs == 4
+
+
+@pytest.mark.parametrize(
+    ("override", "where"),
+    [
+        ("seed=nine", "--set seed=nine"),
+        ("server.rounds=0", "--set server.rounds=0"),
+        ("server={rounds: 1, participants: 0}", "--set server={...}, key 'server.participants'"),
+        ("sweep.server.rounds=[1, 0]", "--set sweep.server.rounds=[1, 0], key 'server.rounds'"),
+        ("sweep={server.rounds: [1, 0]}", "--set sweep={server.rounds: [1, 0]}, key 'server.rounds'"),
+        ("notes=" + "[x" * 40, "--set notes=" + "[x" * 25 + "[..."),
+        (Override("server.rounds", "0", "--rounds 0"), "--rounds 0, key 'server.rounds'"),
+        ("seed=!!int x", "--set seed=!!int x"),
+        ("seed=99999999999999999999", "--set seed=99999999999999999999"),
+        ("name=\udcff", "--set name=\udcff"),
+    ],
+)
+def test_a_wrong_value_is_placed_at_its_option(override, where):
+    """With all that was typed, cut if it is long, and the key if it is another one."""
+    assert _fails("", override).where == where.replace("{...}", "{rounds: 1, participants: 0}")
 
 
 def test_an_override_of_one_key_of_a_named_fleet_keeps_the_rest():
@@ -101,7 +169,7 @@ def test_overrides_leave_the_document_as_it_was():
     [
         ("seed", "is not KEY=VALUE"),
         ("=5", "is not KEY=VALUE"),
-        ("seed=[1", "is not valid YAML"),
+        ("seed=[1", "not valid YAML"),
         ("seed.deep=1", "is not a mapping"),
         ("server.round=5", "unknown key 'round'"),
         ("seed=nine", "seed must be a whole number; got 'nine'"),
@@ -168,19 +236,86 @@ def test_a_sweep_over_whole_components():
 
 
 @pytest.mark.parametrize(
-    ("sweep", "override", "other"),
+    ("sweep", "override", "other", "cure"),
     [
-        ("{seed: [1, 2]}", "seed=9", "seed"),
-        ("{local.epochs: [1, 2]}", "local={epochs: 3}", "local.epochs"),
-        ("{runs: [{method: fedavg}]}", "method.name=local", "method"),
+        ("{runs: [{seed: 1}, {seed: 2}]}", "seed=9", "seed", "sweep.runs.0.seed=9"),
+        ("{runs: [{}, {seed: 2}]}", "seed=9", "seed", "sweep.runs=null"),
+        ("{runs: [{method: fedavg}]}", "method.mu=1", "method", "sweep.runs=null"),
+        ("{runs: [{local.epochs: 1}]}", "local={epochs: 3}", "local.epochs", "sweep.runs.0.local.epochs=3"),
+        (
+            "{runs: [{method.name: local}]}",
+            "method=fedprox",
+            "method.name",
+            "sweep.runs.0.method.name=fedprox",
+        ),
+        ("{method: [fedavg, local]}", "method.mu=1", "method", "method=fedprox"),
+        ("{method: [fedavg, local]}", "method.mu=1", "method", "sweep.method=[fedprox]"),
     ],
 )
-def test_an_override_of_what_the_sweep_sets_is_refused(sweep, override, other):
-    """It would be silently lost; the message names the sweep's key."""
+def test_an_override_that_the_sweep_would_replace_is_refused(sweep, override, other, cure):
+    """It would be silently lost; the message names the sweep's key, and its hint's two ways work."""
     with pytest.raises(ScenarioError, match="is also set by the scenario's sweep") as caught:
         _load(f"sweep: {sweep}\n", override)
-    assert caught.value.where == "--set"
-    assert caught.value.what.endswith("sweep" if override.startswith(f"{other}=") else f"sweep, as '{other}'")
+    assert caught.value.where == f"--set {override}"
+    assert caught.value.what.endswith(f"as '{other}'") == (not override.startswith(f"{other}="))
+    key = cure.partition("=")[0]
+    assert key in caught.value.hint or key == other
+    assert _load(
+        f"sweep: {sweep}\n", *([cure, override] if cure in {"sweep.runs=null", "method=fedprox"} else [cure])
+    )
+
+
+@pytest.mark.parametrize(
+    ("sweep", "overrides", "runs"),
+    [
+        ("{seed: [1, 2]}", ["seed=9"], [(9, 1)]),
+        ("{seed: [1, 2], local.epochs: [3, 4]}", ["seed=9"], [(9, 3), (9, 4)]),
+        ("{local.epochs: [3, 4]}", ["local={epochs: 5}"], [(0, 5)]),
+        ("{local.epochs: [3, 4]}", ["local={batch_size: 8}"], [(0, 3), (0, 4)]),
+        ("{seed: [1, 2]}", ["sweep.seed=[3]"], [(3, 1)]),
+        ("{seed: [1, 2]}", ["sweep.local.epochs=[6, 7]", "seed=4"], [(4, 6), (4, 7)]),
+        ("{seed: [1, 2]}", ["sweep.seed=null"], [(0, 1)]),
+        ("{runs: [{seed: 1}, {seed: 2}]}", ["sweep.runs.1.seed=5"], [(1, 1), (5, 1)]),
+        ("{runs: [{seed: 1}, {seed: 2}]}", ["sweep.runs.1.local.epochs=5"], [(1, 1), (2, 5)]),
+        ("{runs: [{seed: 1}], local.epochs: [3]}", ["sweep.runs=null", "seed=7"], [(7, 3)]),
+        ("null", ["sweep.local.epochs=[2, 4]"], [(0, 2), (0, 4)]),
+    ],
+)
+def test_overrides_change_a_sweep(sweep, overrides, runs):
+    """A swept key that is set has this value; ``sweep.KEY`` is an axis, ``sweep.runs.N.KEY`` a setting."""
+    drafts = _load(f"sweep: {sweep}\n", *overrides)
+    assert [(draft.scenario.seed, draft.scenario.local.passes.epochs) for draft in drafts] == runs
+
+
+def test_what_contains_a_setting_is_set_before_it():
+    """In any order of a sweep's keys no setting is lost."""
+    drafts = _load("sweep: {method.mu: [1, 2], runs: [{seed: 3}], method: [fedprox]}\n")
+    drafts += _load("sweep: {runs: [{local.optimizer.lr: 0.5, local.optimizer.name: adam, method: local}]}\n")
+    assert [draft.scenario.method.params for draft in drafts] == [{"mu": 1}, {"mu": 2}, {}]
+    assert (drafts[-1].scenario.local.optimizer.name, drafts[-1].scenario.local.optimizer.lr) == ("adam", 0.5)
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        "{seed: &a [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], b: *a, c: *a, d: *a}",
+        "{seed: [1, 2], notes: [" + ", ".join(["x"] * 5001) + "]}",
+    ],
+)
+def test_a_sweep_of_too_many_runs_is_refused(sweep):
+    """Before any is made."""
+    error = _fails(f"sweep: {sweep}\n")
+    assert "the most is 10,000" in error.what
+    assert error.where == "s.yaml:7, key 'sweep'"
+
+
+def test_a_sweep_of_too_many_values_is_refused():
+    """Many runs of a long scenario."""
+    long = "model: {name: mlp, hidden: [" + ", ".join(["1"] * 9000) + "]}\n"
+    seeds = ", ".join(map(str, range(2000)))
+    document = Document.parse(BASE.replace("model: mlp\n", long) + f"sweep: {{seed: [{seeds}]}}\n", "s.yaml")
+    with pytest.raises(ScenarioError, match=r"2,000 runs with 9,0\d\d values each; the most is 10,000,000"):
+        load(document)
 
 
 @pytest.mark.parametrize("key", ["server.rounds", "server"])
@@ -208,19 +343,21 @@ def test_an_override_can_leave_the_sweep_out():
         ("{runs: {seed: 1}}", "'runs' must be a list of mappings"),
         ("{runs: []}", "'runs' must be a list of mappings"),
         ("{runs: [seed]}", "'runs' must be a list of mappings"),
+        ("{runs: null}", "'runs' must be a list of mappings"),
+        ("{seed: null}", "'seed' is not a list of values"),
     ],
 )
 def test_a_wrong_sweep_is_found_with_its_line(sweep, what):
     """Sweeps of another form are refused, with their location."""
     error = _fails(f"seed: 4\nsweep: {sweep}\n")
     assert what in error.what
-    assert error.where == "s.yaml:8, key 'sweep'"
+    assert error.where.startswith("s.yaml:8, key 'sweep")
 
 
 def test_a_wrong_value_in_a_sweep_is_placed_there():
     """An error in a value that the sweep set is located in the sweep."""
-    error = _fails("sweep: {local.optimizer.lr: [0.1, -1]}\n")
-    assert "in the sweep" in error.where
+    error = _fails("sweep:\n  seed: [1]\n  local.optimizer.lr: [0.1, -1]\n")
+    assert error.where == "s.yaml:9, key 'local.optimizer.lr'"
     assert "local.optimizer.lr" in error.where
 
 

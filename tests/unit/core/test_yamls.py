@@ -12,8 +12,9 @@ from edgefl.core.named import ByName
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.core.settings import Override, put
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, dump, plain
+from edgefl.core.yamls import Document, dump
 
 
 class Leaf(Strict):
@@ -35,7 +36,7 @@ class Tree(Strict):
 def _fails(text):
     document = Document.parse(text, "tree.yaml")
     with pytest.raises(ScenarioError) as caught:
-        validate(Tree, plain(document.data), document)
+        validate(Tree, document.data, document)
     return caught.value
 
 
@@ -162,21 +163,23 @@ def test_a_file_that_cannot_be_read(tmp_path):
 def test_values_from_elsewhere_are_placed_there():
     """A value set on the command line, and the keys below it, are not searched for in the file."""
     document = Document.parse("age: 3\nshape: {name: round}\n", "tree.yaml")
-    moved = Document(document.file, document.data, {"shape": "--set"})
-    assert str(moved.place(["shape", "name"])) == "--set, key 'shape.name'"
+    override = Override.parse("shape={name: [square]}")
+    moved = Document.of(put(document.nodes, override.keys, override.node), document.file)
+    assert str(moved.place(["shape"])) == "--set shape={name: [square]}"
+    assert str(moved.place(["shape", "name"])) == "--set shape={name: [square]}, key 'shape.name'"
     assert str(moved.place(["age"])) == "tree.yaml:1, key 'age'"
 
 
 def test_yaml_is_1_2():
     """``on``, ``no`` and ``off`` are words, ``1e-3`` is a number, and leading zeros do not make octals."""
-    data = plain(Document.parse("a: on\nb: no\nc: 1e-3\nd: 010\ne: true\nf: 1_0\n", "x").data)
+    data = Document.parse("a: on\nb: no\nc: 1e-3\nd: 010\ne: true\nf: 1_0\n", "x").data
     assert (data["a"], data["b"], data["c"], data["d"], data["e"]) == ("on", "no", 0.001, 10, True)
 
 
 def test_plain_and_dump_round_trip():
     """Ruamel's types become plain ones, whose text reads back as the same."""
     document = Document.parse("b: [1, 2.5, {c: 'x'}] # why\na: {k: true, n: null}\n", "x")
-    data = plain(document.data)
+    data = document.data
     assert data == {"b": [1, 2.5, {"c": "x"}], "a": {"k": True, "n": None}}
     assert {type(data), type(data["b"]), type(data["b"][1]), type(data["a"]["k"])} == {
         dict,
@@ -185,5 +188,5 @@ def test_plain_and_dump_round_trip():
         bool,
     }
     text = dump(data)
-    assert plain(Document.parse(text, "y").data) == data
+    assert Document.parse(text, "y").data == data
     assert text.index("b:") < text.index("a:")

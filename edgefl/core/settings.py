@@ -1,0 +1,141 @@
+"""Settings that do not stand in a scenario's own place: ``--set KEY=VALUE``, options, those of a sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from edgefl.core.errors import ScenarioError
+from edgefl.core.nodes import Node, compose, short
+
+SWEEP, PAIRS = "sweep", "runs"
+
+
+class Override(NamedTuple):
+    """A setting that replaces what the file says.
+
+    Attributes:
+        key: its dotted key.
+        value: its value in YAML.
+        where: what gave it, as messages say, such as "--seed 3".
+    """
+
+    key: str
+    value: str
+    where: str
+
+    @classmethod
+    def parse(cls, text: str) -> Override:
+        """One that was given as KEY=VALUE.
+
+        Raises:
+            ScenarioError: it has no "=", or no key.
+        """
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            what = f"{short(text)!r} is not KEY=VALUE"
+            raise ScenarioError(what, where="--set", hint="for example --set server.rounds=5")
+        return cls(key.strip(), value, f"--set {short(text.strip())}")
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys on the way to the value.
+
+        Those of a sweep are dotted themselves: ``sweep.server.rounds`` is its axis ``server.rounds``, and
+        ``sweep.runs.0.server.rounds`` a setting of the first of its runs.
+        """
+        first, _, rest = self.key.partition(".")
+        if first != SWEEP or not rest:
+            return self.key.split(".")
+        return [SWEEP, *rest.split(".", 2)] if rest.split(".")[0] == PAIRS else [SWEEP, rest]
+
+    @property
+    def node(self) -> Node:
+        """The value.
+
+        Raises:
+            ScenarioError: it is not valid YAML.
+        """
+        return compose(self.value, self.where, lines=False)
+
+
+def put(node: Node, keys: Sequence[str], value: Node) -> Node:
+    """A mapping in which the value under ``keys`` is replaced; everything else is shared with the old one.
+
+    Mappings that are not there are made, and a component's bare name becomes a mapping. A component that gets
+    another name loses its parameters, since another component has others; one that gets its own name again
+    keeps them.
+
+    Raises:
+        ScenarioError: what a key is to be looked up in has no keys.
+    """
+    return _put(node, keys, value, 0)
+
+
+def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
+    if depth == len(keys):
+        return _named(node, value)
+    key = keys[depth]
+    if isinstance(node.value, list):
+        place = _place(node.value, keys, depth, value.file)
+        inner = _put(node.value[place], keys, value, depth + 1)
+        return node._replace(value=[*node.value[:place], inner, *node.value[place + 1 :]])
+    if node.value is None:
+        node = value._replace(value={})
+    elif isinstance(node.value, str) and depth:
+        node = node._replace(value={"like" if keys[depth - 1] == "fleet" else "name": node})
+    if not isinstance(node.value, dict):
+        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=value.file)
+    before = node.value.get(key)
+    if depth == len(keys) - 1 and key == "name" and keys[0] not in {key, SWEEP} and _differ(before, value):
+        return value._replace(value={key: value})
+    inner = _put(before or Node(None, value.file), keys, value, depth + 1)
+    return node._replace(value={**node.value, key: inner})
+
+
+def _differ(before: Node | None, value: Node) -> bool:
+    return before is not None and isinstance(before.value, str) and before.value != value.value
+
+
+def _named(old: Node, new: Node) -> Node:
+    """What replaces a value: itself, or the old component if it is that one's bare name."""
+    name = old.value.get("name") if isinstance(old.value, dict) else None
+    same = name is not None and isinstance(new.value, str) and name.value == new.value
+    return old._replace(value={**old.value, "name": new}) if same else new
+
+
+def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) -> int:
+    key = keys[depth]
+    if key.isdecimal() and key.isascii() and len(key) < 6 and int(key) < len(values):  # noqa: PLR2004
+        return int(key)
+    what = ".".join(keys[:depth])
+    raise ScenarioError(
+        f"{'.'.join(keys)!r}: {what!r} is a list",
+        where=where,
+        hint=f"give a place from 0 to {len(values) - 1}, as in {what}.0" if values else "it is empty",
+    )
+
+
+def without(root: Node, axis: str) -> Node:
+    """A scenario without one of its sweep's keys, and without the sweep if it was the last."""
+    sweep = root.value[SWEEP]
+    rest = {key: node for key, node in sweep.value.items() if key != axis}
+    kept = {key: node for key, node in root.value.items() if key != SWEEP}
+    return root._replace(value={**kept, SWEEP: sweep._replace(value=rest)} if rest else kept)
+
+
+def meet(key: str, other: str) -> bool:
+    """Whether one of two dotted keys equals or contains the other."""
+    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
+
+
+def gives(override: str, value: Node, key: str) -> bool:
+    """Whether an override sets a key: as itself, as part of it, or with a value that has the key in it."""
+    if not f"{key}.".startswith(f"{override}."):
+        return meet(override, key)
+    node: Node | None = value
+    for inner in key[len(override) + 1 :].split(".") if key != override else ():
+        if node is not None and isinstance(node.value, str):
+            return inner in {"name", "like"}
+        node = node.child(inner) if node is not None else None
+    return node is not None
