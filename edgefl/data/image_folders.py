@@ -46,7 +46,6 @@ def class_folders(folder: Path) -> list[str]:
                 where=str(folder).encode("utf-8", "replace").decode(),
                 hint="rename it: it is the class's name",
             )
-    # Not isdecimal alone: 1 and 01 are different folders, and other scripts' digits are digits too.
     return sorted(names, key=lambda name: (int(name), name)) if all(map(str.isdecimal, names)) else names
 
 

@@ -38,11 +38,11 @@ class Source:
     embedded: bool = False
 
     def facts(self) -> Spec:
-        """``spec`` before images are read: where mean and deviation are computed, they are 0 and 1 till then."""
+        """``spec`` before images are read: a mean and a deviation that are not known yet are 0 and 1."""
+        if self.spec.mean:
+            return self.spec
         channels = self.spec.shape[0]
-        return (
-            self.spec if self.spec.mean else replace(self.spec, mean=(0.0,) * channels, std=(1.0,) * channels)
-        )
+        return replace(self.spec, mean=(0.0,) * channels, std=(1.0,) * channels)
 
     def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
         """The images, and the spec with everything that is computed of them.
@@ -107,7 +107,7 @@ def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
     """
     parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
     for part, (x, y) in parts.items():
-        if (x.dtype, y.dtype) != (np.uint8, np.int64):
+        if x.dtype != np.dtype(np.uint8) or y.dtype != np.dtype(np.int64):
             raise DataError(
                 f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not uint8 and int64",
                 where=where,

@@ -1,8 +1,8 @@
 """A folder of images, with a folder for each class; see ``path``.
 
-``path`` holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` alone, of which a share is kept for testing.
-Classes are in the order of numbers if all their names are, else in alphabetical order. Images may be in
-folders below a class folder. Hidden files are skipped.
+``path`` holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` alone, of which a share is kept for
+testing. Classes are in the order of numbers if all their names are, else in alphabetical order. Images may be
+in folders below a class folder. Hidden files are skipped.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _given(params: Params, root: Path, names: Sequence[str]) -> Source:
         raise DataError(
             f"there is {there}/ but no {missing[0]}/",
             where=str(root),
-            hint=f"add {missing[0]}/, or set task.dataset.path to {root / there} to split its images by a share",
+            hint=f"add {missing[0]}/, or set task.dataset.path to {root / there} to split its images",
         )
     params.check_parts("train/ and test/")
     classes = tuple(class_folders(root / "train"))
