@@ -37,7 +37,10 @@ def labels_of(files: Sequence[Path], column: str | None = None) -> Ints:
             with explained(f"{path.name} is unreadable", str(path)):
                 values = file.read(columns=[label])[label]
             if values.null_count:
-                raise DataError(f"{values.null_count} images have no label", where=str(path))
+                raise DataError(
+                    f"{path.name} has images without a label: {values.null_count} of {len(values)}",
+                    where=str(path),
+                )
             found.append(values.to_numpy().astype(np.int64))
     return np.concatenate(found)
 

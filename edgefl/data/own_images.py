@@ -97,7 +97,7 @@ class OwnImages(Strict):
         """
         train, test = labels
         if len(names) < 2:  # noqa: PLR2004 - the least that can be told apart
-            raise DataError(f"{len(names)} class; at least 2 are needed", where=self.path)
+            raise DataError(f"there is only the class {names[0]!r}; at least 2 are needed", where=self.path)
         if not len(test):
             raise DataError("there are no test images", where=self.path)
         counts = np.bincount(train, minlength=len(names))
@@ -124,7 +124,7 @@ def check_divisible(names: tuple[str, ...], labels: Ints, where: str) -> None:
     counts = np.bincount(labels, minlength=len(names))
     if counts.min() < 2:  # noqa: PLR2004 - one for either part
         raise DataError(
-            f"class {names[int(counts.argmin())]!r} has {counts.min()} images; "
+            f"class {names[int(counts.argmin())]!r} has {'one image' if counts.min() else 'no images'}; "
             "at least 2 are needed, one for training and one for testing",
             where=where,
         )
