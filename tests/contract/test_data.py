@@ -81,7 +81,7 @@ def test_load_has_one_signature(name):
 
 @pytest.mark.parametrize("name", OWN)
 def test_datasets_of_ones_own_have_described_parameters(name):
-    """Unknown keys are refused, every field has a description, and a folder that is not there is a DataError."""
+    """Unknown keys are refused, every field has a description, and a missing folder is a DataError."""
     module = catalogue.load("datasets", name)
     assert issubclass(module.Params, Strict)
     assert all(field.description for field in module.Params.model_fields.values())

@@ -4,6 +4,7 @@ import io
 import os
 import struct
 import zlib
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_a_folder_with_both_parts(tmp_path):
 
 
 def test_a_share_of_each_class_is_for_testing(tmp_path):
-    """Without train/ and test/, a fifth of each class is the test part: at least one image, always the same."""
+    """Without train/ and test/, the same fifth of each class is for testing: at least one image."""
     tree(tmp_path, {"a": 10, "b": 2, "c": 25})
     one, other = _read(tmp_path), _read(tmp_path)
     assert np.bincount(one[1].test_y).tolist() == [2, 1, 5]
@@ -111,8 +112,18 @@ def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "params",
-    [{"path": ""}, {"path": "a\0b"}, {"path": "~nobody-of-that-name/x"}, {"size": 0}, {"size": 5000}]
-    + [{"size": True}, {"size": [4]}, {"channels": 2}, {"test_share": 0.0}, {"test_share": 1.0}],
+    [
+        {"path": ""},
+        {"path": "a\0b"},
+        {"path": "~nobody-of-that-name/x"},
+        {"size": 0},
+        {"size": 5000},
+        {"size": True},
+        {"size": [4]},
+        {"channels": 2},
+        {"test_share": 0.0},
+        {"test_share": 1.0},
+    ],
 )
 def test_parameters_out_of_range(params):
     """Refused before any folder is looked at."""
@@ -247,7 +258,7 @@ def test_a_large_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
 def test_more_than_memory_is_refused(tmp_path, monkeypatch):
     """Before anything is allocated."""
     tree(tmp_path, GIVEN)
-    monkeypatch.setattr(decoding.psutil, "virtual_memory", lambda: type("M", (), {"total": 100})())
+    monkeypatch.setattr(decoding.psutil, "virtual_memory", type("Memory", (), {"total": 100}))
     assert "more than this machine's memory" in _refused(tmp_path)
 
 
@@ -329,7 +340,7 @@ def test_links_that_loop(tmp_path):
 def test_a_class_name_that_is_not_text(tmp_path):
     """Names are written into exported models, so they must be valid text."""
     tree(tmp_path, {"a": 2, "b": 2})
-    os.mkdir(os.fsencode(tmp_path) + b"/\xff")
+    (tmp_path / os.fsdecode(b"\xff")).mkdir()
     assert "valid UTF-8" in _refused(tmp_path)
 
 
@@ -337,10 +348,7 @@ def test_an_unreadable_file(tmp_path, monkeypatch):
     """A file that may not be opened is a DataError."""
     tree(tmp_path, GIVEN)
 
-    def refuse(self, *words, **more):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(type(tmp_path), "open", refuse)
+    monkeypatch.setattr(type(tmp_path), "open", Mock(side_effect=PermissionError(13, "Permission denied")))
     assert "Permission denied" in _refused(tmp_path)
 
 
@@ -350,6 +358,6 @@ def test_a_module_that_is_no_dataset(tmp_path):
     module.__file__ = str(tmp_path / "mine.py")
     with pytest.raises(UserError, match="neither 'build' nor"):
         source_of(module, None)
-    module.build = lambda params: 3
+    module.build = Mock(return_value=3)
     with pytest.raises(UserError, match=r"returned int, not edgefl\.data\.Source"):
         source_of(module, None)

@@ -75,7 +75,7 @@ def test_the_label_column_can_be_named(tmp_path):
     assert _source(tmp_path, label="breed").spec.classes == 2
 
 
-def test_labels_are_known_without_decoding(tmp_path, monkeypatch):
+def test_labels_are_known_without_decoding(tmp_path):
     """A description reads the header of one image, and no pixels."""
     _write(tmp_path / "train.parquet", [1, b"broken", 3, 4], [0, 1, 0, 1])
     assert _source(tmp_path).spec.train_size == 2
