@@ -6,13 +6,18 @@ augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a 
 
 from edgefl.data.batching import Augmentation, Together, batches, normalised
 from edgefl.data.federation import Federation, Partition, assumed_labels, federate, sized
+from edgefl.data.image_cache import Decoded
+from edgefl.data.source import Labels, Source, source_of
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
 __all__ = [
     "Arrays",
     "Augmentation",
+    "Decoded",
     "Federation",
+    "Labels",
     "Partition",
+    "Source",
     "Spec",
     "Together",
     "assumed_labels",
@@ -21,5 +26,6 @@ __all__ = [
     "federate",
     "normalised",
     "sized",
+    "source_of",
     "stratified",
 ]

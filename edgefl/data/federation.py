@@ -13,6 +13,7 @@ from torch import Tensor
 
 from edgefl.core import seeds
 from edgefl.core.errors import DataError, UserError
+from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
 Partition: TypeAlias = Callable[[Ints, int, int, np.random.Generator], list[Ints]]
@@ -122,6 +123,7 @@ def federate(
     clients: int,
     seed: int,
     *,
+    labels: Labels | None = None,
     personal_test: float = 0.3,
     holdout: float = 0.0,
 ) -> Federation:
@@ -129,10 +131,11 @@ def federate(
 
     Args:
         spec: the dataset.
-        arrays: its files' content; None for ``assumed_labels`` without pixels.
+        arrays: its images; None for labels alone.
         partition: (labels, classes, clients, rng) -> one index array per client.
         clients: how many.
         seed: the run's root seed; partition, personal test sets and holdout each have a stream of their own.
+        labels: where there are no images, the dataset's labels; None for ``assumed_labels``.
         personal_test: r; a client with n training images of a class is tested on floor(r n) test images
             of it, drawn once a run, without repeats while the class's test images last.
         holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
@@ -147,7 +150,7 @@ def federate(
             f"{personal_test:g}",
             hint="clients must be at least 1, holdout in [0, 1) and personal_test in [0, 1]",
         )
-    train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else assumed_labels(spec)
+    train_y, test_y = (arrays.train_y, arrays.test_y) if arrays else labels or assumed_labels(spec)
     train_x, test_x = (
         (torch.from_numpy(x) for x in (arrays.train_x, arrays.test_x)) if arrays else (None, None)
     )
@@ -173,7 +176,7 @@ def federate(
         test_parts=_personal_tests(counts, test_y, test, personal_test, seed),
         class_counts=counts,
         samples=counts.sum(axis=1),
-        assumed=arrays is None,
+        assumed=arrays is None and labels is None,
     )
 
 

@@ -12,28 +12,43 @@ If none is present, torchvision may download its own.
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
+from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError
+from edgefl.data import image_parquet
+from edgefl.data.decoding import Form, decoded, explained
+from edgefl.data.image_cache import decoded_once
+from edgefl.data.source import checked
 from edgefl.data.spec import Arrays, Ints, Pixels, Spec
 from edgefl.protocol.vision import torchvision
 
 _Part: TypeAlias = tuple[Pixels, Ints]
 _Layout: TypeAlias = Callable[[Spec, Path], Arrays | None]
 
-_LABELS = ("label", "fine_label", "labels")
 _SUFFIXES = {".png", ".jpg", ".jpeg"}
+INSIDE = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python"}
+"""Where torchvision's classes keep their files under their root, if not in ``<class>/raw``."""
+
+
+class _Published(NamedTuple):
+    """A dataset of torchvision's.
+
+    Attributes:
+        inside: the folder of its files, under its root.
+        dataset: imports its class.
+    """
+
+    inside: str
+    dataset: Callable[[], type[Any]]
 
 
 def read(spec: Spec, folder: Path | None, dataset: str, *, download: bool) -> Arrays:
@@ -48,7 +63,11 @@ def read(spec: Spec, folder: Path | None, dataset: str, *, download: bool) -> Ar
     Raises:
         DataError: see ``read_as``.
     """
-    return read_as(spec, folder, getattr(torchvision().datasets, dataset), download=download)
+    # torchvision takes a second to import, and most layouts do not need it.
+    published = _Published(
+        INSIDE.get(dataset, f"{dataset}/raw"), lambda: getattr(torchvision().datasets, dataset)
+    )
+    return _read(spec, folder, published, download=download)
 
 
 def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bool) -> Arrays:
@@ -58,14 +77,19 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
         DataError: the folder does not exist, holds none of the layouts (and a download is not allowed or
             failed), or holds files that are unreadable, incomplete, or of another dataset.
     """
+    inside = str(getattr(dataset, "base_folder", f"{dataset.__name__}/raw"))
+    return _read(spec, folder, _Published(inside, lambda: dataset), download=download)
+
+
+def _read(spec: Spec, folder: Path | None, published: _Published, *, download: bool) -> Arrays:
     if folder is not None and not folder.is_dir():
         raise DataError(
             f"{folder} is not a directory", where="--data-dir", hint="pass the folder that holds the data"
         )
-    root = folder or _cache()
+    root = folder or cache_folder() / "data"
     names = sorted({spec.name, spec.name.replace("-", "_")})
     layouts: tuple[_Layout, ...] = (
-        partial(_torchvision_files, dataset=dataset, download=download),
+        partial(_torchvision_files, published=published, download=download),
         _parquet,
         _tree,
     )
@@ -73,87 +97,33 @@ def read_as(spec: Spec, folder: Path | None, dataset: type[Any], *, download: bo
         for place in (root, *(root / name for name in names)):
             found = layout(spec, place)
             if found is not None:
-                return _checked(spec, found, place)
+                return checked(spec, found, str(place))
     if download:
-        return _checked(spec, _downloaded(spec, root, dataset), root)
+        return checked(spec, _downloaded(spec, root, published), str(root))
     raise DataError(
         f"no {spec.name} files in {root}",
         where=f"{root}, and {' and '.join(names)} in it",
-        hint=f"it needs {_inside(dataset)} (torchvision), train*.parquet and test*.parquet, or "
+        hint=f"it needs {published.inside} (torchvision), train*.parquet and test*.parquet, or "
         "train/<class>/*.png and test/<class>/*.png: pass --data-dir DIR, or allow the download",
     )
-
-
-def _cache() -> Path:
-    """Where downloads go without a folder."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl" / "data"
-
-
-def _checked(spec: Spec, arrays: Arrays, where: Path) -> Arrays:
-    """``arrays``, if they fit ``spec``.
-
-    Raises:
-        DataError: the images have another shape, or the labels are not the dataset's classes.
-    """
-    parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
-    for part, (x, y) in parts.items():
-        if len(x) != len(y) or not len(x):
-            raise DataError(
-                f"{spec.name}'s {part} files hold {len(x)} images and {len(y)} labels", where=str(where)
-            )
-        if x.shape[1:] != spec.shape:
-            raise DataError(
-                f"the {part} images have shape {x.shape[1:]}, {spec.name}'s have {spec.shape}",
-                where=str(where),
-            )
-        classes = np.unique(y)
-        if (
-            classes[0] < 0
-            or classes[-1] >= spec.classes
-            or (part == "training" and len(classes) != spec.classes)
-        ):
-            raise DataError(
-                f"the {part} labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
-                f"{spec.name} has {spec.classes}, from 0 to {spec.classes - 1}",
-                where=str(where),
-                hint="are these files of another dataset?",
-            )
-    return arrays
-
-
-@contextmanager
-def _explained(what: str, where: str, hint: str = "") -> Iterator[None]:
-    """Turns any error that a library raises on a bad file into a ``DataError`` that begins with ``what``."""
-    try:
-        yield
-    except (DataError, MemoryError):
-        raise
-    except Exception as error:
-        detail = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"{what}: {detail}", where=where, hint=hint) from error
 
 
 # --- torchvision's own layout
 
 
-def _inside(dataset: type[Any]) -> str:
-    """The folder that torchvision's class keeps its files in, under its root."""
-    return str(getattr(dataset, "base_folder", f"{dataset.__name__}/raw"))
-
-
-def _torchvision_files(spec: Spec, place: Path, *, dataset: type[Any], download: bool) -> Arrays | None:
-    if not (place / _inside(dataset)).is_dir():
+def _torchvision_files(spec: Spec, place: Path, *, published: _Published, download: bool) -> Arrays | None:
+    where = place / published.inside
+    if not where.is_dir():
         return None
-    where = place / _inside(dataset)
     hint = "remove the folder and allow the download"
-    with _explained(f"{spec.name}'s files are unreadable or incomplete", str(where), hint):
-        return _by_torchvision(dataset, place, download=download)
+    with explained(f"{spec.name}'s files are unreadable or incomplete", str(where), hint):
+        return _by_torchvision(published.dataset(), place, download=download)
 
 
-def _downloaded(spec: Spec, root: Path, dataset: type[Any]) -> Arrays:
-    with _explained(f"{spec.name} could not be downloaded", str(root), "pass --data-dir DIR with its files"):
+def _downloaded(spec: Spec, root: Path, published: _Published) -> Arrays:
+    with explained(f"{spec.name} could not be downloaded", str(root), "pass --data-dir DIR with its files"):
         root.mkdir(parents=True, exist_ok=True)
-        return _by_torchvision(dataset, root, download=True)
+        return _by_torchvision(published.dataset(), root, download=True)
 
 
 def _by_torchvision(dataset: type[Any], root: Path, *, download: bool) -> Arrays:
@@ -185,45 +155,18 @@ def _parquet(spec: Spec, place: Path) -> Arrays | None:
     if not train or not test:
         missing = "test*.parquet" if train else "train*.parquet"
         raise DataError(f"{spec.name}'s Parquet files are incomplete: no {missing}", where=str(place))
-    return Arrays(*_parquet_part(spec, train), *_parquet_part(spec, test))
+    form = Form(spec.shape, spec.name)
+
+    def decode() -> Arrays:
+        return Arrays(*_parquet_part(train, form), *_parquet_part(test, form))
+
+    how = {"layout": "parquet", "shape": spec.shape, "files": [len(train), len(test)]}
+    return decoded_once([*train, *test], how, decode).arrays
 
 
-def _parquet_part(spec: Spec, files: Sequence[Path]) -> _Part:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        hint = "pip install 'edgefl-emulator[parquet]'"
-        raise DataError("Parquet files need pyarrow", where=str(files[0]), hint=hint) from error
-    blobs: list[bytes] = []
-    labels = []
-    for path in files:
-        with _explained(f"{path.name} is unreadable", str(path)), parquet.ParquetFile(path) as file:
-            image, label = _columns(file.schema_arrow, path)
-            table = file.read(columns=[image, label])
-            blobs += pa.chunked_array(table[image]).combine_chunks().field("bytes").to_pylist()
-            labels.append(table[label].to_numpy().astype(np.int64))
-    return _decoded(spec, blobs, files[0].parent), np.concatenate(labels)
-
-
-def _columns(schema: Any, path: Path) -> tuple[str, str]:
-    """The names of the image column, recognised by its type, and of the label column, by its name."""
-    from pyarrow import types
-
-    images = [
-        field.name
-        for field in schema
-        if types.is_struct(field.type)
-        and any(inner.name == "bytes" and types.is_binary(inner.type) for inner in field.type)
-    ]
-    labels = [name for name in _LABELS if name in schema.names and types.is_integer(schema.field(name).type)]
-    if len(images) != 1 or not labels:
-        raise DataError(
-            f"{path.name} is not image Parquet; its columns are {', '.join(schema.names)}",
-            where=str(path),
-            hint=f"it needs a column of struct<bytes, path> and an integer column {' or '.join(_LABELS)}",
-        )
-    return images[0], labels[0]
+def _parquet_part(files: Sequence[Path], form: Form) -> _Part:
+    labels = image_parquet.labels_of(files)
+    return image_parquet.images_of(files, len(labels), form), labels
 
 
 # --- a tree of images
@@ -236,7 +179,19 @@ def _tree(spec: Spec, place: Path) -> Arrays | None:
     folders = _class_folders(spec, train)
     if set(_class_folders(spec, test)) != set(folders):
         raise DataError("train and test have different class folders", where=str(place))
-    return Arrays(*_tree_part(spec, train, folders), *_tree_part(spec, test, folders))
+    (train_files, train_y), (test_files, test_y) = (_tree_files(part, folders) for part in (train, test))
+    form = Form(spec.shape, spec.name)
+
+    def decode() -> Arrays:
+        train_x, test_x = (
+            decoded(((str(path), path) for path in files), len(files), form)
+            for files in (train_files, test_files)
+        )
+        return Arrays(train_x, train_y, test_x, test_y)
+
+    counts = [np.bincount(y, minlength=spec.classes).tolist() for y in (train_y, test_y)]
+    how = {"layout": "tree", "shape": spec.shape, "counts": counts}
+    return decoded_once([*train_files, *test_files], how, decode).arrays
 
 
 def _class_folders(spec: Spec, part: Path) -> list[str]:
@@ -265,40 +220,12 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.lower())
 
 
-def _tree_part(spec: Spec, part: Path, folders: Sequence[str]) -> _Part:
+def _tree_files(part: Path, folders: Sequence[str]) -> tuple[list[Path], Ints]:
+    """The images of a part and their labels."""
     files: list[Path] = []
     labels: list[int] = []
     for label, folder in enumerate(folders):
         found = sorted(path for path in (part / folder).iterdir() if path.suffix.lower() in _SUFFIXES)
         files += found
         labels += [label] * len(found)
-    return _decoded(spec, files, part), np.array(labels, dtype=np.int64)
-
-
-# --- images
-
-
-def _decoded(spec: Spec, images: Sequence[bytes | Path], where: Path) -> Pixels:
-    """Decodes encoded images, or image files, to (N, C, H, W).
-
-    One after another: for images this small PIL spends most of its time in Python, reading headers, and
-    threads would only wait for each other.
-    """
-    pixels = np.empty((len(images), *spec.shape), dtype=np.uint8)
-    for place, source in enumerate(images):
-        name = str(source) if isinstance(source, Path) else f"{where}, image {place}"
-        with _explained("an image is unreadable", name):
-            pixels[place] = _image(spec, source, name)
-    return pixels
-
-
-def _image(spec: Spec, source: bytes | Path, name: str) -> Pixels:
-    from PIL import Image
-
-    with Image.open(BytesIO(source) if isinstance(source, bytes) else source) as image:
-        mode = "L" if image.mode in {"1", "L", "LA"} else "RGB"
-        found = np.asarray(image if image.mode == mode else image.convert(mode))
-    x = found[None] if mode == "L" else found.transpose(2, 0, 1)
-    if x.shape != spec.shape:
-        raise DataError(f"an image has shape {x.shape}, {spec.name}'s have {spec.shape}", where=name)
-    return x
+    return files, np.array(labels, dtype=np.int64)

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 Ints: TypeAlias = NDArray[np.int64]
 Pixels: TypeAlias = NDArray[np.uint8]
 
+_LEVELS = 256
+_COUNTED_AT_ONCE = 10**7
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -23,8 +26,9 @@ class Spec:
         train_size: training images.
         test_size: test images.
         class_names: in the order of labels.
-        mean: of the training pixels in [0, 1], one per channel.
+        mean: of the training pixels in [0, 1], one per channel; empty if it is computed when they are read.
         std: likewise.
+        content: a hash of the images and labels if the name does not say which they are, else empty.
     """
 
     name: str
@@ -33,8 +37,9 @@ class Spec:
     train_size: int
     test_size: int
     class_names: tuple[str, ...]
-    mean: tuple[float, ...]
-    std: tuple[float, ...]
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    content: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,34 @@ class Arrays:
     test_y: Ints
 
 
-def stratified(labels: Ints, share: float, rng: np.random.Generator) -> tuple[Ints, Ints]:
+def moments(x: Pixels) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of each channel of (N, C, H, W), with pixels scaled to [0, 1].
+
+    A channel whose pixels are all alike has the deviation 1, by which images can be divided.
+    """
+    levels = np.arange(_LEVELS) / (_LEVELS - 1)
+    means, deviations = [], []
+    for channel in range(x.shape[1]):
+        counts = sum(np.bincount(part[:, channel].ravel(), minlength=_LEVELS) for part in _parts(x))
+        shares = counts / max(1, np.sum(counts))
+        means.append(float(shares @ levels))
+        deviations.append(float(np.sqrt(shares @ (levels - means[-1]) ** 2)) or 1.0)
+    return tuple(means), tuple(deviations)
+
+
+def _parts(x: Pixels) -> list[Pixels]:
+    """The images in parts of a bounded number of pixels: counting takes eight times a part's memory."""
+    return np.array_split(x, max(1, -(-x.size // _COUNTED_AT_ONCE)))
+
+
+def stratified(labels: Ints, share: float, rng: np.random.Generator, *, least: int = 0) -> tuple[Ints, Ints]:
     """Splits indices in two so that the second part holds ``share`` of each class, rounded.
+
+    Args:
+        labels: of the samples.
+        share: of the second part.
+        rng: draws each class's samples.
+        least: samples that both parts have of each class, whatever the share; a class has twice as many.
 
     Returns:
         The kept and the held-out indices, each sorted; together all of them.
@@ -63,7 +94,8 @@ def stratified(labels: Ints, share: float, rng: np.random.Generator) -> tuple[In
     held = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         members = np.flatnonzero(labels == label)
-        held[rng.permutation(members)[: round(share * len(members))]] = True
+        count = min(max(round(share * len(members)), least), len(members) - least)
+        held[rng.permutation(members)[:count]] = True
     return np.flatnonzero(~held), np.flatnonzero(held)
 
 

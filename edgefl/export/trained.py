@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core import seeds
-from edgefl.core.errors import UserError
+from edgefl.core.errors import DataError, UserError
 from edgefl.core.scenario import LearningSpec
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -133,13 +133,21 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
         _check_done(reader)
         version, file = _version(reader, which)
         rows = reader.query("SELECT client, file FROM states")
-        settings, access = reader.resolved()["scenario"], _as_it_ran(reader, access)
+        resolved, access = reader.resolved(), _as_it_ran(reader, access)
+        settings = resolved["scenario"]
         meta, models = reader.meta, [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
-    learning = learn_from(spec, document, data_of(spec, document, access))
+    data = data_of(spec, document, access)
+    if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
+        raise DataError(
+            f"the images of {data.spec.name} have changed since the run",
+            where=spec.task.dataset.params.get("path", ""),
+            hint="restore the files as they were, or run the scenario again",
+        )
+    learning = learn_from(spec, document, data)
     states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
     server, nth = read_tree(file), made[0]["round"] if made else -1
     return Trained(folder, meta, models, version, last, nth, learning, server, states, reported)

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,18 @@ from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
-from edgefl.data import Arrays, Augmentation, Federation, channels_last, federate, sized
+from edgefl.data import (
+    Arrays,
+    Augmentation,
+    Federation,
+    Labels,
+    Source,
+    Spec,
+    channels_last,
+    federate,
+    sized,
+    source_of,
+)
 from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Codec
 
@@ -67,7 +78,8 @@ class DataAccess:
         download: whether missing files may be downloaded.
         need: "pixels" for training; "labels" if available, else assumed as balanced as possible; "embedded"
             for the labels of sources with ``EMBEDDED = True``, whose data come with a package and so are
-            available everywhere; "nothing" to always assume them.
+            available everywhere; "nothing" to assume them. Labels that are known without reading images are
+            never assumed.
         traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
             fleet or learning rate are traced once.
     """
@@ -77,24 +89,58 @@ class DataAccess:
     download: bool = True
     need: Need = "pixels"
     traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
-    _read: dict[str, Arrays | None] = field(default_factory=dict, init=False)
+    _sources: dict[str, Source] = field(default_factory=dict, init=False)
+    _contents: dict[str, Content] = field(default_factory=dict, init=False)
 
-    def arrays(self, name: str, source: ModuleType) -> Arrays | None:
-        """A dataset's content; None if it is not needed or, for labels alone, not available."""
-        if self.need == "nothing" or (self.need == "embedded" and not getattr(source, "EMBEDDED", False)):
-            return None
-        if name not in self._read:
-            self._read[name] = self._load(source)
-        return self._read[name]
+    def source(self, component: Component, module: ModuleType, params: Any) -> Source:
+        """A dataset, described but not read.
 
-    def _load(self, source: ModuleType) -> Arrays | None:
+        Raises:
+            UserError: the module or what its parameters name is no dataset.
+        """
+        key = _key(component)
+        if key not in self._sources:
+            self._sources[key] = source_of(module, params)
+        return self._sources[key]
+
+    def content(self, component: Component, source: Source) -> Content:
+        """A dataset's content as far as it is needed and available.
+
+        Raises:
+            DataError: the files are missing or unreadable, and are needed.
+        """
+        key = _key(component)
+        if key not in self._contents:
+            self._contents[key] = self._content(source)
+        return self._contents[key]
+
+    def _content(self, source: Source) -> Content:
         training = self.need == "pixels"
+        if not training and source.labels is not None:
+            return Content(source.facts(), None, source.labels)
+        if self.need == "nothing" or (self.need == "embedded" and not source.embedded):
+            return Content(source.facts(), None, None)
         try:
-            return channels_last(source.load(self.folder, download=training and self.download))
+            spec, arrays = source.read(self.folder, download=training and self.download)
         except DataError:
             if training or self.folder is not None:
                 raise
-            return None
+            return Content(source.facts(), None, None)
+        return Content(spec, channels_last(arrays), None)
+
+
+class Content(NamedTuple):
+    """A dataset, and as much of its content as was needed and available.
+
+    Attributes:
+        spec: the dataset.
+        arrays: its images.
+        labels: those of its images, where they alone are known.
+    """
+
+    spec: Spec
+    arrays: Arrays | None
+    labels: Labels | None
 
 
 def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Federation:
@@ -103,20 +149,31 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     Raises:
         UserError: a name, a parameter or the data is wrong.
     """
-    task = spec.task
-    source, _ = resolve("datasets", task.dataset, document, ["task", "dataset"])
+    task, evaluate = spec.task, spec.evaluate
+    module, params = resolve("datasets", task.dataset, document, ["task", "dataset"])
+    source = access.source(task.dataset, module, params)
     if task.samples is not None:
-        return sized(source.SPEC, _drawn(task.samples, task.clients, spec.seed, document))
+        return sized(source.facts(), _drawn(task.samples, task.clients, spec.seed, document))
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
-    return federate(
-        source.SPEC,
-        access.arrays(task.dataset.name, source),
+    content = access.content(task.dataset, source)
+    holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
+    found = federate(
+        content.spec,
+        content.arrays,
         partial(partition.split, partition_params),
         task.clients,
         spec.seed,
+        labels=content.labels,
         personal_test=task.personal_test,
-        holdout=spec.evaluate.holdout if spec.evaluate.on == "holdout" else 0.0,
+        holdout=holdout,
     )
+    if not len(found.test):
+        raise ScenarioError(
+            f"a holdout of {holdout:g} of the training images is not one of any class",
+            where=str(document.place(["evaluate", "holdout"])),
+            hint="raise evaluate.holdout; the default is 0.2",
+        )
+    return found
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.

@@ -200,7 +200,9 @@ def _resolved(
     data = scenario.resolved()
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"
+    content = learning.federation.spec.content
     return {
+        **({"data": content} if content else {}),
         "scenario": data,
         "fleet": fleet.model_dump(mode="json"),
         "devices": {name: device.model_dump(mode="json") for name, device in devices.items()},

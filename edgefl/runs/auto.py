@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import os
 import platform
 import time
 from collections.abc import Sequence
@@ -24,6 +23,7 @@ import torch
 
 from edgefl.compute.job import Engine
 from edgefl.core import catalogue, seeds
+from edgefl.core.caches import cache_folder
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Job
 from edgefl.core.files import atomically
@@ -62,11 +62,6 @@ def choose(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
         _write(path, dict(list(known.items())[-_KEPT:]))
         return component, {"auto": {**known[key], "kept": False}}
     return Component.model_validate(known[key]["engine"]), {"auto": {**known[key], "kept": True}}
-
-
-def cache_folder() -> Path:
-    """The folder for results that can be measured again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "edgefl"
 
 
 def signature(context: Context, params: Any) -> str:

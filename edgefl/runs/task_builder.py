@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.job import Feed, Group, Task
-from edgefl.core.components import resolve
 from edgefl.core.event import Job
 from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
-from edgefl.data import Federation, Together, batches
+from edgefl.data import Federation, Spec, Together, batches
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Fold, Payload, Phase, Tree
@@ -182,13 +181,18 @@ class TaskBuilder:
 def packed(planned: Planned) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What ``rebuilt`` needs: settings as plain data, and tensors to share."""
     facts = Facts.of(planned.plan)
-    settings = {"learning": planned.learning.spec.resolved(), "facts": facts._asdict()}
-    return settings, planned.learning.federation.shared()
+    federation = planned.learning.federation
+    settings = {
+        "learning": planned.learning.spec.resolved(),
+        "facts": facts._asdict(),
+        "dataset": asdict(federation.spec),
+    }
+    return settings, federation.shared()
 
 
 def rebuilt(settings: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> TaskBuilder:
     """The builder in another process, over shared tensors."""
     spec, document = LearningSpec.of_resolved(settings["learning"], "scenario")
-    source, _ = resolve("datasets", spec.task.dataset, document, ["task", "dataset"])
-    learning = learn_from(spec, document, Federation.of_shared(source.SPEC, tensors))
+    # The dataset's own files may be on another machine.
+    learning = learn_from(spec, document, Federation.of_shared(Spec(**settings["dataset"]), tensors))
     return TaskBuilder.on(learning, Facts(**settings["facts"]), torch.device("cpu"))

@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from edgefl.core import catalogue
-from edgefl.core.errors import UserError
+from edgefl.core.errors import DataError, UserError
 from edgefl.core.params import Strict
+from edgefl.data import source_of
 
-SOURCES = list(catalogue.entries("datasets"))
+DATASETS = list(catalogue.entries("datasets"))
+# Those of known content; the others describe what their parameters name.
+SOURCES = [name for name in DATASETS if hasattr(catalogue.load("datasets", name), "SPEC")]
+OWN = [name for name in DATASETS if name not in SOURCES]
 PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
@@ -32,6 +36,7 @@ def _rng(seed):
 def test_the_catalogue_has_the_promised_names():
     """The names that scenarios rely on."""
     assert set(SOURCES) >= {"digits", "mnist", "fashion-mnist", "cifar10", "cifar100"}
+    assert set(OWN) >= {"folder", "parquet"}
     assert set(PARTITIONS) >= {"iid", "dirichlet", "dirichlet-equal", "shards", "classes-per-client"}
     assert set(AUGMENTATIONS) >= {"none", "shift", "crop-flip", "cutout", "contrastive"}
 
@@ -74,11 +79,23 @@ def test_load_has_one_signature(name):
     assert parameters["download"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
+@pytest.mark.parametrize("name", OWN)
+def test_datasets_of_ones_own_have_described_parameters(name):
+    """Unknown keys are refused, every field has a description, and a missing folder is a DataError."""
+    module = catalogue.load("datasets", name)
+    assert issubclass(module.Params, Strict)
+    assert all(field.description for field in module.Params.model_fields.values())
+    with pytest.raises(ValueError, match="Extra inputs"):
+        module.Params(path="x", no_such_thing=1)
+    with pytest.raises(DataError, match="there is no folder 'x'"):
+        source_of(module, module.Params(path="x"))
+
+
 def test_importing_sources_is_cheap():
-    """Planning reads every SPEC without torchvision, scikit-learn, PIL or pyarrow."""
+    """Planning loads every module without torchvision, scikit-learn, PIL or pyarrow."""
     code = (
         "import sys; from edgefl.core import catalogue\n"
-        "for name in catalogue.entries('datasets'): catalogue.load('datasets', name).SPEC\n"
+        "for name in catalogue.entries('datasets'): catalogue.load('datasets', name)\n"
         "heavy = {'torchvision', 'sklearn', 'PIL', 'pyarrow', 'scipy'} & set(sys.modules)\n"
         "sys.exit(f'imported: {heavy}' if heavy else 0)"
     )

@@ -1,0 +1,136 @@
+"""A dataset before its images are read: what its module offers, with its parameters filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from edgefl.core.errors import DataError, UserError
+from edgefl.data.image_cache import Decoded
+from edgefl.data.spec import Arrays, Ints, Spec, moments
+
+Labels: TypeAlias = tuple[Ints, Ints]
+"""Of the training and of the test images, (N,) and (M,) int64."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A dataset.
+
+    Attributes:
+        spec: what is known without reading images.
+        load: (folder, download=...) -> its images: ``folder`` is that of the known datasets' files, or None
+            for the default; ``download`` says whether missing files may be downloaded.
+        where: the file or folder that describes it, for messages.
+        labels: in the order of ``load``'s, if they are known without reading images.
+        embedded: whether the images come with a package, and so are the same everywhere.
+    """
+
+    spec: Spec
+    load: Callable[..., Arrays | Decoded]
+    where: str
+    labels: Labels | None = None
+    embedded: bool = False
+
+    def facts(self) -> Spec:
+        """``spec`` before images are read: a mean and a deviation that are not known yet are 0 and 1."""
+        if self.spec.mean:
+            return self.spec
+        channels = self.spec.shape[0]
+        return replace(self.spec, mean=(0.0,) * channels, std=(1.0,) * channels)
+
+    def read(self, folder: Path | None, *, download: bool) -> tuple[Spec, Arrays]:
+        """The images, and the spec with everything that is computed of them.
+
+        Args:
+            folder: see ``load``.
+            download: likewise.
+
+        Raises:
+            DataError: the files are missing or unreadable, or do not fit the spec.
+        """
+        loaded = self.load(folder, download=download)
+        if isinstance(loaded, Decoded):
+            found = replace(self.spec, mean=loaded.mean, std=loaded.std, content=loaded.content)
+            return found, checked(found, loaded.arrays, self.where)
+        if not isinstance(loaded, Arrays):
+            raise DataError(
+                f"{self.spec.name}'s load returned {type(loaded).__name__}, not edgefl.data.Arrays",
+                where=self.where,
+            )
+        arrays = checked(self.spec, loaded, self.where)
+        if self.spec.mean:
+            return self.spec, arrays
+        mean, std = moments(arrays.train_x)
+        return replace(self.spec, mean=mean, std=std), arrays
+
+
+def source_of(module: ModuleType, params: Any) -> Source:
+    """The dataset of a module of ``datasets``.
+
+    The module has either ``build(params) -> Source``, or ``SPEC`` and ``load(folder, *, download)`` and, if
+    its images come with a package, ``EMBEDDED = True``.
+
+    Raises:
+        UserError: it has neither.
+        DataError: the files that the parameters name are not there, or are not a dataset.
+    """
+    if hasattr(module, "build"):
+        built = module.build(params)
+        if not isinstance(built, Source):
+            raise UserError(
+                f"this dataset cannot be used: its build returned {type(built).__name__}, "
+                "not edgefl.data.Source",
+                where=str(module.__file__),
+            )
+        return built
+    if not isinstance(getattr(module, "SPEC", None), Spec) or not callable(getattr(module, "load", None)):
+        raise UserError(
+            "this dataset cannot be used: it has neither 'build' nor 'SPEC' and 'load'",
+            where=str(module.__file__),
+            hint="SPEC is an edgefl.data.Spec; see docs/extending.md for an example",
+        )
+    embedded = getattr(module, "EMBEDDED", False)
+    return Source(module.SPEC, module.load, str(module.__file__), embedded=embedded)
+
+
+def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:
+    """``arrays``, if they fit ``spec``.
+
+    Raises:
+        DataError: the images have another shape or type, or the labels are not the dataset's classes.
+    """
+    parts = {"training": (arrays.train_x, arrays.train_y), "test": (arrays.test_x, arrays.test_y)}
+    for part, (x, y) in parts.items():
+        if x.dtype != np.dtype(np.uint8) or y.dtype != np.dtype(np.int64):
+            raise DataError(
+                f"{spec.name}'s {part} images are {x.dtype} and its labels {y.dtype}, not uint8 and int64",
+                where=where,
+            )
+        if len(x) != len(y) or not len(x):
+            raise DataError(
+                f"{spec.name}'s {part} files hold {len(x)} images and {len(y)} labels", where=where
+            )
+        if x.shape[1:] != spec.shape:
+            raise DataError(
+                f"the {part} images have shape {x.shape[1:]}, {spec.name}'s have {spec.shape}",
+                where=where,
+            )
+        classes = np.unique(y)
+        if (
+            classes[0] < 0
+            or classes[-1] >= spec.classes
+            or (part == "training" and len(classes) != spec.classes)
+        ):
+            raise DataError(
+                f"the {part} labels have {len(classes)} classes, from {classes[0]} to {classes[-1]}; "
+                f"{spec.name} has {spec.classes}, from 0 to {spec.classes - 1}",
+                where=where,
+                hint="are these files of another dataset?",
+            )
+    return arrays

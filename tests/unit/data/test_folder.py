@@ -1,0 +1,363 @@
+"""The data set ``folder``: which files are which images of which class, and what is wrong with a folder."""
+
+import io
+import os
+import struct
+import zlib
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from image_files import encoded, image, tree
+from PIL import Image
+
+from edgefl.core.errors import DataError, UserError
+from edgefl.data import decoding, source_of
+from edgefl.data.sources import folder
+
+GIVEN = {"train/cat": 3, "train/dog": 2, "test/cat": 1, "test/dog": 2}
+
+
+def _source(path, **params):
+    return source_of(folder, folder.Params(path=str(path), **params))
+
+
+def _read(path, **params):
+    return _source(path, **params).read(None, download=False)
+
+
+def _refused(path, **params):
+    with pytest.raises(DataError) as caught:
+        _read(path, **params)
+    assert caught.value.where
+    return str(caught.value)
+
+
+# --- layouts
+
+
+def test_a_folder_with_both_parts(tmp_path):
+    """Classes, counts and shape are known before images are read; labels are in alphabetical order."""
+    source = _source(tree(tmp_path / "pets", GIVEN))
+    assert source.spec.name == "pets"
+    assert source.spec.class_names == ("cat", "dog")
+    assert (source.spec.train_size, source.spec.test_size) == (5, 3)
+    assert source.spec.shape == (3, 4, 6)
+    assert [labels.tolist() for labels in source.labels] == [[0, 0, 0, 1, 1], [0, 1, 1]]
+    spec, arrays = source.read(None, download=False)
+    assert arrays.train_y.tolist() == [0, 0, 0, 1, 1]
+    with Image.open(tmp_path / "pets" / "train" / "dog" / "1.png") as last:
+        assert (arrays.train_x[4].transpose(1, 2, 0) == np.asarray(last)).all()
+    scaled = arrays.train_x / 255
+    assert spec.mean == pytest.approx(scaled.mean((0, 2, 3)))
+    assert spec.std == pytest.approx(scaled.std((0, 2, 3)))
+
+
+def test_a_share_of_each_class_is_for_testing(tmp_path):
+    """Without train/ and test/, the same fifth of each class is for testing: at least one image."""
+    tree(tmp_path, {"a": 10, "b": 2, "c": 25})
+    one, other = _read(tmp_path), _read(tmp_path)
+    assert np.bincount(one[1].test_y).tolist() == [2, 1, 5]
+    assert np.bincount(one[1].train_y).tolist() == [8, 1, 20]
+    assert (one[1].test_x == other[1].test_x).all()
+    assert np.bincount(_read(tmp_path, test_share=0.5)[1].test_y).tolist() == [5, 1, 12]
+    images = {x.tobytes() for x in (*one[1].train_x, *one[1].test_x)}
+    assert len(images) == 37  # no image is in both parts
+
+
+def test_numbered_classes_are_in_the_order_of_numbers(tmp_path):
+    """2 comes before 10."""
+    assert _source(tree(tmp_path, {"10": 2, "2": 2})).spec.class_names == ("2", "10")
+
+
+def test_a_class_may_be_called_train(tmp_path):
+    """A folder of vehicles has classes, not parts, though one of them is called train."""
+    assert _source(tree(tmp_path, {"bus": 2, "train": 2})).spec.class_names == ("bus", "train")
+
+
+def test_other_parts_are_left_alone(tmp_path):
+    """A validation part beside train/ and test/ is no class."""
+    assert _source(tree(tmp_path, {**GIVEN, "val/cat": 1})).spec.class_names == ("cat", "dog")
+
+
+def test_hidden_and_system_files_are_skipped(tmp_path):
+    """What a file manager leaves is no image and no class."""
+    tree(tmp_path, {"a": 2, "b": 2})
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / "notes.txt").write_text("beside the classes")
+    (tmp_path / "a" / ".DS_Store").write_bytes(b"x")
+    (tmp_path / "a" / "._0.png").write_bytes(b"x")
+    (tmp_path / "b" / "Thumbs.db").write_bytes(b"x")
+    assert (_source(tmp_path).spec.class_names, _read(tmp_path)[0].train_size) == (("a", "b"), 2)
+
+
+def test_folders_below_a_class_are_the_class(tmp_path):
+    """Images may be in further folders, linked ones too."""
+    tree(tmp_path / "images", {"a/images": 3, "b": 1})
+    tree(tmp_path, {"more": 2})
+    (tmp_path / "images" / "b" / "linked").symlink_to(tmp_path / "more", target_is_directory=True)
+    assert [np.bincount(labels).tolist() for labels in _source(tmp_path / "images").labels] == [
+        [2, 2],
+        [1, 1],
+    ]
+
+
+def test_a_relative_path_begins_at_the_current_directory(tmp_path, monkeypatch):
+    """The run keeps the absolute path, so that it can be exported from anywhere."""
+    monkeypatch.chdir(tmp_path)
+    assert folder.Params(path="x/y").path == str(tmp_path / "x" / "y")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert folder.Params(path="~/y").path == str(tmp_path / "home" / "y")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"path": ""},
+        {"path": "a\0b"},
+        {"path": "~nobody-of-that-name/x"},
+        {"size": 0},
+        {"size": 5000},
+        {"size": True},
+        {"size": [4]},
+        {"channels": 2},
+        {"test_share": 0.0},
+        {"test_share": 1.0},
+    ],
+)
+def test_parameters_out_of_range(params):
+    """Refused before any folder is looked at."""
+    with pytest.raises(ValueError, match="validation error"):
+        folder.Params(**{"path": "x", **params})
+
+
+# --- images
+
+
+def test_images_are_resized_with_antialiasing(tmp_path):
+    """A fine checkerboard becomes its mean and not one of its two levels; both sides may be given."""
+    board = Image.fromarray((np.indices((32, 32)).sum(0) % 2 * 255).astype(np.uint8)).convert("RGB")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for place in range(2):
+            board.save(tmp_path / name / f"{place}.png")
+    _, arrays = _read(tmp_path, size=4)
+    assert arrays.train_x.shape == (2, 3, 4, 4)
+    assert np.abs(arrays.train_x.astype(int) - 127).max() <= 8
+    assert _read(tmp_path, size=[2, 8])[1].train_x.shape == (2, 3, 2, 8)
+
+
+def test_grey_or_colour(tmp_path):
+    """Grey images are repeated over three channels, colour is made grey on request."""
+    tree(tmp_path, {"a": 2, "b": 2})
+    image(100, mode="L").save(tmp_path / "a" / "0.png")
+    image(100, mode="L").save(tmp_path / "a" / "1.png")
+    colour, grey = _read(tmp_path)[1], _read(tmp_path, channels=1)[1]
+    assert (colour.train_x[0] == 100).all()
+    assert grey.train_x.shape == (2, 1, 4, 6)
+    assert (grey.train_x[0] == 100).all()
+
+
+READABLE = {
+    "palette.png": encoded(image(80).quantize(4)),
+    "palette_transparent.png": encoded(image(80).quantize(4), transparency=bytes([0, 255])),
+    "transparent.png": encoded(image(80, mode="RGBA")),
+    "grey_alpha.png": encoded(image(80, mode="LA")),
+    "cmyk.jpg": encoded(image(80).convert("CMYK"), "JPEG", quality=100),
+    "sixteen_bit.png": encoded(Image.fromarray(np.full((4, 6), 80 * 256 + 7, dtype=np.uint16))),
+    "big_endian.tif": encoded(Image.fromarray(np.full((4, 6), 80 * 256 + 7, dtype=">u2")), "TIFF"),
+    "one_frame.gif": encoded(image(80), "GIF"),
+    "lossless.webp": encoded(image(80), "WEBP", lossless=True),
+}
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_other_modes_are_converted(tmp_path, name):
+    """Palettes, transparency, CMYK and 16 bits: each is the level that it was made of."""
+    tree(tmp_path, GIVEN)
+    (tmp_path / "train" / "cat" / "0.png").unlink()
+    (tmp_path / "train" / "cat" / f"0{name}").write_bytes(READABLE[name])
+    x = _read(tmp_path)[1].train_x[0].astype(int)
+    assert np.abs(x - 80).max() <= 3
+
+
+def test_photographs_are_turned_upright(tmp_path):
+    """Exif's orientation counts: a landscape that a camera held upright is a portrait."""
+    tree(tmp_path, {"a": 2, "b": 2}, size=(4, 6))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned = Image.fromarray(np.repeat([[0], [255]], [2, 2], axis=0).repeat(6, 1).astype(np.uint8))
+    (tmp_path / "a" / "0.png").unlink()
+    (tmp_path / "a" / "0.jpg").write_bytes(encoded(turned.convert("RGB"), "JPEG", exif=exif, quality=100))
+    (tmp_path / "a" / "1.png").unlink()
+    (tmp_path / "a" / "1.jpg").write_bytes(encoded(turned.convert("RGB"), "JPEG", exif=exif, quality=100))
+    _, arrays = _read(tmp_path)
+    first = arrays.train_x[0, 0].astype(int)
+    assert first.shape == (6, 4)
+    assert first[:, :2].min() > 200  # the lower half came to the left
+    assert first[:, 2:].max() < 50
+
+
+def _frames():
+    return encoded(image(1), "GIF", save_all=True, append_images=[image(200), image(90)])
+
+
+def _bomb(width, height):
+    """A PNG of a few bytes whose header says how large it is."""
+
+    def chunk(kind, content):
+        check = zlib.crc32(kind + content)
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", check)
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b""))
+        + chunk(b"IEND", b"")
+    )
+
+
+def _lab():
+    return encoded(image(80, mode="LAB"), "TIFF")
+
+
+UNREADABLE = {
+    "text.png": (b"no image at all", "not an image"),
+    "empty.jpg": (b"", "not an image"),
+    "cut.png": (encoded(Image.effect_noise((6, 4), 90))[:60], "unreadable"),
+    "frames.gif": (_frames(), "3 frames"),
+    "lab.tif": (_lab(), "mode LAB"),
+    "float.tif": (encoded(Image.fromarray(np.ones((4, 6), dtype=np.float32)), "TIFF"), "mode F"),
+    "large.png": (_bomb(20_000, 6_000), "the most is 100 million"),
+    "bomb.png": (_bomb(100_000, 100_000), "too many pixels"),
+    "other_size.png": (encoded(image(80, (7, 4))), "set task.dataset.size"),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_is_no_image(tmp_path, name):
+    """One message that names the file, for a first image and for a later one."""
+    content, says = UNREADABLE[name]
+    for place in (f"0{name}", f"9{name}"):
+        root = tree(tmp_path / place, GIVEN)
+        (root / "train" / "cat" / place).write_bytes(content)
+        if place[0] == "0":
+            (root / "train" / "cat" / "0.png").unlink()
+        message = _refused(root)
+        assert says in message
+        assert place in message or "other_size" in name
+
+
+def test_a_large_image_is_refused_before_it_is_decoded(tmp_path, monkeypatch):
+    """The header's size decides."""
+    monkeypatch.setattr(decoding, "MOST_PIXELS", 20)
+    assert "6 x 4 pixels" in _refused(tree(tmp_path, GIVEN))
+
+
+def test_more_than_memory_is_refused(tmp_path, monkeypatch):
+    """Before anything is allocated."""
+    tree(tmp_path, GIVEN)
+    monkeypatch.setattr(decoding.psutil, "virtual_memory", type("Memory", (), {"total": 100}))
+    assert "more than this machine's memory" in _refused(tmp_path)
+
+
+# --- what is wrong with a folder
+
+
+def test_no_such_folder(tmp_path):
+    """The message has the path and where relative ones begin; a file is no folder."""
+    message = _refused(tmp_path / "absent")
+    assert str(tmp_path / "absent") in message
+    assert "current directory" in message
+    (tmp_path / "file").write_text("")
+    assert "no folder 'file'" in _refused(tmp_path / "file")
+    assert "no folder" in _refused(tmp_path / ("x" * 300))
+
+
+def test_an_empty_folder(tmp_path):
+    """There are no classes, and the message says what there should be."""
+    assert "CLASS/" in _refused(tmp_path)
+    (tmp_path / "image.png").write_bytes(encoded(image(1)))
+    assert "no class folders" in _refused(tmp_path)
+    (tmp_path / "train").mkdir()
+    (tmp_path / "test").mkdir()
+    assert "no class folders" in _refused(tmp_path)
+
+
+def test_an_empty_class(tmp_path):
+    """It is named."""
+    (tree(tmp_path, GIVEN) / "train" / "emu").mkdir()
+    (tmp_path / "test" / "emu").mkdir()
+    assert "'emu' has no images" in _refused(tmp_path)
+
+
+def test_one_class_only(tmp_path):
+    """There is nothing to tell apart."""
+    assert "at least 2" in _refused(tree(tmp_path, {"a": 4}))
+
+
+def test_a_class_too_small_to_be_split(tmp_path):
+    """One image cannot be both for training and for testing."""
+    assert "'b' has one image" in _refused(tree(tmp_path, {"a": 4, "b": 1}))
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_half_a_folder(tmp_path, part):
+    """The missing part is named."""
+    other = {"train": "test", "test": "train"}[part]
+    assert f"no {other}/" in _refused(tree(tmp_path, {f"{part}/a": 1, f"{part}/b": 1}))
+
+
+def test_parts_of_other_classes(tmp_path):
+    """The class that one part lacks is named."""
+    assert "'emu' is not in both" in _refused(tree(tmp_path, {**GIVEN, "test/emu": 1}))
+
+
+def test_a_share_beside_a_test_part(tmp_path):
+    """It would be ignored."""
+    assert "remove task.dataset.test_share" in _refused(tree(tmp_path, GIVEN), test_share=0.1)
+
+
+@pytest.mark.parametrize("name", ["photo.heic", "labels.txt"])
+def test_a_file_of_another_kind(tmp_path, name):
+    """It is named, since an image that is left out silently would be missed."""
+    tree(tmp_path, GIVEN)
+    (tmp_path / "train" / "dog" / name).write_bytes(b"x")
+    message = _refused(tmp_path)
+    assert name in message
+    assert ".png" in message
+
+
+def test_links_that_loop(tmp_path):
+    """To a folder above, to themselves, and to nothing: each is named."""
+    for name, target in (("above", ".."), ("itself.png", "itself.png"), ("nothing.png", "absent.png")):
+        root = tree(tmp_path / name, GIVEN)
+        (root / "train" / "cat" / name).symlink_to(target)
+        assert name in _refused(root)
+
+
+def test_a_class_name_that_is_not_text(tmp_path):
+    """Names are written into exported models, so they must be valid text."""
+    tree(tmp_path, {"a": 2, "b": 2})
+    (tmp_path / os.fsdecode(b"\xff")).mkdir()
+    assert "valid UTF-8" in _refused(tmp_path)
+
+
+def test_an_unreadable_file(tmp_path, monkeypatch):
+    """A file that may not be opened is a DataError."""
+    tree(tmp_path, GIVEN)
+
+    monkeypatch.setattr(type(tmp_path), "open", Mock(side_effect=PermissionError(13, "Permission denied")))
+    assert "Permission denied" in _refused(tmp_path)
+
+
+def test_a_module_that_is_no_dataset(tmp_path):
+    """Neither build nor SPEC and load, or a build of something else: said of the user's file."""
+    module = type(io)("mine")
+    module.__file__ = str(tmp_path / "mine.py")
+    with pytest.raises(UserError, match="neither 'build' nor"):
+        source_of(module, None)
+    module.build = Mock(return_value=3)
+    with pytest.raises(UserError, match=r"returned int, not edgefl\.data\.Source"):
+        source_of(module, None)

@@ -1,0 +1,140 @@
+"""The data set ``parquet``: Hugging Face's image Parquet with classes and sizes of its own."""
+
+import builtins
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from image_files import encoded, image
+
+from edgefl.core.errors import DataError
+from edgefl.data import source_of
+from edgefl.data.sources import parquet
+
+
+def _write(path, levels, labels, names=None, column="label"):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    blobs = [level if isinstance(level, bytes | None) else encoded(image(level)) for level in levels]
+    images = pa.array(
+        [{"bytes": blob, "path": None} for blob in blobs],
+        pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
+    )
+    table = pa.table({"image": images, column: pa.array(labels, pa.int64())})
+    if names:
+        features = {column: {"names": names, "_type": "ClassLabel"}, "image": {"_type": "Image"}}
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
+    pq.write_table(table, path, row_group_size=2)
+
+
+def _source(path, **params):
+    return source_of(parquet, parquet.Params(path=str(path), **params))
+
+
+def _refused(path, **params):
+    with pytest.raises(DataError) as caught:
+        _source(path, **params).read(None, download=False)
+    assert caught.value.where
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("below", ["", "data"])
+def test_both_parts(tmp_path, below):
+    """Classes have the metadata's names; files are read in the order of their names."""
+    root = tmp_path / "flowers"
+    _write(root / below / "train-00001-of-00002.parquet", [30], [1], ["rose", "tulip"])
+    _write(root / below / "train-00000-of-00002.parquet", [10, 20, 25], [0, 1, 0], ["rose", "tulip"])
+    _write(root / below / "test.parquet", [40, 50], [1, 0], ["rose", "tulip"])
+    source = _source(root)
+    assert (source.spec.name, source.spec.class_names) == ("flowers", ("rose", "tulip"))
+    assert [labels.tolist() for labels in source.labels] == [[0, 1, 0, 1], [1, 0]]
+    spec, arrays = source.read(None, download=False)
+    assert arrays.train_x[:, 0, 0, 0].tolist() == [10, 20, 25, 30]
+    assert arrays.test_x[:, 2, 3, 5].tolist() == [40, 50]
+    assert spec.mean[0] == pytest.approx(85 / 4 / 255)
+
+
+def test_a_share_is_for_testing(tmp_path):
+    """Without a test part: of every class, and each image keeps its label."""
+    _write(tmp_path / "images.parquet", range(20), [level % 2 for level in range(20)])
+    source = _source(tmp_path, size=2, channels=1)
+    _, arrays = source.read(None, download=False)
+    assert source.spec.class_names == ("0", "1")
+    assert np.bincount(arrays.test_y).tolist() == [2, 2]
+    for x, y in ((arrays.train_x, arrays.train_y), (arrays.test_x, arrays.test_y)):
+        assert x.shape[1:] == (1, 2, 2)
+        assert (x[:, 0, 0, 0] % 2 == y).all()
+    assert sorted([*arrays.train_x[:, 0, 0, 0], *arrays.test_x[:, 0, 0, 0]]) == list(range(20))
+
+
+def test_the_label_column_can_be_named(tmp_path):
+    """For files with several."""
+    _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1], column="breed")
+    assert "breed" in _refused(tmp_path)
+    assert _source(tmp_path, label="breed").spec.classes == 2
+
+
+def test_labels_are_known_without_decoding(tmp_path):
+    """A description reads the header of one image, and no pixels."""
+    _write(tmp_path / "train.parquet", [1, b"broken", 3, 4], [0, 1, 0, 1])
+    assert _source(tmp_path).spec.train_size == 2
+    assert "image 1" in _refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "says"),
+    [
+        ([1, 2, 3, 4], [0, 2, 0, 2], "class '1' has no images"),
+        ([1, 2], [-1, 0], "labels run from -1 to 0"),
+        ([1, 2], [0, 10**9], "labels run from 0 to 1000000000"),
+        ([1, 2, 3], [0, 1, None], "without a label: 1 of 3"),
+        ([1, 2], [0, 0], "only the class '0'"),
+        ([], [], "hold no images"),
+        ([None, 2, 3, 4], [0, 1, 0, 1], "only a path is stored"),
+        ([b"", 2, 3, 4], [0, 1, 0, 1], "not an image"),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path, levels, labels, says):
+    """One message."""
+    _write(tmp_path / "train.parquet", levels, labels)
+    assert says in _refused(tmp_path)
+
+
+def test_what_is_wrong_with_a_folder(tmp_path):
+    """Nothing there, no training part, and files that are no Parquet."""
+    assert "no Parquet files" in _refused(tmp_path)
+    _write(tmp_path / "test.parquet", [1, 2], [0, 1])
+    assert "no train*.parquet" in _refused(tmp_path)
+    (tmp_path / "train.parquet").write_bytes(b"no parquet")
+    assert "train.parquet is unreadable" in _refused(tmp_path)
+    assert "there is no folder" in _refused(tmp_path / "absent")
+
+
+def test_labels_beyond_the_names(tmp_path):
+    """The metadata names two classes, the labels have three."""
+    _write(tmp_path / "train.parquet", [1, 2, 3], [0, 1, 2], ["a", "b"])
+    assert "from 0 to 1" in _refused(tmp_path)
+
+
+@pytest.mark.parametrize("metadata", [b"no json", b"[]", b'{"info": {"features": {"label": {"names": 3}}}}'])
+def test_metadata_that_is_no_metadata(tmp_path, metadata):
+    """Classes then have numbers."""
+    _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1])
+    table = pq.read_table(tmp_path / "train.parquet").replace_schema_metadata({"huggingface": metadata})
+    pq.write_table(table, tmp_path / "train.parquet")
+    assert _source(tmp_path).spec.class_names == ("0", "1")
+
+
+def test_without_pyarrow(tmp_path, monkeypatch):
+    """The hint is the command that installs the extra."""
+    _write(tmp_path / "train.parquet", [1, 2], [0, 1])
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert "pip install 'edgefl-emulator[parquet]'" in _refused(tmp_path)
