@@ -24,9 +24,11 @@ class EdgeflError(Exception):
         what: what is wrong, in one sentence.
         where: file, line and key, or the argument; empty if it has no location.
         hint: what to do about it; may be empty.
+        trace: the traceback behind it, for a file; empty where it would not help.
     """
 
     exit_status = 1
+    trace = ""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(what)
