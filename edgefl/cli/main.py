@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from edgefl.cli.app import app
 from edgefl.cli.console import print_error
 from edgefl.core.errors import EdgeflError
+from edgefl.core.user_code import Terminated, explained, internal
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def _terminable() -> Iterator[None]:
 
 
 def _terminated(number: int, _: Any) -> NoReturn:
-    raise SystemExit(128 + number)
+    raise Terminated(128 + number)
 
 
 def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) -> None:
@@ -40,6 +41,11 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     try:
         with _terminable():
             program(arguments)
-    except EdgeflError as error:
-        print_error(error)
-        sys.exit(error.exit_status)
+    except BaseException as error:
+        told = error if isinstance(error, EdgeflError) else explained(error)
+        if told is None:
+            if not isinstance(error, Exception):
+                raise
+            told = internal(error)
+        print_error(told)
+        sys.exit(told.exit_status)

@@ -204,6 +204,9 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
     try:
         return phase.step(carry, batch)
     except ValueError as error:
+        # torch's words; a method's own errors are told with their file and line.
+        if "more than 1 value per channel" not in str(error):
+            raise
         raise UserError(
             f"a step of {phase.name!r} on a batch of {len(batch.y)} fails: {error}",
             where="local.batch_size",

@@ -97,14 +97,14 @@ class Setup(NamedTuple):
         settings: see ``BuilderSpec``.
         tensors: where the shared tensors lie.
         trainer: how it trains.
-        folders: for each directory on the driver's ``EDGEFL_PATH`` its files of components, by their paths.
+        folders: each directory on the driver's ``EDGEFL_PATH``, and its files of components by their paths.
     """
 
     build: Any
     settings: Mapping[str, Any]
     tensors: Any
     trainer: Trainer
-    folders: list[dict[str, bytes]]
+    folders: dict[str, dict[str, bytes]]
 
 
 class Seat(NamedTuple):
@@ -138,6 +138,7 @@ class Worker:
     def __init__(self) -> None:
         torch.set_num_threads(1)
         self._folder: Path | None = None
+        self._roots: dict[str, str] = {}
         self._setup: Setup | None = None
         self._builder: Any = None
         self._servers: dict[int, Any] = {}
@@ -153,21 +154,32 @@ class Worker:
         if not setup.folders:
             return
         self._folder = owned_folder("edgefl-")
-        roots = [self._folder / str(place) for place in range(len(setup.folders))]
-        for root, files in zip(roots, setup.folders, strict=True):
+        self._roots = {str(self._folder / str(nth)): name for nth, name in enumerate(setup.folders)}
+        for root, files in zip(map(Path, self._roots), setup.folders.values(), strict=True):
             root.mkdir()
             for name, content in files.items():
                 path = root / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-        os.environ["EDGEFL_PATH"] = os.pathsep.join(map(str, roots))
+        os.environ["EDGEFL_PATH"] = os.pathsep.join(self._roots)
 
     def work(self, order: Order[Any]) -> Packed | Failed | Refused:
         """The outcomes of an order, or why there are none."""
         try:
             return packed(self._outcomes(order))
-        except Exception as error:  # noqa: BLE001 - whatever a job raises, the driver reports
-            return failure(error)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver reports
+            return self._as_in_driver(failure(error))
+
+    def _as_in_driver(self, answer: Failed | Refused) -> Failed | Refused:
+        """The answer, with the driver's paths of the user's files."""
+        error = answer.error
+        for here, there in self._roots.items():
+            error.what, error.where, error.trace = (
+                text.replace(here, there) for text in (error.what, error.where, error.trace)
+            )
+        return answer
 
     def _outcomes(self, order: Order[Any]) -> list[Outcome]:
         setup = self._setup
@@ -206,7 +218,7 @@ class RayWorkerPool:
             UserError: there is no such cluster, or it is too small or has other versions.
             RunError: it has no room.
         """
-        folders = catalogue.user_files()
+        folders = dict(zip(map(str, catalogue.user_folders()), catalogue.user_files(), strict=True))
         self._cluster = Cluster(address, workers)
         # Ray has no types: actors by number; the others by the reference that is waited for.
         self._actors: dict[int, Any] = {}
@@ -308,7 +320,9 @@ class RayWorkerPool:
         try:
             found = ray.get(ref)
         except RayTaskError as error:
-            return Failed(_last_line(error), str(error))
+            failed = RunError(_last_line(error))
+            failed.trace = str(error)
+            return Failed(failed)
         except RayError as error:
             # The worker may only be unreachable, and must not continue beside its replacement.
             ray.kill(self._actors[number])

@@ -7,7 +7,6 @@ workers, and a unit's result depends on its jobs alone, so the number of workers
 
 from __future__ import annotations
 
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from torch import Tensor
 
 from edgefl.compute.job import EngineContext, Group, Outcome, Trainer, shortened
-from edgefl.core.errors import EdgeflError, RunError, in_one_line
+from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import Job
+from edgefl.core.user_code import as_run_error
 from edgefl.protocol import Tree
 
 TRIES = 3
@@ -94,12 +94,10 @@ class Failed(NamedTuple):
     """A worker's answer: an error that another worker may not meet.
 
     Attributes:
-        error: its type and message.
-        trace: where it was raised, as text of many lines.
+        error: what was raised, with its traceback; in a user's code also with the file and line.
     """
 
-    error: str
-    trace: str
+    error: EdgeflError
 
 
 class Refused(NamedTuple):
@@ -108,11 +106,9 @@ class Refused(NamedTuple):
     error: EdgeflError
 
 
-def failure(error: Exception) -> Failed | Refused:
-    """A worker's answer to an error; to be called where it is handled."""
-    if isinstance(error, EdgeflError):
-        return Refused(error)
-    return Failed(in_one_line(error), traceback.format_exc())
+def failure(error: BaseException) -> Failed | Refused:
+    """A worker's answer to an error."""
+    return Refused(error) if isinstance(error, EdgeflError) else Failed(as_run_error(error))
 
 
 class Died(NamedTuple):
@@ -272,14 +268,19 @@ def _next(unit: Sequence[Job], attempt: int, answer: Failed | Died | Gone) -> in
 def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:
     job = unit[0]
     who = f"client {job.client}" if len(unit) == 1 else f"{len(unit)} clients including {job.client}"
-    why = f"the worker process died: {answer.how}" if isinstance(answer, Died) else answer.error
+    failed = f"training {who} in round {job.round + 1} failed {TRIES} times"
+    where = f"exchange {job.exchange}"
+    if isinstance(answer, Died):
+        return RunError(
+            f"{failed}: the worker process died: {answer.how}",
+            where=where,
+            hint="a killed worker may have run out of memory: set engine.workers lower",
+        )
+    cause = answer.error
     error = RunError(
-        f"training {who} in round {job.round + 1} failed {TRIES} times: {why}",
-        where=f"exchange {job.exchange}",
-        hint="a killed worker may have run out of memory: set engine.workers lower"
-        if isinstance(answer, Died)
-        else "run with --engine loop to debug it in one process",
+        f"{failed}: {cause.what}",
+        where=f"{cause.where}, exchange {job.exchange}" if cause.where else where,
+        hint=cause.hint or "run with --engine loop to debug it in one process",
     )
-    if isinstance(answer, Failed):
-        error.add_note(answer.trace)
+    error.trace = cause.trace
     return error

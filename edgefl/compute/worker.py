@@ -78,7 +78,7 @@ def _serve(setup: Setup, orders: BinaryIO, answers: BinaryIO) -> None:
             }
             outcomes = work(builder, setup.trainer, order, servers, store.get(order.states))
             answer: Answer = store.put(outcomes)
-        except Exception as error:  # noqa: BLE001 - whatever a job raises, the driver reports
+        except BaseException as error:  # noqa: BLE001 - whatever a job raises, the driver reports
             answer = failure(error)
         pickle.dump(answer, answers)
         answers.flush()

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.user_code import user_code
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -176,10 +177,11 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[dotted] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with user_code():
+            spec.loader.exec_module(module)
+    except BaseException:
         del sys.modules[dotted]
-        raise UserError(f"{entry.path.name} fails to import: {error}", where=str(entry.path)) from error
+        raise
     return module
 
 

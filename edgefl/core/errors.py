@@ -30,9 +30,11 @@ class EdgeflError(Exception):
         where: file, line and key, or the argument; empty if it has no location.
         hint: what to do about it; may be empty.
         others: further mistakes that were found with this one; see ``Mistakes``.
+        trace: the traceback behind it, for a file; empty where it would not help.
     """
 
     exit_status = 1
+    trace = ""
 
     def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(what)

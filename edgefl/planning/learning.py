@@ -14,7 +14,7 @@ import numpy as np
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
-from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
+from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
@@ -298,21 +298,13 @@ def build_method(
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
         return build_method(base, document, [*path, "base"], inner, local)
 
-    where = str(document.place(path))
-    build = _builder(module, component.name, "method")
-    try:
-        built = build(params, Site(net, local, build_base))
-    except EdgeflError:
-        raise
-    except Exception as error:
-        what = f"{component.name} cannot be built: {type(error).__name__}: {error}"
-        raise UserError(what, where=str(module.__file__), hint=f"the scenario names it at {where}") from error
+    built = _builder(module, component.name, "method")(params, Site(net, local, build_base))
     method = _checked(built, Method, module, "method")
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(
             f"{component.name} has two exchanges of the same name: {', '.join(names)}",
-            where=where,
+            where=str(document.place(path)),
             hint="a method cannot be its own base; choose another",
         )
     return method

@@ -20,6 +20,7 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Plan, kinds_of
 from edgefl.core.scenario import Scenario
+from edgefl.core.user_code import user_code
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import assumptions, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -50,6 +51,7 @@ class Planned:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained.
 

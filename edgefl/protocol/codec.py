@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from edgefl.core.errors import EdgeflError, RunError, UserError
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.params import Component
+from edgefl.core.user_code import raised_at
 from edgefl.protocol.coding import unchanged
 from edgefl.protocol.trees import Payload, identical, leaves, nbytes, rebuild, shapes, tree_map, unstacked
 
@@ -73,7 +74,7 @@ class Codec:
         except EdgeflError:
             raise
         except Exception as error:
-            raise self._sizeless(f"{type(error).__name__}: {error}".splitlines()[0]) from error
+            raise self._sizeless(in_one_line(error), error) from error
         if not isinstance(found, Mapping):
             raise self._sizeless(f"sizes() returned a {type(found).__name__}, not bytes by part")
         for part, size in found.items():
@@ -82,10 +83,15 @@ class Codec:
                 raise self._sizeless(f"sizes() returned {kind} for the part {part!r}, not a number of bytes")
         return dict(found)
 
-    def _sizeless(self, why: str) -> UserError:
+    def _place(self, error: BaseException | None) -> str:
+        """The scenario's line, and the codec's file, with the line that raised an error."""
+        place = None if error is None else raised_at(error)
+        return f"{self.where}; {place or self.module.__file__}"
+
+    def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:
         return UserError(
             f"the codec {self.component.name!r} cannot size a payload from shapes and types alone: {why}",
-            where=f"{self.where}; {self.module.__file__}",
+            where=self._place(error),
             hint="time is known before training, when tensors have no values: have the codec pad its "
             "messages to a size that does not depend on them",
         )
@@ -104,7 +110,7 @@ class Codec:
             except EdgeflError:
                 raise
             except Exception as error:
-                raise self._failed(f"{type(error).__name__}: {error}") from error
+                raise self._failed(in_one_line(error), error) from error
         if shapes(found) != shapes(payload):
             raise self._failed("the decoded payload has other keys, shapes or types than the one sent")
         return found
@@ -171,10 +177,10 @@ class Codec:
         found: Payload = rebuild(decoded, moved)
         return found
 
-    def _failed(self, why: str) -> RunError:
+    def _failed(self, why: str, error: BaseException | None = None) -> RunError:
         return RunError(
             f"the codec {self.component.name!r} fails: {why}",
-            where=f"{self.where}; {self.module.__file__}",
+            where=self._place(error),
             hint="see docs/extending.md for what a codec must do",
         )
 

@@ -7,7 +7,6 @@ import math
 import platform
 import sqlite3
 import time
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,9 +20,10 @@ import torch
 
 from edgefl.compute.evaluate import Personal, Scores
 from edgefl.compute.heap import keep_freed_memory
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
+from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.event import ServerEvent
 from edgefl.core.files import atomically
+from edgefl.core.user_code import InternalError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
@@ -268,22 +268,23 @@ def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
             run.to_end()
     except (UserError, sqlite3.OperationalError):
         raise
-    except Exception as error:  # noqa: BLE001 - a user's method may raise anything
+    except BaseException as error:
+        told = as_run_error(error)
+        # Not an Exception and not of a user's code: somebody stopped the run.
+        if isinstance(told, InternalError) and not isinstance(error, Exception):
+            raise
         run.flush()
-        return "failed", _reason(run.store.folder, error), host
+        return "failed", _reason(run.store.folder, told), host
     return "done", "", host
 
 
-def _reason(folder: Path, error: Exception) -> str:
-    """Why a run failed; the traceback of a foreign exception goes to a file."""
-    if isinstance(error, RunError):
-        reason, trace = str(error), "\n".join(getattr(error, "__notes__", ()))
-    else:
-        reason, trace = in_one_line(error), "".join(traceback.format_exception(error))
-    if not trace:
+def _reason(folder: Path, error: EdgeflError) -> str:
+    """Why a run failed; its traceback, if it has one, goes to a file."""
+    reason = str(error)
+    if not error.trace:
         return reason
     with suppress(RunError):
-        atomically(folder / TRACEBACK, trace.encode())
+        atomically(folder / TRACEBACK, error.trace.encode(errors="replace"))
         reason += f"\n  trace: {TRACEBACK} in the run's directory"
     return reason
 

@@ -7,7 +7,6 @@ takes no virtual time. The driver runs the exchanges at the start and at the end
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
@@ -15,9 +14,11 @@ import numpy as np
 import simpy
 
 from edgefl.core.catalogue import load
-from edgefl.core.errors import EdgeflError, RunError, in_one_line
+from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
+from edgefl.core.user_code import explained
+from edgefl.world.clock import ProcessError
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
 
@@ -76,8 +77,8 @@ def simulate(
         while server.is_alive and world.env.peek() < math.inf:
             try:
                 world.env.step()
-            except Exception as error:  # noqa: BLE001 - a policy of the user's own may raise anything
-                raise _explained(error, plan.scenario.server.policy.name) from None
+            except BaseException as error:  # noqa: BLE001 - a policy of the user's own may raise anything
+                raise _explained(error) from None
             while world.needs:
                 need, answered = world.needs.popleft()
                 feedback = yield need
@@ -85,8 +86,8 @@ def simulate(
     finally:
         world.cut()
     result = server.value if server.triggered else None
-    if isinstance(result, Exception):
-        raise _explained(result, plan.scenario.server.policy.name)
+    if isinstance(result, BaseException):
+        raise _explained(result)
     if server.is_alive:
         raise RunError(
             f"the run is stuck: nothing can happen after {world.env.now:.6g} s of virtual time",
@@ -96,18 +97,13 @@ def simulate(
     return Ended(world.stopped or "", world.round, world.now_s)
 
 
-def _explained(error: Exception, policy: str) -> Exception:
-    """A process's error as its reader needs it: our own as it was raised, a policy's own with its line."""
-    # SimPy raises a copy, without traceback, place and hint; the original is its cause.
-    original = error.__cause__ if isinstance(error.__cause__, Exception) else error
-    if isinstance(original, EdgeflError):
-        return original
-    file = str(load("policies", policy).__file__)
-    lines = [frame.lineno for frame in traceback.extract_tb(original.__traceback__) if frame.filename == file]
-    place = f"{file}:{lines[-1]}" if lines else file
-    failure = RunError(f"policy {policy!r} failed: {in_one_line(original)}", where=place)
-    failure.add_note("".join(traceback.format_exception(original)))
-    return failure
+def _explained(error: BaseException) -> BaseException:
+    """A process's error as its reader needs it: our own as it was raised, a user's with its file and line."""
+    # SimPy raises a copy, without place and hint; the original is its cause.
+    cause = error.__cause__
+    if cause is not None and (isinstance(error, ProcessError) or type(cause) is type(error)):
+        return _explained(cause)
+    return error if isinstance(error, EdgeflError) else explained(error, RunError) or error
 
 
 def _serve(world: World) -> Generator[simpy.Event, Any, None]:

@@ -1,0 +1,190 @@
+"""Errors in a user's code as one message with the file and line in that code.
+
+A file is the user's if it is on ``EDGEFL_PATH``, or if it belongs neither to edgefl nor to Python nor to an
+installed package. The boundaries at which a user's code is called (planning, runs, workers, the command line)
+pass what was raised through ``explained``; no call needs a guard of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
+
+_PACKAGE = Path(__file__).parent.parent
+# Python's own modules, and installed packages.
+_INSTALLED = tuple(
+    {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_VALUES = "costs are traced on tensors without data and clients are trained in groups"
+# torch's words -> the promise that was broken.
+_PROMISES = {
+    r"Tensor\.item\(\) cannot|calling \.item\(\)|data-dependent control flow|meta device type tensor to "
+    r"numpy|Cannot copy out of meta tensor|Cannot access data pointer|torch\.allclose|aten::equal": (
+        "may not look at values, as .item(), float(x), .numpy() and `if x > 0` do"
+    ),
+    r"torch\.nonzero\(\) raises|output dynamic shape|support dynamic shape|with Meta tensors": (
+        "may not make tensors whose shapes depend on values, as x[x > 0] and nonzero() do"
+    ),
+    r"is not on the expected device|Expected all tensors to be on the same device": (
+        "may not mix devices: make tensors with the `device` of one that it is given"
+    ),
+}
+
+
+class Terminated(SystemExit):
+    """The process was told to end: SIGTERM, and nothing that a user's code raised."""
+
+
+class InternalError(EdgeflError):
+    """A mistake in edgefl."""
+
+
+class Place(NamedTuple):
+    """Where in a user's code.
+
+    Attributes:
+        file: its path.
+        line: from 1.
+        function: its name; empty at the top level of a file.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def name(self) -> str:
+        """The file, as in ``methods/mine.py``."""
+        return "/".join(Path(self.file).parts[-2:])
+
+
+def is_users(file: str) -> bool:
+    """Whether a source file is the user's."""
+    if not Path(file).is_absolute():
+        return False
+    real = Path(os.path.realpath(file))
+    roots = [os.path.realpath(Path(text).expanduser()) for text in _search_path()]
+    if any(real.is_relative_to(root) for root in roots):
+        return True
+    return not real.is_relative_to(_PACKAGE) and not any(real.is_relative_to(one) for one in _INSTALLED)
+
+
+def _search_path() -> list[str]:
+    return [text for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text]
+
+
+def raised_at(error: BaseException) -> Place | None:
+    """The innermost line of the user's in an error's traceback; None if it has none."""
+    found = None
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if is_users(code.co_filename):
+            found = Place(code.co_filename, line, code.co_name.strip("<>").replace("module", ""))
+    if isinstance(error, SyntaxError) and error.filename and is_users(error.filename):
+        return Place(error.filename, error.lineno or 1)
+    return found
+
+
+def defined_at(function: Callable[..., Any]) -> Place | None:
+    """Where a function of the user's is defined; None if it is not the user's."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    if code is None or not is_users(code.co_filename):
+        return None
+    return Place(code.co_filename, code.co_firstlineno, code.co_name)
+
+
+def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
+    """What a user's code raised, as one message with its file and line.
+
+    Args:
+        error: what was raised.
+        failure: the class of the message.
+
+    Returns:
+        The message, whose ``trace`` has the traceback; None if no user's code raised the error, or if it is
+        an ``EdgeflError`` or a request to stop.
+    """
+    if isinstance(error, EdgeflError | KeyboardInterrupt | GeneratorExit | Terminated):
+        return None
+    # Libraries raise errors of their own over those of a callback's.
+    for one in _chain(error):
+        place = raised_at(one)
+        if place is not None:
+            told = failure(_what(one, place), where=str(place), hint=_hint(one, place))
+            told.trace = "".join(traceback.format_exception(error))
+            return told
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those from which or while which it was raised."""
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _what(error: BaseException, place: Place) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{place.name} is not valid Python: {error.msg}"
+    how = f"failed in {place.function}" if place.function else "fails to import"
+    return f"{place.name} {how}: {in_one_line(error)}"
+
+
+def _hint(error: BaseException, place: Place) -> str:
+    if isinstance(error, SystemExit):
+        return "a component may not end the process; raise an error instead"
+    for words, promise in _PROMISES.items():
+        if re.search(words, str(error)):
+            return f"{place.function or 'it'} {promise}: {_VALUES}"
+    return ""
+
+
+def internal(error: BaseException) -> InternalError:
+    """An error of edgefl's own, as one message that asks for a report."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.lineno]
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    where = [f"edgefl/{Path(one.filename).relative_to(_PACKAGE)}:{one.lineno}" for one in ours[-1:]]
+    hint = "please report this, with the traceback"
+    if _search_path():
+        hint = f"check your components with `edgefl check --method NAME`; if they are sound, {hint}"
+    told = InternalError(f"edgefl failed: {in_one_line(error)}", where="".join(where), hint=hint)
+    told.trace = "".join(traceback.format_exception(error))
+    return told
+
+
+@contextmanager
+def user_code(failure: type[EdgeflError] = UserError) -> Iterator[None]:
+    """Around calls of a user's code, as a block or a decorator: what it raises becomes one message.
+
+    Raises:
+        EdgeflError: of class ``failure``, see ``explained``; what no user's code raised is raised as it is.
+    """
+    try:
+        yield
+    except BaseException as error:
+        told = explained(error, failure)
+        if told is None:
+            raise
+        raise told from error
+
+
+def as_run_error(error: BaseException) -> EdgeflError:
+    """Why a run failed, of whatever was raised: our own errors as they are."""
+    if isinstance(error, EdgeflError):
+        return error
+    return explained(error, RunError) or internal(error)
