@@ -166,7 +166,12 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return TRANSIENT
 
 
-class LayerTracer(Tracer):
+def _next_node() -> int:
+    """The number of the next autograd node that this thread makes."""
+    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001 - there is no public way
+
+
+class LayerTracer(Tracer):  # type: ignore[no-untyped-call]
     """Records besides by which layer each kernel was started and each storage made; "" is outside of all.
 
     A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
@@ -203,16 +208,16 @@ class LayerTracer(Tracer):
             self.kinds.setdefault(layer, type(module).__name__)
         elif self._calls:
             layer = self._calls[-1][0]
-        self._calls.append((layer, torch.autograd._get_sequence_nr()))  # noqa: SLF001 - there is no public way
+        self._calls.append((layer, _next_node()))
 
     def _leave(self, *_: Any) -> None:
         layer, first = self._calls.pop()
-        for number in range(first, torch.autograd._get_sequence_nr()):  # noqa: SLF001 - as above
+        for number in range(first, _next_node()):
             self._nodes.setdefault(number, layer)
 
     def _layer(self) -> str:
         """The layer that the next operator belongs to."""
-        node = torch._C._current_autograd_node()  # noqa: SLF001 - as above
+        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
         if node is not None:
             return self._nodes.get(node._sequence_nr(), "")  # noqa: SLF001 - as above
         return self._calls[-1][0] if self._calls else ""
@@ -237,8 +242,11 @@ class LayerTracer(Tracer):
         return super().begin_step(carry)
 
     def kept(self, part: str) -> dict[str, int]:
-        """The bytes of one part of the memory by layer: ``ACTIVATIONS`` that a backward pass waits for, or
-        ``GRADIENTS`` that it leaves; of several backward passes, of the one that keeps most.
+        """The bytes of one part of the memory by layer.
+
+        Args:
+            part: ``ACTIVATIONS``, which a backward pass waits for, or ``GRADIENTS``, which it leaves; of
+                several backward passes, those of the one that keeps most.
         """
         most: dict[str, int] = {}
         homes = self.homes + [""] * (len(self.lives) - len(self.homes))

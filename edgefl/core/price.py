@@ -320,7 +320,7 @@ class Pricer:
         demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link), link, steps)
         seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
         found = demand.charges(np.asarray(3), seconds, moved)
-        receive, work, transmit = charges = tuple(Charge(*map(_known, charge)) for charge in found)
+        receive, work, transmit = (Charge(*map(_known, charge)) for charge in found)
         energy = Energy(
             receive.active_j,
             work.active_j,
@@ -328,7 +328,7 @@ class Pricer:
             total(work.tail_j, transmit.tail_j),
             total(receive.idle_j, work.idle_j, transmit.idle_j),
         )
-        return Price(demand.down_s, bounds, demand.up_s, demand, charges, energy)
+        return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy)
 
 
 def _known(joules: Reals) -> float | None:

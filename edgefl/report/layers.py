@@ -112,12 +112,12 @@ _PRICED: dict[str, Callable[[str, LayerPrice], Cell]] = {
     "energy": lambda _, row: joules(row.joules),
     "memory": lambda _, row: _bytes(row.memory_bytes),
 }
+_TRANSFERS = ("download", "upload")
 _OTHERS: dict[str, Callable[[str, OtherPrice], Cell]] = {
     "": lambda _, row: row.work,
     "time": lambda least, row: _seconds("" if row.work in _TRANSFERS else least, row.seconds),
     "energy": lambda _, row: joules(row.joules),
 }
-_TRANSFERS = ("download", "upload")
 
 
 def checked(models: Sequence[ModelLayers]) -> RenderableType:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hardware import measured
 
 from edgefl.core import catalogue
+from edgefl.core.devices import Bounds
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.runs import drafts
 
@@ -47,7 +49,7 @@ def exchanges(request):
 @pytest.fixture(autouse=True, scope="module")
 def _without_fvcore():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("edgefl.planning.profile.layers", lambda net: None)
+        patched.setattr("edgefl.planning.profile.layers", lambda _: None)
         yield
 
 
@@ -89,8 +91,9 @@ def test_memory_by_layer_holds_the_peaks_parts(exchanges):
 
 
 def test_an_mlp_by_hand():
-    """Digits in batches of 32: 64 to 64 to 10. The ReLU alone keeps its result; the first layer needs no
-    gradient of its input; the weights' gradients are as large as the weights.
+    """Digits in batches of 32, 64 to 64 to 10: the ReLU alone keeps its result, for its own gradient.
+
+    The first layer needs no gradient of its input; the weights' gradients are as large as the weights.
     """
     (one,) = profiled("fedavg", "mlp", ("raspberry-pi-4b",), task={"samples": 64, "clients": 10}).exchanges
     fc1, relu, head = one.layers
@@ -128,18 +131,10 @@ def test_memory_by_layer_is_in_the_devices_type():
 
 def test_a_device_that_knows_whole_steps_has_no_layers(monkeypatch):
     """A measured curve does not say what a layer takes."""
-    from hardware import measured
-
     board = measured([1, 2])
-    monkeypatch.setattr("edgefl.planning.profile.named", lambda names, where: dict.fromkeys(names, board))
-    monkeypatch.setattr("edgefl.core.devices.measured.MeasuredClock.time", lambda self, work: _bounds())
+    monkeypatch.setattr("edgefl.planning.profile.named", lambda names, _: dict.fromkeys(names, board))
+    monkeypatch.setattr("edgefl.core.devices.measured.MeasuredClock.time", lambda *_: Bounds(compute_s=1.0))
     (one,) = profiled("fedavg", "mlp", ("measured",)).exchanges
     (row,) = one.devices
     assert row.price is not None
     assert row.by_layer is None
-
-
-def _bounds():
-    from edgefl.core.devices import Bounds
-
-    return Bounds(compute_s=1.0)
