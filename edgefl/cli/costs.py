@@ -23,7 +23,7 @@ def profile(
         str | None, typer.Option(help="fp32, fp16, bf16 or int8; the fleet's own type by default.")
     ] = None,
     layers: Annotated[
-        bool, typer.Option("--layers", help="Add counts layer by layer, beside fvcore's.")
+        bool, typer.Option("--layers", help="Add work, time, energy and memory layer by layer.")
     ] = False,
     measure: Annotated[
         bool,
@@ -39,6 +39,7 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
+    from edgefl.report.layers import checked
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -56,7 +57,7 @@ def profile(
             console.print(f"assumed: {note}", style="dim")
         console.print(costs.profile(each))
         if each.layers:
-            console.print(costs.layers(each.layers))
+            console.print(checked(each.layers))
     if claims:
         console.print(costs.published(claims))
 

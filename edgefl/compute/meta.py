@@ -7,7 +7,8 @@ the sizes between are interpolated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -15,10 +16,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from edgefl.compute.tracer import INPUT, Tracer
-from edgefl.core.cost import Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
+from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.core.errors import UserError
+from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.protocol import (
+    BUFFERS,
     Assignment,
     Batch,
     Carry,
@@ -129,9 +132,9 @@ class _Whole:
     upload: Payload
 
 
-def _run(fold: Fold, given: _Given, sizes: Sequence[int]) -> _Whole:
+def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None = None) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
-    tracer = Tracer()
+    tracer = tracer or Tracer()
     # Copies that nothing else holds, so that memory is freed when the fold drops it.
     received = tree_map(_fresh, given.payload)
     own = None if given.state is None else tree_map(_fresh, given.state)
@@ -174,15 +177,23 @@ def _phases(
     seen: Sequence[Mapping[int, list[Kernel]]],
 ) -> tuple[PhaseTrace, ...]:
     """Every phase's steps, from the carry that the phases before it leave; ``seen`` has some already."""
+    sizes = [{size for one in steps for size in one[place]} for place in range(len(fold.phases))]
+    return tuple(
+        PhaseTrace(
+            phase.name,
+            _by_size(partial(step_kernels, phase, carry, given.shape), sizes[place], seen[place]),
+        )
+        for place, (phase, carry) in enumerate(_carries(fold, given, [min(one, default=0) for one in sizes]))
+    )
+
+
+def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[Phase, Carry]]:
+    """Every phase with the carry that it begins with, where each takes a step of a size; 0 for none."""
     carry = fold.start(given.payload, given.state, given.ctx)
-    found = []
-    for place, phase in enumerate(fold.phases):
-        sizes = {size for one in steps for size in one[place]}
-        kernels = partial(step_kernels, phase, carry, given.shape)
-        found.append(PhaseTrace(phase.name, _by_size(kernels, sizes, seen[place])))
-        if sizes and phase is not fold.phases[-1]:
-            carry = _stepped(phase, carry, _batch(phase, min(sizes), given.shape))
-    return tuple(found)
+    for phase, size in zip(fold.phases, sizes, strict=True):
+        yield phase, carry
+        if size and phase is not fold.phases[-1]:
+            carry = _stepped(phase, carry, _batch(phase, size, given.shape))
 
 
 def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) -> list[Kernel]:
@@ -193,6 +204,87 @@ def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) 
         found = tracer.begin_step(carry)
         _stepped(phase, carry, batch)
     return found
+
+
+def by_layer(
+    method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]]
+) -> ExchangeLayers:
+    """One client's share of an exchange layer by layer.
+
+    Args:
+        method: the method, built on ``net``.
+        exchange: one of its exchanges.
+        net: the client's model.
+        steps: for each phase, how many steps of each batch size the client takes.
+    """
+    fold, memory = exchange.work, LayerTracer()
+    counts: Counter[tuple[str, str, Kernel]] = Counter()
+    kinds: dict[str, str] = {}
+    with torch.device("meta"):
+        given = _given(method, exchange, net)
+        with memory.following():
+            whole = _run(fold, given, largest(steps), memory)
+        counts.update((_AROUND, kernel.role, kernel) for kernel in (*whole.start, *whole.finish))
+        held = _parameters(fold, given) if any(steps) else {}
+        sizes = [min(one, default=0) for one in steps]
+        for (phase, carry), taken in zip(_carries(fold, given, sizes), steps, strict=True):
+            for size, count in taken.items():
+                tracer, batch = LayerTracer(), _batch(phase, size, given.shape)
+                with tracer.following(), tracer:
+                    kernels = tracer.begin_step(carry)
+                    _stepped(phase, carry, batch)
+                kinds |= tracer.kinds
+                for layer, kernel in zip(tracer.layers, kernels, strict=True):
+                    # Of a head without modules, products have the weights' part.
+                    inside = layer or (kernel.part if kernel.part in held else _OUTSIDE)
+                    place = _UPDATE if kernel.role == UPDATE else inside
+                    counts[place, kernel.role, kernel] += count
+    rest = {layer: "" for layer in held if layer not in kinds}
+    return _layered(counts, kinds | rest, held, memory)
+
+
+# Work outside of all layers.
+_OUTSIDE, _UPDATE, _AROUND = "outside the layers", "update", "before and after"
+
+
+def _parameters(fold: Fold, given: _Given) -> dict[str, int]:
+    """The bytes of the weights and running statistics of each layer, by the names of the tensors."""
+    held: Counter[str] = Counter()
+    weights = fold.start(given.payload, given.state, given.ctx).get("weights", {})
+    for part, tensors in weights.items():
+        for name, tensor in tensors.items():
+            owner = "body" if part == BUFFERS else part
+            held[".".join([owner, *name.split(".")[:-1]])] += nbytes(tensor)
+    return dict(held)
+
+
+def _layered(
+    counts: Mapping[tuple[str, str, Kernel], int],
+    kinds: Mapping[str, str],
+    held: Mapping[str, int],
+    memory: LayerTracer,
+) -> ExchangeLayers:
+    work: dict[str, dict[str, dict[Kernel, int]]] = {}
+    for (place, role, kernel), count in counts.items():
+        work.setdefault(place, {}).setdefault(role, {})[kernel] = count
+    gradients, activations = memory.kept(GRADIENTS), memory.kept(ACTIVATIONS)
+
+    def one(place: str, layer: str) -> LayerWork:
+        return LayerWork(
+            place,
+            kinds.get(layer, ""),
+            {role: Work(kernels) for role, kernels in work.get(place, {}).items()},
+            held.get(layer, 0),
+            gradients.get(layer, 0),
+            activations.get(layer, 0),
+        )
+
+    layers = [one(name, name) for name in kinds]
+    others = {_OUTSIDE: "", _UPDATE: _UPDATE, _AROUND: _AROUND}
+    return ExchangeLayers(
+        [layer for layer in layers if layer.work or layer.memory_bytes],
+        [one(place, layer) for place, layer in others.items() if place in work],
+    )
 
 
 def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
 from edgefl.protocol import Carry, leaves
+from edgefl.protocol.modules import layer_of
 
 PARAMETERS = "parameters"
 GRADIENTS = "gradients"
@@ -161,3 +164,97 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if began <= life.born <= ended and (life.died is None or life.died > ended):
                 return GRADIENTS
         return TRANSIENT
+
+
+def _next_node() -> int:
+    """The number of the next autograd node that this thread makes."""
+    return int(torch._C._autograd._get_sequence_nr())  # noqa: SLF001 - there is no public way
+
+
+class LayerTracer(Tracer):  # type: ignore[no-untyped-call]
+    """Records besides by which layer each kernel was started and each storage made; "" is outside of all.
+
+    A layer is the innermost module of a net that is being called. In a backward pass, it is the one whose
+    call made the autograd node that runs: nodes are numbered in the order in which they are made.
+
+    Attributes:
+        layers: of ``kernels``, one for each.
+        homes: of ``lives``, one for each.
+        kinds: the classes of the layers that were called, by name, in the order of their first calls.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers: list[str] = []
+        self.homes: list[str] = []
+        self.kinds: dict[str, str] = {}
+        # (layer, number of the first autograd node of its call), innermost last
+        self._calls: list[tuple[str, int]] = []
+        self._nodes: dict[int, str] = {}
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Follows the calls of modules while it is open."""
+        hooks = register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave)
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def _enter(self, module: nn.Module, *_: Any) -> None:
+        layer = layer_of(module)
+        if layer:
+            self.kinds.setdefault(layer, type(module).__name__)
+        elif self._calls:
+            layer = self._calls[-1][0]
+        self._calls.append((layer, _next_node()))
+
+    def _leave(self, *_: Any) -> None:
+        layer, first = self._calls.pop()
+        for number in range(first, _next_node()):
+            self._nodes.setdefault(number, layer)
+
+    def _layer(self) -> str:
+        """The layer that the next operator belongs to."""
+        node: Any = torch._C._current_autograd_node()  # noqa: SLF001 - there is no public way
+        if node is not None:
+            return self._nodes.get(node._sequence_nr(), "")  # noqa: SLF001 - as above
+        return self._calls[-1][0] if self._calls else ""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Runs the operator and records it with its layer."""
+        self.homes += [""] * (len(self.lives) - len(self.homes))
+        result, layer = super().__torch_dispatch__(func, types, args, kwargs), self._layer()
+        self.layers += [layer] * (len(self.kernels) - len(self.layers))
+        self.homes += [layer] * (len(self.lives) - len(self.homes))
+        return result
+
+    def begin_step(self, carry: Carry) -> list[Kernel]:
+        """See ``Tracer.begin_step``."""
+        self.layers = []
+        return super().begin_step(carry)
+
+    def kept(self, part: str) -> dict[str, int]:
+        """The bytes of one part of the memory by layer.
+
+        Args:
+            part: ``ACTIVATIONS``, which a backward pass waits for, or ``GRADIENTS``, which it leaves; of
+                several backward passes, those of the one that keeps most.
+        """
+        most: dict[str, int] = {}
+        homes = self.homes + [""] * (len(self.lives) - len(self.homes))
+        for began, ended in self._backwards:
+            found: dict[str, int] = {}
+            for life, home in zip(self.lives, homes, strict=True):
+                first = life.born < began if part == ACTIVATIONS else began <= life.born <= ended
+                if first and self._part(life) == part and (life.died is None or life.died >= began):
+                    found[home] = found.get(home, 0) + life.size
+            most = max(most, found, key=lambda held: sum(held.values()))
+        return most

@@ -28,7 +28,7 @@ import numpy as np
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, WIDTHS
+from edgefl.core.devices.board import TRACED, WIDTHS, KernelClock
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 
@@ -222,13 +222,15 @@ class Price:
         bounds: the work's time, by what bounds it.
         up_s: sending the result.
         demand: the quantities behind it.
-        energy: the same in joules.
+        charges: joules of receiving, working and sending; None for unknown ones.
+        energy: the same, by phase.
     """
 
     down_s: float
     bounds: Bounds
     up_s: float
     demand: Demand
+    charges: tuple[Charge, Charge, Charge]
     energy: Energy
 
     @property
@@ -241,10 +243,20 @@ class Price:
         """All phases, one after another."""
         return self.down_s + self.compute_s + self.up_s
 
+    def working_j(self, seconds: float) -> float | None:
+        """The joules that the device takes while it works for some seconds; None if a power is unknown."""
+        charge = self.demand.draw.worked(seconds, np.asarray(0), 0.0)
+        return total(_known(charge.active_j), _known(charge.idle_j))
+
 
 def peak_bytes(cost: Cost, dtype: str) -> int:
     """The memory at the worst moment in a number type."""
-    return round(cost.peak_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
+    return in_dtype(cost.peak_bytes, dtype)
+
+
+def in_dtype(size_bytes: int, dtype: str) -> int:
+    """Bytes of values in a number type, of bytes of as many in ``TRACED``."""
+    return round(size_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
 
 
 class Pricer:
@@ -271,6 +283,19 @@ class Pricer:
         """The memory at the worst moment in this number type."""
         return peak_bytes(cost, self.dtype)
 
+    def in_dtype(self, size_bytes: int) -> int:
+        """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
+        return in_dtype(size_bytes, self.dtype)
+
+    @property
+    def times_kernels(self) -> bool:
+        """Whether the device times every kernel, not only whole steps."""
+        return isinstance(self._clock, KernelClock)
+
+    def seconds(self, work: Work) -> float:
+        """Some work, kernel by kernel."""
+        return self._clock.time(work).seconds
+
     def time(self, cost: Cost) -> Bounds:
         """All steps, one after another.
 
@@ -294,16 +319,16 @@ class Pricer:
         bounds = self.time(cost)
         demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link), link, steps)
         seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
-        charges = demand.charges(np.asarray(3), seconds, moved)
-        receive, work, transmit = [[_known(joules) for joules in charge] for charge in charges]
+        found = demand.charges(np.asarray(3), seconds, moved)
+        receive, work, transmit = (Charge(*map(_known, charge)) for charge in found)
         energy = Energy(
-            receive[0],
-            work[0],
-            transmit[0],
-            total(work[1], transmit[1]),
-            total(receive[2], work[2], transmit[2]),
+            receive.active_j,
+            work.active_j,
+            transmit.active_j,
+            total(work.tail_j, transmit.tail_j),
+            total(receive.idle_j, work.idle_j, transmit.idle_j),
         )
-        return Price(demand.down_s, bounds, demand.up_s, demand, energy)
+        return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy)
 
 
 def _known(joules: Reals) -> float | None:

@@ -35,6 +35,56 @@ class Priced:
 
 
 @dataclass(frozen=True)
+class LayerPrice:
+    """One layer on one device, in all steps of one client's share of an exchange.
+
+    Attributes:
+        layer: the module's dotted name.
+        forward_s: seconds of its forward passes.
+        grad_input_s: of its backward passes, but for its weights' gradients.
+        grad_weight_s: of its weights' gradients.
+        joules: of the whole device meanwhile; None where its power is unknown.
+        memory_bytes: its weights, their gradients and its results that wait for the backward pass, in the
+            device's number type.
+    """
+
+    layer: str
+    forward_s: float
+    grad_input_s: float
+    grad_weight_s: float
+    joules: float | None
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class OtherPrice:
+    """What is not done in a layer: other work, or a transfer.
+
+    Attributes:
+        work: what it is, in words.
+        seconds: how long it takes.
+        joules: of the whole device meanwhile; None where a power is unknown.
+    """
+
+    work: str
+    seconds: float
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class LayerPrices:
+    """An exchange on one device layer by layer; times and energies add up to the exchange's.
+
+    Attributes:
+        layers: in the order in which they are first called.
+        others: everything else.
+    """
+
+    layers: Sequence[LayerPrice]
+    others: Sequence[OtherPrice]
+
+
+@dataclass(frozen=True)
 class DeviceCost:
     """An exchange on one device.
 
@@ -46,6 +96,8 @@ class DeviceCost:
         memory_bytes: the peak in this number type.
         memory_share: the same as a share of usable memory; None where that is unknown.
         fits: whether the device can hold it; None where that is unknown.
+        by_layer: the price layer by layer, if requested; None where the device has no price, or knows the
+            times of whole steps alone.
     """
 
     device: str
@@ -57,6 +109,7 @@ class DeviceCost:
     memory_bytes: int
     memory_share: float | None
     fits: bool | None
+    by_layer: LayerPrices | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -86,6 +139,52 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class ExchangeLayer:
+    """What one layer does in one client's share of an exchange, before any device.
+
+    Attributes:
+        layer: the module's dotted name.
+        kind: its class.
+        flops: by role of the kernels.
+        kernels: how many operators it starts.
+        moved_bytes: what they move.
+        parameter_bytes: of its weights and running statistics.
+        gradient_bytes: of its weights' gradients.
+        activation_bytes: of its results that a step keeps until the backward pass, at the largest batch.
+        memory_bytes: the three together, in fp32.
+    """
+
+    layer: str
+    kind: str
+    flops: Mapping[str, int]
+    kernels: int
+    moved_bytes: int
+    parameter_bytes: int
+    gradient_bytes: int
+    activation_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class OtherWork:
+    """Work of an exchange outside of all layers.
+
+    Attributes:
+        work: what it is: outside the layers in a step (such as the loss), the update, before and after steps.
+        flops: operations.
+        kernels: how many operators it starts.
+        moved_bytes: what they move.
+        activation_bytes: of its results that a step keeps until the backward pass.
+    """
+
+    work: str
+    flops: int
+    kernels: int
+    moved_bytes: int
+    activation_bytes: int
+
+
+@dataclass(frozen=True)
 class ExchangeCost:
     """One client's share of an exchange on one model.
 
@@ -101,6 +200,8 @@ class ExchangeCost:
         moved_bytes: what they move.
         peak: memory in bytes at the worst moment, in fp32, by use.
         devices: a row for each device.
+        layers: what each layer does, if requested.
+        other_work: what is done outside of layers, if requested.
         measured: the real work on this host, if requested.
     """
 
@@ -117,6 +218,8 @@ class ExchangeCost:
     moved_bytes: int
     peak: Mapping[str, int]
     devices: Sequence[DeviceCost]
+    layers: Sequence[ExchangeLayer] | None = field(default=None, metadata=OPTIONAL)
+    other_work: Sequence[OtherWork] | None = field(default=None, metadata=OPTIONAL)
     measured: Measured | None = field(default=None, metadata=OPTIONAL)
 
 

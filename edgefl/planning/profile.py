@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.compute.measured import ClientWork, measure
+from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
@@ -17,11 +18,13 @@ from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
+from edgefl.core.layers import ExchangeLayers
 from edgefl.core.link import Link
 from edgefl.core.measurement import MeasuredExchange
-from edgefl.core.price import peak_bytes
+from edgefl.core.price import Price, peak_bytes
 from edgefl.core.scenario import LearningSpec, Task
 from edgefl.data import Federation
+from edgefl.planning.by_layer import priced, shown
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import assumptions, devices_of, fleet_of, link, named
@@ -102,7 +105,7 @@ def profile(
     learning = fitted(learning, document, fleet, [samples])
     setups = _setups(fleet, devices, options)
     links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
-    profiler = _Profiler(learning, samples, devices, links, setups)
+    profiler = _Profiler(learning, samples, devices, links, setups, layers=options.layers)
     exchanges = [
         replace(cost, measured=_measured(learning, cost, model)) if options.measure else cost
         for index in range(len(learning.methods[0].exchanges))
@@ -170,6 +173,7 @@ class _Profiler:
         samples: of one client.
         devices, links: by name.
         setups: what to price on.
+        layers: whether to price layer by layer too.
     """
 
     learning: Learning
@@ -177,6 +181,7 @@ class _Profiler:
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
     setups: Sequence[_Setup]
+    layers: bool
 
     def __post_init__(self) -> None:
         self._pricers = Pricers(self.devices)
@@ -187,10 +192,12 @@ class _Profiler:
         steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
         traces = traced(learning, index, [[steps]] * len(learning.nets), access.traces)
         for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
-            cost = trace.cost(steps)
+            cost, exchange = trace.cost(steps), method.exchanges[index]
+            found = by_layer(method, exchange, net, steps) if self.layers else None
+            layers, others = shown(found) if found else (None, None)
             yield ExchangeCost(
                 exchange=trace.exchange,
-                when=_when(method.exchanges[index]),
+                when=_when(exchange),
                 model=net.name,
                 samples=self.samples,
                 steps=sum(map(Counter.total, steps)),
@@ -201,16 +208,20 @@ class _Profiler:
                 kernels=cost.work.launches,
                 moved_bytes=cost.work.bytes,
                 peak=dict(cost.peak),
-                devices=[self._device_cost(setup, cost) for setup in self.setups],
+                devices=[self._device_cost(setup, cost, found) for setup in self.setups],
+                layers=layers,
+                other_work=others,
             )
 
-    def _device_cost(self, setup: _Setup, cost: Cost) -> DeviceCost:
+    def _device_cost(self, setup: _Setup, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
         device = self.devices[setup.device]
         room, needs = device.usable_memory_bytes, peak_bytes(cost, setup.dtype)
-        unknown, price = device.refusal(cost.work, setup.dtype), None
+        unknown, price, layers = device.refusal(cost.work, setup.dtype), None, None
         if not unknown:
             try:
-                price = self._priced(setup, cost)
+                pricer = self._pricers.of(setup.device, setup.dtype)
+                price = pricer.price(cost, self.links[setup.link])
+                layers = priced(found, pricer, price) if found else None
             except UserError as error:
                 unknown = error.what
         return DeviceCost(
@@ -219,30 +230,26 @@ class _Profiler:
             link=setup.link,
             unknown=unknown,
             launch=device.launch_known(),
-            price=price,
+            price=_priced(price, device) if price else None,
             memory_bytes=needs,
             memory_share=needs / room if room else None,
             fits=None if room is None else needs <= room,
+            by_layer=layers,
         )
 
-    def _priced(self, setup: _Setup, cost: Cost) -> Priced:
-        """Time and energy.
 
-        Raises:
-            UserError: the device cannot be priced.
-        """
-        device = self.devices[setup.device]
-        price = self._pricers.of(setup.device, setup.dtype).price(cost, self.links[setup.link])
-        joules, capacity_j = price.energy.joules, device.battery.value if device.battery else None
-        return Priced(
-            down_s=price.down_s,
-            compute_s=price.compute_s,
-            up_s=price.up_s,
-            bounds=price.bounds,
-            energy=price.energy,
-            joules=joules,
-            battery_share=None if joules is None or capacity_j is None else joules / capacity_j,
-        )
+def _priced(price: Price, device: Board) -> Priced:
+    """Time and energy."""
+    joules, capacity_j = price.energy.joules, device.battery.value if device.battery else None
+    return Priced(
+        down_s=price.down_s,
+        compute_s=price.compute_s,
+        up_s=price.up_s,
+        bounds=price.bounds,
+        energy=price.energy,
+        joules=joules,
+        battery_share=None if joules is None or capacity_j is None else joules / capacity_j,
+    )
 
 
 def _by_role(work: Work) -> dict[str, int]:

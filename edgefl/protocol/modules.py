@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -48,9 +49,9 @@ def functional_net(
         return nn.Linear(width, classes, bias=head_bias)
 
     with torch.device("meta"):
-        skeleton, top = _without_counters(body()).eval(), _Skeleton(head())
-    plain, faster = _Skeleton(skeleton), with_faster_pools(copy.deepcopy(skeleton))
-    evaluated, trained = _Skeleton(faster), _Skeleton(copy.deepcopy(faster).train())
+        skeleton, top = _without_counters(body()).eval(), _Skeleton("head", head())
+    plain, faster = _Skeleton("body", skeleton), with_faster_pools(copy.deepcopy(skeleton))
+    evaluated, trained = _Skeleton("body", faster), _Skeleton("body", copy.deepcopy(faster).train())
 
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
         buffers = weights[BUFFERS]
@@ -92,11 +93,21 @@ def _initial(body: nn.Module, head: nn.Module) -> Tree:
     }
 
 
-class _Skeleton:
-    """A module on the meta device and the places of its tensors."""
+_LAYERS: WeakKeyDictionary[nn.Module, str] = WeakKeyDictionary()
 
-    def __init__(self, module: nn.Module) -> None:
+
+def layer_of(module: nn.Module) -> str:
+    """A module's dotted name within its net, such as "body.conv1"; empty if it is not a net's."""
+    return _LAYERS.get(module, "")
+
+
+class _Skeleton:
+    """A module on the meta device and the places of its tensors; ``part`` is the part of the net it is."""
+
+    def __init__(self, part: str, module: nn.Module) -> None:
         self._module = module
+        for name, inner in module.named_modules():
+            _LAYERS[inner] = f"{part}.{name}" if name else part
         # An attribute in the instance's own dict hides the parameter of that name, and bypasses
         # nn.Module's slow ``__getattr__``.
         self._parameters = [(vars(inner), key, name) for inner, key, name in _places(module, "_parameters")]
@@ -113,7 +124,7 @@ class _Skeleton:
                 attributes[key] = parameters[name]
             for attributes, key, name in self._buffers:
                 attributes[key] = buffers[name]
-            result: Tensor = self._module.forward(x)
+            result: Tensor = self._module(x)
             return result
         finally:
             for attributes, key, _ in self._parameters:

@@ -10,9 +10,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from edgefl.core.layers import Layer, ModelLayers
 from edgefl.core.units import show_bytes, show_flops, show_seconds
 from edgefl.planning.costs import Comparison, DeviceCost, ExchangeCost, Measured, Priced, Profile, Saved
+from edgefl.report.layers import AT_LEAST, by_layer
 from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
 
 
@@ -37,17 +37,19 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     yield _indented({label: text for label, text in lines.items() if text})
     priced = [Row(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
     if priced:
-        # The share of memory-bound time is what the other two leave, so its column may go.
-        yield Fitted(priced, _TIMES, left=("\nfits",), yields=("memory\nused", "by\nmemory"))
+        # What a column left out holds is in the others' totals.
+        yield Fitted(priced, _TIMES, left=("\nfits",), yields=("by\nmemory", "bound by\ncompute"))
         if any(row.is_bound for row in priced):
-            yield Text(f"{_AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
+            yield Text(f"{AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
         yield Text("")
-        yield Fitted(priced, _ENERGIES, yields=("of battery", "tail", "receive"))
+        yield Fitted(priced, _ENERGIES, yields=("receive", "transmit"))
     for row in work.devices:
         if not row.price:
             reason = row.unknown.removeprefix(f"device {row.device!r} ")
             yield Text(f" {row.device}: {reason}{_holds(row)}", style="yellow")
     yield Text("")
+    if work.layers is not None:
+        yield from by_layer(work, [(row.name, row.costs) for row in priced])
 
 
 def _in_floats(rows: Sequence[DeviceCost]) -> str:
@@ -103,10 +105,6 @@ def _parts(parts: Mapping[str, int]) -> str:
     return shown if len(held) == 1 else f"{show_bytes(sum(held.values()))}: {shown}"
 
 
-# Before a time that is a lower bound.
-_AT_LEAST = ">"
-
-
 class Row(NamedTuple):
     """A device's name, its costs and its price."""
 
@@ -129,7 +127,7 @@ class Row(NamedTuple):
 _TIMES: dict[str, Callable[[Row], Cell]] = {
     "\ndevice": lambda row: row.name,
     "\ndown": lambda row: _seconds(row.price.down_s),
-    "\ncompute": lambda row: (_AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
+    "\ncompute": lambda row: (AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
     "\nup": lambda row: _seconds(row.price.up_s),
     "bound by\ncompute": lambda row: row.bound(0),
     "by\nmemory": lambda row: row.bound(1),
@@ -183,29 +181,6 @@ def _holds(row: DeviceCost) -> str:
     if row.memory_share is None:
         return ""
     return f"; memory used {row.memory_share:.1%}, {'fits' if row.fits else 'does not fit'}"
-
-
-_LAYER: dict[str, Callable[[Layer], Cell]] = {
-    "module": lambda row: row.module,
-    "kind": lambda row: row.kind,
-    "parameters": lambda row: f"{row.parameters:,}" if row.parameters else MISSING,
-    "fvcore": lambda row: show_flops(row.fvcore_flops) if row.fvcore_flops else MISSING,
-    "traced": lambda row: show_flops(row.flops) if row.flops else MISSING,
-    "kernels": lambda row: str(row.kernels),
-    "moved": lambda row: show_bytes(row.bytes),
-}
-
-
-def layers(models: Sequence[ModelLayers]) -> RenderableType:
-    """Each model's modules with fvcore's forward counts beside our own."""
-    blocks: list[RenderableType] = []
-    for model in models:
-        table = Fitted(model.modules, _LAYER, left=("kind",), yields=("moved", "kernels"))
-        theirs, ours = show_flops(model.fvcore_flops), show_flops(model.traced_flops)
-        total = f"conv and linear layers: fvcore {theirs}, traced {ours}"
-        title = f"{model.model}, forward, one sample"
-        blocks += [Text(title, style="bold"), table, Text(total), Text("")]
-    return Group(*blocks)
 
 
 def published(comparisons: Sequence[Comparison]) -> RenderableType:

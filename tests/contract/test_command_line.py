@@ -26,8 +26,8 @@ def test_a_files_text_is_not_wrapped_again(capsys):
 
 def test_a_profile_names_a_device_without_a_price_once(capsys):
     """Before the reason."""
-    _, out, _ = run_command(capsys, "profile", "stragglers", "--device", "arduino-nano-33-ble")
-    assert " arduino-nano-33-ble: cannot be priced: " in out
+    _, out, _ = run_command(capsys, "profile", "stragglers", "--device", "pixel-8")
+    assert " pixel-8: cannot be priced: " in out
 
 
 def test_check_prints_a_note_once(capsys):

@@ -122,3 +122,32 @@ def test_linpack_stays_below_the_double_precision_peak(name, hpl, peak):
     assert found.value / 2 == pytest.approx(peak * 1e9)
     measured = float(re.search(r"HPL reaches ([\d.]+) GFLOP/s in fp64", found.source)[1])
     assert measured == hpl < peak
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "mhz", "cycles"),
+    [
+        ("stm32f746", "fp32", 216, 6),
+        ("arduino-nano-33-ble", "fp32", 64, 9),
+        # mlcommons/tiny_results_v1.1 closed/Krai/results/README.md, X-CUBE-AI 8.0.0: a ResNet-8 of 12.5 million
+        # multiply-adds, 18.215 a second at 280 MHz (Cortex-M7) and 4.505 at 120 MHz (Cortex-M4)
+        ("stm32f746", "int8", 216, 280e6 / (12.5e6 * 18.215)),
+        ("arduino-nano-33-ble", "int8", 64, 120e6 / (12.5e6 * 4.505)),
+    ],
+)
+def test_a_microcontroller_takes_the_cycles_of_its_source(name, dtype, mhz, cycles):
+    """A multiply-add of a dense layer takes as many cycles as its source gives, and the file says assumed."""
+    board = device(name)
+    shares = board.efficiency_in.get(dtype, board.efficiency)
+    rate = shares.dense.value * board.peak[dtype].value
+    assert 2 * mhz * 1e6 / rate == pytest.approx(cycles, rel=0.03)
+    assert {shares.dense.status, board.peak[dtype].status, board.power.active.status} == {"assumed"}
+
+
+@pytest.mark.parametrize(("name", "ms"), [(PI4, 83.92), ("raspberry-pi-zero-2w", 195.51)])
+def test_a_pi_infers_in_int8_at_the_rate_that_was_measured(name, ms):
+    """Ncnn takes so long for ResNet-18 at 224x224, 1.8 G multiply-adds (Tencent/ncnn benchmark/README.md)."""
+    board = device(name)
+    rate = board.efficiency_in["int8"].dense.value * board.peak["int8"].value
+    assert 2 * 1.8e9 / rate * 1e3 == pytest.approx(ms, rel=0.02)
+    assert board.peak["int8"].value == 2 * board.peak["fp32"].value
