@@ -39,9 +39,11 @@ SELECT client, place, IFNULL(into_version, -1), steps, worked_s IS NOT NULL, dis
   IFNULL(arrived_s, ended_s), ended_s, receive_s + transmit_s, work_s
 FROM jobs JOIN exchanges USING (exchange) WHERE ending IN ('{Kind.MERGED}', '{Kind.LOST}')
 """  # noqa: S608 - our own words
-_COLUMNS = {
-    **dict.fromkeys(("client", "place", "version", "steps", "worked"), np.int64),
-    **dict.fromkeys(("start_s", "end_s", "ended_s", "link_s", "work_s"), np.float64),
+_INTEGERS = ("client", "place", "version", "steps", "worked")
+_SECONDS = ("start_s", "end_s", "ended_s", "link_s", "work_s")
+_COLUMNS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(_INTEGERS, np.int64),
+    **dict.fromkeys(_SECONDS, np.float64),
 }
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
@@ -152,18 +154,15 @@ def lost_to(whose: NDArray[np.int64], jobs: Columns, parts: NDArray[np.float64])
     whole_s = ((end_s - jobs["start_s"])[last] * count)[waits]
     who, at = np.unique(whose[last[waits]], return_inverse=True)
 
-    def summed(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(at, weights=values, minlength=len(who))
-
-    total, by_part = summed(waited_s[waits]), [summed(column) for column in lost_s.T]
-    idle = 1.0 - summed(busy_s) / summed(whole_s)
+    seconds = np.stack([waited_s[waits], *lost_s.T, busy_s, whole_s])
+    total, *by_part, busy, whole = (np.bincount(at, weights=one, minlength=len(who)) for one in seconds)
     merges = np.bincount(at, minlength=len(who))
-    return {
-        int(who[place]): Lost(
-            int(merges[place]), float(total[place]), *(float(one[place]) for one in by_part), float(idle[place])
-        )
-        for place in np.argsort(-total, kind="stable")
-    }
+    found = {}
+    for place in np.argsort(-total, kind="stable").tolist():
+        parts_s = (float(one[place]) for one in by_part)
+        idle = 1.0 - float(busy[place] / whole[place])
+        found[int(who[place])] = Lost(int(merges[place]), float(total[place]), *parts_s, idle)
+    return found
 
 
 def _together(jobs: Columns) -> Columns:

@@ -19,11 +19,15 @@ from edgefl.store import Store
 
 
 def three(**changes):
-    """c0, a "fast" device, is back after 1 + 2 + 1 = 4 s; two "slow" ones are 1.5 times as slow as they should be.
+    """c0, a "fast" device, is back after 1 + 2 + 1 = 4 s; two "slow" ones have a slowdown of 1.5.
 
     c1 takes 1 + 2 x 1.5 + 2 = 6 s, c2 2 + 4 x 1.5 + 1 = 9 s.
     """
-    found = plan([prices("train", 3, down_s=[1, 1, 2], compute_s=[2, 2, 4], up_s=[1, 2, 1])], slowdown=[1, 1.5, 1.5], **changes)
+    found = plan(
+        [prices("train", 3, down_s=[1, 1, 2], compute_s=[2, 2, 4], up_s=[1, 2, 1])],
+        slowdown=[1, 1.5, 1.5],
+        **changes,
+    )
     clients = replace(found.clients, device=np.array([0, 1, 1]), devices=("fast", "slow"))
     return replace(found, clients=clients)
 
