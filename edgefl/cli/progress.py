@@ -30,7 +30,7 @@ class Display(Progress, Callbacks):
         )
         self._bar: TaskID | None = None
         self._rounds: int | None = None
-        self._scores = self._clock = ""
+        self._scores = self._clock = self._engine = ""
         self._folder: Path | None = None
 
     def planning(self, runs: int) -> None:
@@ -54,6 +54,12 @@ class Display(Progress, Callbacks):
         self._scores = self._clock = ""
         self._rounds = rounds
         self._bar = self.add_task(name, total=rounds, shown="")
+
+    def engine(self, line: str) -> None:
+        """Prints what trains, unless it is the same as before."""
+        if line != self._engine:
+            self.console.print(line, style="dim", soft_wrap=True, markup=False, highlight=False)
+        self._engine = line
 
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
         """Moves the bar."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,10 @@ from rich.text import Text
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.report.summary import DryRun, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, energy, figures, named
+from edgefl.report.waiting import Lost
+
+# Devices with rows of what was lost to them.
+_MOST_WAITED = 3
 
 # Runs in one table; more go into further tables.
 _ABREAST = 4
@@ -72,7 +77,7 @@ def _rows(runs: Sequence[Summary]) -> Iterator[Row]:
         yield "clients refused", lambda run: f"{run.refused} of {run.clients}"
     yield from _to_target(runs)
     yield from _usage(runs)
-    yield "slowest most often", _waited
+    yield from _waited(runs)
     yield "host time", lambda run: show_seconds(run.host_s) if run.host_s is not None else MISSING
 
 
@@ -182,11 +187,34 @@ def _stopped(run: Summary) -> str:
     return run.stopped if run.stopped and run.stopped != "rounds" else ""
 
 
-def _waited(run: Summary) -> str:
-    if not run.waited_for:
+def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What was lost to the devices that cost most, and to which of its parts."""
+    lost_s: Counter[str] = Counter()
+    for run in runs:
+        lost_s.update({one.device: one.lost.lost_s for one in run.waited_for_devices})
+    for device, _ in lost_s.most_common(_MOST_WAITED):
+        yield f"waited for {device}", lambda run, device=device: _lost(run, device)  # type: ignore[misc]
+        yield (
+            "  link / compute / slowdown / jitter",
+            lambda run, device=device: _lost_parts(run, device),  # type: ignore[misc]
+        )
+
+
+def _lost_to(run: Summary, device: str) -> Lost | None:
+    return next((one.lost for one in run.waited_for_devices if one.device == device), None)
+
+
+def _lost(run: Summary, device: str) -> str:
+    lost = _lost_to(run, device)
+    return f"{show_seconds(lost.lost_s)} ({lost.lost_s / run.virtual_s:.0%})" if lost else show_seconds(0)
+
+
+def _lost_parts(run: Summary, device: str) -> str:
+    lost = _lost_to(run, device)
+    if lost is None:
         return MISSING
-    first = run.waited_for[0]
-    return f"client {first.client}, {first.rounds}x\n{first.device}"
+    parts = lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s
+    return " / ".join(f"{part / lost.lost_s:.0%}" for part in parts)
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

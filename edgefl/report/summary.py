@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.usage import Moved, Spent, usage
+from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, read, runs_in
 
 
@@ -61,15 +61,6 @@ class Target:
     personal: Reached | None
 
 
-class Slowest(NamedTuple):
-    """A client that arrived last, and in how many rounds."""
-
-    client: int
-    device: str
-    slowdown: float
-    rounds: int
-
-
 @dataclass(frozen=True)
 class Summary:
     """One run's results.
@@ -97,7 +88,9 @@ class Summary:
         fairness: Jain's index of that participation; see ``Usage``.
         peak_bytes: the largest memory need among admitted clients; None where nobody was admitted.
         clients, refused: their numbers.
-        waited_for: the clients that arrived last in most rounds; three at most.
+        engine: what trained, such as "vmapped"; "null" where nothing was trained.
+        waited_for: the clients that merges waited for, those that cost most first; see ``report.waiting``.
+        waited_for_devices: the same by device.
         host_s: the wall time of the whole run; None while it runs, and for a dry run.
         target: None where there is no target.
     """
@@ -134,7 +127,9 @@ class Summary:
     peak_bytes: int | None
     clients: int
     refused: int
-    waited_for: Sequence[Slowest]
+    engine: str
+    waited_for: Sequence[WaitedClient]
+    waited_for_devices: Sequence[WaitedDevice]
     host_s: float | None
     target: Target | None
 
@@ -188,7 +183,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     used = usage(reader, totals["admitted"])
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
-    kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed")
+    kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
+    clients, devices = waited(reader)
     return Summary(
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
@@ -210,7 +206,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         merged_clients=used.merged_clients,
         fairness=used.fairness,
         **{key: totals[key] for key in ("peak_bytes", "clients", "refused")},
-        waited_for=_waited_for(reader),
+        waited_for=clients,
+        waited_for_devices=devices,
         host_s=meta.get("host_wall_s"),
         target=None if target is None else _to_target(reader, target),
     )
@@ -239,15 +236,6 @@ def _after_rounds(reader: Reader) -> str | None:
         "WHERE at = 'end' ORDER BY version LIMIT 1"
     )
     return rows[0]["exchange"] if rows else None
-
-
-def _waited_for(reader: Reader) -> list[Slowest]:
-    rows = reader.query(
-        "SELECT slowest_client AS client, device, slowdown, COUNT(*) AS rounds FROM merges "
-        "JOIN clients ON client = slowest_client JOIN exchanges USING (exchange) WHERE at = 'round' "
-        "GROUP BY slowest_client ORDER BY rounds DESC, client LIMIT 3"
-    )
-    return [Slowest(**row) for row in rows]
 
 
 def _to_target(reader: Reader, target: float) -> Target:

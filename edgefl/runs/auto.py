@@ -1,149 +1,212 @@
-"""Chooses the fastest engine for a run on this machine by a short measurement, which is cached.
+"""Chooses the engine of a run.
 
-The same work on the same machine always gets the same engine, because another would give other last bits.
-Work is the same if the resolved scenario, except for its seed, and the code on ``EDGEFL_PATH`` are. The
-measurement is kept in ``engines.json`` in the user's cache folder and in the run's ``host.json``.
+There are two families of engines, whose results differ in their last bits: those that train one client at
+a time (``loop``, and ``processes`` of it) and those that stack clients (``vmapped``, and ``processes`` of it
+with groups of the same size). The family follows from the plan and the kind of processor alone: from how much
+its kernels move, how many a step has, and how many clients share a step. Neither the load of the machine, the
+number of workers nor an earlier run can change a bit of the result.
+
+How many processes train changes no bit, and follows from the cores of this machine and the expected time.
+
+The constants are measured: ``benchmarks/auto.py`` compares what they choose with what is fastest.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import hashlib
-import json
-import platform
-import time
-from collections.abc import Sequence
-from contextlib import suppress
-from importlib.metadata import version as installed
-from pathlib import Path
+from collections import Counter
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from edgefl.compute.job import Engine
+from edgefl.compute.job import shortened
+from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue, seeds
-from edgefl.core.caches import cache_folder
-from edgefl.core.errors import RunError, UserError
+from edgefl.core.errors import in_one_line
 from edgefl.core.event import Job
-from edgefl.core.files import atomically
-from edgefl.core.host import cores, processor
+from edgefl.core.host import cores
 from edgefl.core.params import Component
 from edgefl.core.plan import Prices
+from edgefl.core.units import show_bytes
+from edgefl.planning.pricing import phase_steps
 from edgefl.runs.context import Context
 
-# Target wall seconds for measuring one candidate.
-SHORT_S = 0.25
+# Kernels that move more on average gain nothing from being stacked.
+SMALL_BYTES = 128e3
+# A stacked step costs as much as this share of a client's own steps, and as so many kernels more.
+STACKING, STACKING_KERNELS = 1.6, 40.0
+# On a GPU starting a kernel takes longer than a small one works: two clients in a step are enough (assumed).
+TOGETHER_ON_GPU = 2.0
+# What a step takes on one core of an AMD EPYC: seconds a kernel, bytes and operations a second.
+KERNEL_S, BYTES_PER_S, FLOPS_PER_S = 10e-6, 6e9, 100e9
 # Expected training time from which worker processes are worth starting.
 LONG_S = 30.0
-# How much faster workers must be: the measurement is noisy.
-CLEARLY = 1.1
-MOST_STACKED = 64
-_KEPT = 500
 # A run that another limit ends is taken to be as long.
 _ROUNDS = 100
+# More jobs say no more about a round.
+_MOST_JOBS = 640
 
 
-def choose(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
-    """The engine for a context's run, from the cache or by measuring.
+@dataclass(frozen=True)
+class Shape:
+    """The training of a run's heaviest exchange, as its plan describes it.
+
+    Attributes:
+        kernels: of a step, on average.
+        kernel_bytes: what a kernel moves, on average.
+        together: how many clients share a stacked step, on average.
+        units: in how many groups a round's jobs are stacked.
+        jobs: of a round.
+        expected_s: seconds in which one core would train all rounds of all exchanges, one client at a time.
+    """
+
+    kernels: float
+    kernel_bytes: float
+    together: float
+    units: int
+    jobs: int
+    expected_s: float
+
+    @property
+    def small(self) -> bool:
+        """Whether the kernels are small enough to be stacked on a CPU."""
+        return self.kernel_bytes <= SMALL_BYTES
+
+    def stacks(self, *, gpu: bool) -> bool:
+        """Whether stacking is expected to be the faster family."""
+        if gpu:
+            return self.together >= TOGETHER_ON_GPU
+        return self.small and self.together * self.kernels >= STACKING * self.kernels + STACKING_KERNELS
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An engine and the reason for it.
+
+    Attributes:
+        component: the engine and its parameters.
+        why: one phrase.
+        shape: what it was derived from.
+    """
+
+    component: Component
+    why: str
+    shape: Shape
+
+    def facts(self) -> dict[str, Any]:
+        """What ``host.json`` says of it."""
+        return {"why": self.why, **asdict(self.shape)}
+
+
+def choose(context: Context, params: Any) -> Choice:
+    """The engine for a context's run.
 
     Args:
         context: before anything was learned.
         params: of engine "auto".
-
-    Returns:
-        Its name and parameters, and the measurement for ``host.json``.
     """
-    path, key = cache_folder() / "engines.json", signature(context, params)
-    known = _read(path)
-    if not _sound(known.get(key)):
-        component, measured = _measured(context, params)
-        known[key] = {"engine": component.model_dump(), "measured": measured}
-        _write(path, dict(list(known.items())[-_KEPT:]))
-        return component, {"auto": {**known[key], "kept": False}}
-    return Component.model_validate(known[key]["engine"]), {"auto": {**known[key], "kept": True}}
-
-
-def signature(context: Context, params: Any) -> str:
-    """A hash of the work, the code on ``EDGEFL_PATH``, the machine and the libraries."""
-    work = {key: value for key, value in context.planned.resolved["scenario"].items() if key != "seed"}
-    machine = {
-        "processor": processor() or platform.machine(),
-        "cores": cores(),
-        "device": _device_name(context.builder.device),
-        "libraries": {name: installed(name) for name in ("torch", "numpy", "edgefl-emulator")},
-    }
-    code = [
-        {name: hashlib.sha256(content).hexdigest() for name, content in files.items() if name.endswith(".py")}
-        for files in catalogue.user_files()
-    ]
-    text = json.dumps([work, code, machine, params.model_dump(mode="json")], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _measured(context: Context, params: Any) -> tuple[Component, dict[str, Any]]:
-    """The fastest engine, and each candidate's seconds per client step."""
-    start = time.perf_counter()
-    cohort = _cohort(context, _heaviest(context))
-    step_s = {"loop": _step_s(_engine("loop", {"device": params.device}, context), cohort[:1])}
-    group = {"group": min(MOST_STACKED, len(cohort))}
+    shape = shape_of(context)
+    gpu = context.builder.device.type != "cpu"
+    family, why = _family(context, shape, gpu=gpu)
     common = {"device": params.device, "state_memory": f"{params.state_memory:.0f} B"}
-    notes: dict[str, Any] = {}
-    # Keeps the measurement short.
-    together = min(MOST_STACKED, len(cohort), int(SHORT_S / step_s["loop"]))
-    if together > 1:
-        try:
-            step_s["vmapped"] = _step_s(_engine("vmapped", common | group, context), cohort[:together])
-        except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
-            notes["vmapped"] = f"{type(error).__name__}: {error}".splitlines()[0]
-    else:
-        notes["vmapped"] = "not tried: one client's step takes too long"
-    best = min(step_s, key=step_s.__getitem__)
-    component = Component(name=best, **common, **(group if best == "vmapped" else {}))
-    workers = min(params.workers or cores(), len(cohort))
-    expected_s = _client_steps(context) * step_s[best]
-    if context.builder.device.type == "cpu" and workers > 1 and expected_s > LONG_S:
-        workers_of = {**common, "workers": workers, "inner": best}
-        if best == "vmapped":
-            workers_of["group"] = min(MOST_STACKED, -(-len(cohort) // workers))
-        step_s["processes"] = _step_s(_engine("processes", workers_of, context), cohort)
-        if step_s["processes"] * CLEARLY < step_s[best]:
-            component = Component(name="processes", **workers_of)
-    return component, {
-        "client_step_s": step_s,
-        "expected_train_s": expected_s,
-        "notes": notes,
-        "took_s": time.perf_counter() - start,
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-    }
+    workers = params.workers
+    if workers is None:
+        units = shape.jobs if family == "loop" else shape.units
+        workers = min(cores(), units) if shape.expected_s > LONG_S and not gpu else 1
+    named = {"name": family} if workers == 1 else {"name": "processes", "workers": workers, "inner": family}
+    return Choice(Component.model_validate(named | common), why, shape)
 
 
-def _engine(name: str, settings: dict[str, Any], context: Context) -> Engine:
-    module = catalogue.load("engines", name)
-    engine: Engine = module.build(module.Params.model_validate(settings), context)
-    return engine
+def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
+    """ "loop" or "vmapped", and why."""
+    moved, share = show_bytes(shape.kernel_bytes), f"{shape.together:.1f} clients share a step"
+    if not shape.stacks(gpu=gpu):
+        large = not gpu and not shape.small
+        return "loop", f"kernels of {moved} are too large to stack" if large else f"only {share}"
+    refusal = _not_stackable(context)
+    if refusal:
+        return "loop", f"its clients cannot be stacked: {refusal}"
+    return "vmapped", share if gpu else f"small kernels, {moved} each; {share}"
 
 
-def _step_s(engine: Engine, jobs: Sequence[Job]) -> float:
-    """Wall seconds per client step, after a step to warm up."""
+def _not_stackable(context: Context) -> str:
+    """Why two clients cannot take two steps together, such as an operator without a rule for ``vmap``."""
+    trainer, cohort = _stacker(), _cohort(context, _heaviest(context))
     try:
-        once = _timed(engine, jobs, 1)
-        once = min(once, _timed(engine, jobs, 1))
-        longest = max(job.steps for job in jobs)
-        limit = max(1, min(longest, int(SHORT_S / max(once, 1e-6))))
-        took = _timed(engine, jobs, limit)
-    finally:
-        engine.close()
-    return took / sum(min(limit, job.steps) for job in jobs)
+        group = context.group(trainer.units(cohort, context.size)[0][:2])
+        trainer.work(shortened(group, 2))
+    except Exception as error:  # noqa: BLE001 - a user's method may do what vmap cannot
+        return in_one_line(error)
+    return ""
 
 
-def _timed(engine: Engine, jobs: Sequence[Job], limit: int) -> float:
-    start = time.perf_counter()
-    for _ in engine.outcomes(jobs, limit=limit):
-        pass
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+def _stacker() -> Vmapped:
+    """The trainer of the engine vmapped, as it is by default."""
+    params = catalogue.load("engines", "vmapped").Params()
+    return Vmapped(params.group, int(params.memory))
+
+
+class _Work:
+    """What the steps of jobs cost, by the traces of their exchanges."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[tuple[str, int, int, int], tuple[int, int, float]] = {}
+
+    def steps(self, job: Job) -> list[tuple[int, int, int]]:
+        """(phase, batch size, how many steps of it) of a job."""
+        builder = self._context.builder
+        exchange, samples = builder.exchange(job), builder.samples[job.client]
+        phases = phase_steps(exchange, samples, builder.learning.spec.local.size, job.steps)
+        return [(place, size, count) for place, each in enumerate(phases) for size, count in each.items()]
+
+    def step(self, job: Job, phase: int, size: int) -> tuple[int, int, float]:
+        """A step's kernels, the bytes that they move, and the seconds that it is expected to take."""
+        model = self._context.builder.model(job.client)
+        key = job.exchange, model, phase, size
+        if key not in self._known:
+            trace = self._context.planned.plan.price(job.exchange).traces[model]
+            work = trace.phases[phase].steps[size]
+            expected_s = work.launches * KERNEL_S + work.bytes / BYTES_PER_S + work.flops / FLOPS_PER_S
+            self._known[key] = work.launches, work.bytes, expected_s
+        return self._known[key]
+
+    def job_s(self, job: Job) -> float:
+        """The seconds that a job is expected to take."""
+        return sum(count * self.step(job, phase, size)[2] for phase, size, count in self.steps(job))
+
+
+def shape_of(context: Context) -> Shape:
+    """The shape of a run's training."""
+    work, prices = _Work(context), _heaviest(context)
+    cohort, units = _cohort(context, prices), []
+    steps, shared, kernels, moved = 0, 0, 0, 0
+    if cohort:
+        units = _stacker().units(cohort, context.size)
+    for unit in units:
+        longest: Counter[tuple[int, int]] = Counter()
+        for job in unit:
+            for phase, size, count in work.steps(job):
+                launches, size_bytes, _ = work.step(job, phase, size)
+                steps, kernels, moved = steps + count, kernels + count * launches, moved + count * size_bytes
+                longest[phase, size] = max(longest[phase, size], count)
+        # Steps of one batch size are taken together.
+        shared += longest.total()
+    return Shape(
+        kernels=kernels / max(steps, 1),
+        kernel_bytes=moved / max(kernels, 1),
+        together=steps / max(shared, 1),
+        units=len(units),
+        jobs=len(cohort),
+        expected_s=sum(_expected_s(context, work, each) for each in context.planned.plan.prices),
+    )
+
+
+def _expected_s(context: Context, work: _Work, prices: Prices) -> float:
+    """The seconds in which one core would train all jobs of an exchange, one after another."""
+    jobs = _cohort(context, prices)
+    share = _participants(context, prices) / max(len(jobs), 1)
+    return _times(context, prices) * share * sum(map(work.job_s, jobs))
 
 
 def _heaviest(context: Context) -> Prices:
@@ -159,11 +222,19 @@ def _times(context: Context, prices: Prices) -> int:
     return rounds // prices.every if prices.at == "round" else 1
 
 
+def _participants(context: Context, prices: Prices) -> int:
+    """How many clients take part in an exchange at a time."""
+    plan = context.planned.plan
+    admitted = int(np.count_nonzero(plan.clients.admitted))
+    participants = plan.scenario.server.participants
+    return admitted if prices.everyone or participants is None else min(participants, admitted)
+
+
 def _cohort(context: Context, prices: Prices) -> list[Job]:
     """Jobs like an exchange's first ones in the run."""
     plan = context.planned.plan
-    clients = np.flatnonzero(plan.clients.admitted).tolist()
-    count = len(clients) if prices.everyone else plan.scenario.server.participants or len(clients)
+    clients = np.flatnonzero(plan.clients.admitted)
+    count = min(_participants(context, prices), _MOST_JOBS)
     return [
         Job(
             place,
@@ -175,43 +246,5 @@ def _cohort(context: Context, prices: Prices) -> list[Job]:
             seeds.derive(plan.scenario.seed, "probe", client=client),
             int(prices.steps[plan.clients.kind[client]]),
         )
-        for place, client in enumerate(clients[:count])
+        for place, client in enumerate(clients[:count].tolist())
     ]
-
-
-def _client_steps(context: Context) -> float:
-    """About how many steps all clients take over the run."""
-    table = context.planned.plan.prices
-    return float(
-        sum(_times(context, each) * sum(job.steps for job in _cohort(context, each)) for each in table)
-    )
-
-
-def _device_name(device: torch.device) -> str:
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The cached choices; none if the file is missing or damaged."""
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _sound(entry: Any) -> bool:
-    """Whether a cached entry names an engine that can be built."""
-    try:
-        component = Component.model_validate(entry["engine"])
-        catalogue.load("engines", component.name).Params.model_validate(component.params)
-    except (KeyError, TypeError, ValueError, UserError):
-        return False
-    return True
-
-
-def _write(path: Path, known: dict[str, Any]) -> None:
-    # Without a writable cache, the next run measures again.
-    with suppress(OSError, RunError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomically(path, json.dumps(known, indent=1).encode())

@@ -18,6 +18,9 @@ class Callbacks:
     def started(self, name: str, rounds: int | None, folder: Path) -> None:
         """A run of so many rounds, if that is known, begins; its directory is ``folder``."""
 
+    def engine(self, line: str) -> None:
+        """The run's engine is ready; ``line`` says which it is, why, and how many processes train."""
+
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
         """The server merged uploads into a new version."""
 

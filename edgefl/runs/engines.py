@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from edgefl.core import catalogue
 from edgefl.core.components import resolve
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.host import cores
 from edgefl.core.params import Component
 from edgefl.core.yamls import Document
 from edgefl.runs.auto import choose
@@ -32,11 +33,13 @@ class EngineOptions:
         component: its name and parameters, as given.
         module: its module.
         params: its parameters, validated.
+        pinned: whether the environment names it.
     """
 
     component: Component
     module: ModuleType
     params: Any
+    pinned: bool = False
 
     @property
     def trains(self) -> bool:
@@ -80,22 +83,59 @@ def _pinned(name: str, auto: Component) -> EngineOptions:
     """A named engine, with the parameters that it shares with auto."""
     module = catalogue.load("engines", name, where=PINNED)
     known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
-    return _checked(Component(name=name, **known), Document(PINNED, {}), [])
+    options = _checked(Component(name=name, **known), Document(PINNED, {}), [])
+    return replace(options, pinned=True)
 
 
-def started(options: EngineOptions, context: Context) -> tuple[Engine, dict[str, Any]]:
-    """The engine for a run, ready to train, and what ``host.json`` says about it.
+@dataclass(frozen=True)
+class Started:
+    """An engine that is ready to train.
+
+    Attributes:
+        engine: the engine.
+        line: one line for users: what trains, why, and in how many processes.
+        facts: what ``host.json`` says about it.
+        trainer: what a result's last bits depend on: the family of engines, its groups, the kind of processor.
+    """
+
+    engine: Engine
+    line: str
+    facts: dict[str, Any]
+    trainer: dict[str, Any]
+
+
+def started(options: EngineOptions, context: Context) -> Started:
+    """The engine for a run, ready to train.
 
     Raises:
         UserError: the engine cannot work here.
     """
     facts: dict[str, Any] = {}
+    why = f"named by {PINNED}" if options.pinned else "as asked"
     if options.component.name == AUTO:
-        component, facts = choose(context, options.params)
-        options = _checked(component, Document("auto's choice", {}), [])
+        choice = choose(context, options.params)
+        why, facts = choice.why, {"auto": choice.facts()}
+        options = _checked(choice.component, Document("auto's choice", {}), [])
     engine: Engine = options.module.build(options.params, context)
     chosen = options.component.completed(options.params).model_dump()
-    return engine, {**chosen, "device": str(context.builder.device), **facts}
+    device = context.builder.device
+    facts = {**chosen, "device": str(device), **facts}
+    return Started(engine, _line(chosen, why), facts, _trainer(chosen, device))
+
+
+def _trainer(chosen: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
+    family = chosen.get("inner", chosen["name"])
+    groups = {key: chosen[key] for key in ("group", "memory")} if family == "vmapped" else {}
+    return {"family": family, **groups, "device": device.type}
+
+
+def _line(chosen: Mapping[str, Any], why: str) -> str:
+    """What trains, why, and where, such as "engine: loop (as asked), 1 process"."""
+    workers = chosen.get("workers", 1) or (cores() if chosen["name"] == "processes" else None)
+    number = "a worker for each CPU of the cluster" if workers is None else f"{workers} process"
+    inner = chosen.get("inner")
+    what = f"{inner} in {chosen['name']}" if inner else chosen["name"]
+    return f"engine: {what} ({why}), {number}{'es' * ((workers or 1) > 1)}"
 
 
 def _checked(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:

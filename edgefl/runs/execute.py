@@ -294,13 +294,17 @@ def _train(run: Run, options: EngineOptions, host: dict[str, Any]) -> None:
     keep_freed_memory()
     states = States(run.store.folder / "states", int(options.params.state_memory))
     context = Context(run.planned, states, options.device)
-    engine, host["engine"] = started(options, context)
-    run.learner = Learner(context, engine)
+    start = started(options, context)
+    host["engine"] = start.facts
+    # Which bits a result has depends on these; it is known before the first merge.
+    run.store.set_meta({"engine": start.facts["name"], "trainer": start.trainer})
+    run.callbacks.engine(start.line)
+    run.learner = Learner(context, start.engine)
     host["host_s"] = run.learner.host_s
     try:
         run.to_end()
     finally:
-        engine.close()
+        start.engine.close()
 
 
 def _memory(before_bytes: int) -> dict[str, int]:

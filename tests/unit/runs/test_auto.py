@@ -1,14 +1,21 @@
-"""The engine auto: measures once, keeps what it chose, and says why."""
+"""The engine auto: what it chooses follows from the plan, and it says why."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+import torch
 
 import edgefl
+from edgefl.compute.engines.auto import Params, check
 from edgefl.core.errors import UserError
-from edgefl.runs import auto
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs import Callbacks, auto, drafts
+from edgefl.runs.context import Context
+from edgefl.runs.states import States
+from edgefl.store import read
 
 SCENARIO = {
     "name": "chosen",
@@ -42,71 +49,117 @@ def build(params, site):
 """
 
 
+FEW = {"server": {"participants": 2, "rounds": 1}}
+MANY = {"task": {**SCENARIO["task"], "clients": 12}, "server": {"rounds": 1}}
+LARGE = {**MANY, "model": {"name": "mlp", "hidden": [2000]}}
+
+
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    """A cache of the test's own, and nothing pinned."""
+def nothing_pinned(monkeypatch):
+    """Auto chooses."""
     monkeypatch.delenv("EDGEFL_ENGINE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "edgefl" / "engines.json"
 
 
-def chosen(out, engine="auto", **changes):
+def chosen(out, engine="auto", callbacks=None, **changes):
     """What ``host.json`` says about a run's engine."""
-    (one,) = edgefl.run({**SCENARIO, **changes}, engine=engine, out=out).runs
+    (one,) = edgefl.run({**SCENARIO, **changes}, engine=engine, out=out, callbacks=callbacks).runs
     assert one.status == "done"
     return json.loads((one.folder / "host.json").read_text(encoding="utf-8"))["engine"]
 
 
-def test_it_measures_once_and_keeps_what_it_chose(tmp_path, cache):
-    """The same work gets the same engine, whatever its seed; other work is measured for itself."""
-    first = chosen(tmp_path / "1")
-    assert first["auto"]["kept"] is False
-    assert first["name"] in first["auto"]["measured"]["client_step_s"]
-    assert set(first["auto"]["measured"]["client_step_s"]) == {"loop", "vmapped"}
-    again = chosen(tmp_path / "2", seed=3)
-    assert again["auto"] == {**first["auto"], "kept": True}
-    assert len(json.loads(cache.read_text(encoding="utf-8"))) == 1
-    assert chosen(tmp_path / "3", model={"name": "mlp", "hidden": [9]})["auto"]["kept"] is False
+def learned(folder):
+    """The server states that a run saved."""
+    return [path.read_bytes() for path in sorted((folder / "versions").iterdir())]
 
 
-def test_what_was_kept_decides(tmp_path, cache):
-    """A kept choice is taken without measuring; a damaged one is measured again."""
-    chosen(tmp_path / "1")
-    kept = json.loads(cache.read_text(encoding="utf-8"))
-    (entry,) = kept.values()
-    entry["engine"] = {"name": "vmapped", "group": 3}
-    cache.write_text(json.dumps(kept), encoding="utf-8")
-    again = chosen(tmp_path / "2")
-    assert (again["name"], again["group"]) == ("vmapped", 3)
-    for damaged in ({"name": "warp"}, {"name": "loop", "workers": 1}, None):
-        entry["engine"] = damaged
-        cache.write_text(json.dumps(kept), encoding="utf-8")
-        assert chosen(tmp_path / f"{damaged}")["auto"]["kept"] is False
-    cache.write_text("{", encoding="utf-8")
-    assert chosen(tmp_path / "3")["auto"]["kept"] is False
+def choice(tmp_path, changes=None, **params):
+    """What auto chooses for a scenario, without training."""
+    (draft,) = drafts({**SCENARIO, **(changes or {})})
+    context = Context(plan(draft, DataAccess(need="embedded")), States(tmp_path / "states", 10**9))
+    return auto.choose(context, Params(**params))
 
 
-def test_a_cache_that_cannot_be_written_is_no_failure(tmp_path, monkeypatch):
-    """The choice is made, and made again the next time."""
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    for name in ("1", "2"):
-        assert chosen(tmp_path / name)["auto"]["kept"] is False
+@pytest.mark.parametrize(
+    ("kernels", "kernel_bytes", "together", "stacks"),
+    [
+        (20, 8e3, 3.5, False),
+        (20, 8e3, 3.7, True),
+        (100, 8e3, 2.1, True),
+        (20, 127e3, 64, True),
+        (20, 129e3, 64, False),
+    ],
+)
+def test_small_kernels_are_stacked_where_enough_clients_share_a_step(kernels, kernel_bytes, together, stacks):
+    """A stacked step costs 1.6 of a client's own and 40 kernels; one of large kernels gains nothing."""
+    shape = auto.Shape(kernels, kernel_bytes, together, units=1, jobs=64, expected_s=1.0)
+    assert shape.stacks(gpu=False) is stacks
+    assert shape.stacks(gpu=True)
 
 
-def test_workers_are_tried_where_training_takes_long(tmp_path, monkeypatch):
-    """They are measured like the others, and taken only where they are clearly faster."""
+def test_the_shape_of_a_round(tmp_path):
+    """12 clients of 119 or 120 samples at batch 32, in steps of 32, 32, 32 and the rest, or one more."""
+    shape = choice(tmp_path, MANY).shape
+    assert (shape.jobs, shape.units) == (12, 1)
+    assert 8 < shape.together <= 12
+    few = choice(tmp_path, FEW).shape
+    assert (few.jobs, few.kernels) == (2, shape.kernels)
+    assert choice(tmp_path, LARGE).shape.expected_s > 2 * shape.expected_s > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "family", "why"),
+    [(FEW, "loop", "clients share a step"), (MANY, "vmapped", "small kernels"), (LARGE, "loop", "too large")],
+)
+def test_the_plan_alone_chooses_the_family(tmp_path, monkeypatch, changes, family, why):
+    """Neither cores nor workers nor how long it takes change it; the reason is told."""
+    first = choice(tmp_path, changes)
+    assert first.component.name == family
+    assert why in first.why
+    for cores, workers, long_s in ((1, None, 0.0), (8, None, 0.0), (1, 1, 30.0), (1, 3, 30.0)):
+        monkeypatch.setattr(auto, "cores", lambda cores=cores: cores)
+        monkeypatch.setattr(auto, "LONG_S", long_s)
+        found = choice(tmp_path, changes, workers=workers).component
+        assert found.params.get("inner", found.name) == family
+
+
+def test_workers_train_what_takes_long(tmp_path, monkeypatch):
+    """As many as there are cores and units of work; a number that is given is honoured."""
+    monkeypatch.setattr(auto, "cores", lambda: 8)
+    assert choice(tmp_path, FEW).component.name == "loop"
+    assert choice(tmp_path, FEW, workers=3).component.params["workers"] == 3
     monkeypatch.setattr(auto, "LONG_S", 0.0)
-    monkeypatch.setattr(auto, "cores", lambda: 2)
-    engine = chosen(tmp_path / "1")
-    times = engine["auto"]["measured"]["client_step_s"]
-    assert set(times) == {"loop", "vmapped", "processes"}
-    fastest = min(times["loop"], times["vmapped"])
-    assert (engine["name"] == "processes") == (times["processes"] * auto.CLEARLY < fastest)
-    assert (
-        "processes"
-        not in chosen(tmp_path / "2", {"name": "auto", "workers": 1})["auto"]["measured"]["client_step_s"]
-    )
+    assert choice(tmp_path, FEW).component.params["workers"] == 2
+    # One group cannot be shared.
+    assert choice(tmp_path, MANY).component.name == "vmapped"
+    assert choice(tmp_path, FEW, workers=1).component.name == "loop"
+
+
+def test_workers_for_a_gpu_are_refused(monkeypatch):
+    """They would train on the CPU, with other results."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    check(Params(workers=1))
+    check(Params(workers=2, device="cpu"))
+    with pytest.raises(UserError, match="2 workers would train on the CPU"):
+        check(Params(workers=2))
+
+
+def test_the_engine_is_told_once_and_kept_with_the_run(tmp_path):
+    """One line says what trains, why, and in how many processes; the run's facts say it too."""
+
+    class Told(Callbacks):
+        lines = ()
+
+        def engine(self, line):
+            self.lines += (line,)
+
+    told = Told()
+    engine = chosen(tmp_path / "1", callbacks=told, **MANY)
+    assert told.lines == (f"engine: vmapped ({engine['auto']['why']}), 1 process",)
+    with read(tmp_path / "1") as reader:
+        assert reader.meta["engine"] == "vmapped"
+        assert reader.meta["trainer"] == {"family": "vmapped", "group": 64, "memory": 2e9, "device": "cpu"}
+    chosen(tmp_path / "2", "loop", callbacks=told, **FEW)
+    assert told.lines[1:] == ("engine: loop (as asked), 1 process",)
 
 
 def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
@@ -115,30 +168,19 @@ def test_a_method_that_cannot_be_stacked_is_looped(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "lists.py").write_text(SOURCE, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
-    engine = chosen(tmp_path / "1", method="lists")
+    engine = chosen(tmp_path / "1", method="lists", **MANY)
     assert engine["name"] == "loop"
-    assert "_foreach_mul" in engine["auto"]["measured"]["notes"]["vmapped"]
+    assert "_foreach_mul" in engine["auto"]["why"]
 
 
-def test_other_code_is_other_work(tmp_path, monkeypatch):
-    """A choice is not kept where the user's own code has changed; other files there do not matter."""
-    folder = tmp_path / "own" / "methods"
-    folder.mkdir(parents=True)
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "own"))
-    (folder / "lists.py").write_text(SOURCE, encoding="utf-8")
-    chosen(tmp_path / "1", method="lists")
-    (folder / "notes.txt").write_text("what to try next", encoding="utf-8")
-    assert chosen(tmp_path / "2", method="lists")["auto"]["kept"] is True
-    (folder / "lists.py").write_text(SOURCE + "# other\n", encoding="utf-8")
-    assert chosen(tmp_path / "3", method="lists")["auto"]["kept"] is False
-
-
-def test_measuring_changes_no_result(tmp_path):
-    """A run by auto is, to the last bit, a run by the engine that it chose."""
-    engine = chosen(tmp_path / "1", method="fedclassavg")
-    chosen(tmp_path / "2", engine["auto"]["engine"], method="fedclassavg")
-    one, other = (sorted((tmp_path / name / "versions").iterdir()) for name in ("1", "2"))
-    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
+def test_trying_it_changes_no_result(tmp_path):
+    """A run by auto is, to the last bit, a run by the engine that it chose, in any number of processes."""
+    engine = chosen(tmp_path / "1", **MANY)
+    assert engine["name"] == "vmapped"
+    chosen(tmp_path / "2", "vmapped", **MANY)
+    assert chosen(tmp_path / "3", {"name": "auto", "workers": 2}, **MANY)["workers"] == 2
+    one, *others = (learned(tmp_path / name) for name in ("1", "2", "3"))
+    assert others == [one, one]
 
 
 def test_the_environment_pins_it(tmp_path, monkeypatch):
