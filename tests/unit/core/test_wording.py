@@ -14,7 +14,7 @@ from edgefl.core.params import Strict
 from edgefl.core.units import Seconds
 from edgefl.core.validation import validate
 from edgefl.core.wording import must, quoted
-from edgefl.core.yamls import Document, plain
+from edgefl.core.yamls import Document
 
 BASE = """\
 task: {dataset: digits, clients: 4}
@@ -68,7 +68,7 @@ class Record(Strict):
 def _fails(text):
     document = Document.parse(text, "r.yaml")
     with pytest.raises(ScenarioError) as caught:
-        validate(Record, plain(document.data), document)
+        validate(Record, document.data, document)
     return caught.value
 
 
