@@ -216,7 +216,7 @@ def test_the_cache_is_bounded(tmp_path, cache, monkeypatch):
     seen.mkdir(exist_ok=True)
     (seen / "pointer").write_text(new.name)
     sources[0].found()  # now the first was used later than the second
-    monkeypatch.setattr(image_cache, "MOST_BYTES", int(2.1 * size))
+    monkeypatch.setattr(image_cache, "MOST_BYTES", int(2.01 * size))
     sources[2].found()
     assert new not in _entries(cache)
     assert len(_entries(cache)) == 2
