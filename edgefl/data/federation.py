@@ -159,6 +159,7 @@ def federate(
         # Indices into the same images: a sweep of many runs holds the pixels once.
         train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
         test_x, test_y = train_x, train_y
+        _check_holdout(holdout, len(train), len(test))
     rng = seeds.generator(seed, "partition")
     parts = tuple(
         train[part]
@@ -196,6 +197,21 @@ def sized(spec: Spec, samples: Ints) -> Federation:
         samples=samples,
         assumed=False,
     )
+
+
+def _check_holdout(share: float, kept: int, held: int) -> None:
+    """Refuses a holdout that leaves nothing to train on or nothing to evaluate.
+
+    Raises:
+        UserError: it is one.
+    """
+    if not kept or not held:
+        what = "all images of every class" if held else "not one image of any class"
+        raise UserError(
+            f"a holdout of {share:g} of the training images is {what}",
+            where="evaluate.holdout",
+            hint=f"{'lower' if held else 'raise'} evaluate.holdout; the default is 0.2",
+        )
 
 
 def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:

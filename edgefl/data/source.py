@@ -95,8 +95,29 @@ def source_of(module: ModuleType, params: Any) -> Source:
             where=str(module.__file__),
             hint="SPEC is an edgefl.data.Spec; see docs/extending.md for an example",
         )
+    _check_spec(module.SPEC, str(module.__file__))
     embedded = getattr(module, "EMBEDDED", False)
     return Source(module.SPEC, module.load, str(module.__file__), embedded=embedded)
+
+
+def _check_spec(spec: Spec, where: str) -> None:
+    """Refuses a description that contradicts itself.
+
+    Raises:
+        UserError: a number is not above 0, or lengths differ.
+    """
+    numbers = (*spec.shape, spec.classes, spec.train_size, spec.test_size)
+    if len(spec.shape) != len("CHW") or not all(isinstance(one, int) and one > 0 for one in numbers):
+        what = "shape (channels, height, width), classes and sizes must be whole numbers above 0"
+    elif len(spec.class_names) != spec.classes:
+        what = f"there are {len(spec.class_names)} class_names and {spec.classes} classes"
+    elif (len(spec.mean), len(spec.std)) not in {(0, 0), (spec.shape[0], spec.shape[0])}:
+        what = "mean and std need a number for each channel, or both none, to be computed"
+    elif not all(one > 0 for one in spec.std):
+        what = "std must be above 0"
+    else:
+        return
+    raise UserError(f"the SPEC of {spec.name!r} is wrong: {what}", where=where)
 
 
 def checked(spec: Spec, arrays: Arrays, where: str) -> Arrays:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -157,23 +158,29 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
-    found = federate(
-        content.spec,
-        content.arrays,
-        partial(partition.split, partition_params),
-        task.clients,
-        spec.seed,
-        labels=content.labels,
-        personal_test=task.personal_test,
-        holdout=holdout,
-    )
-    if not len(found.test):
-        raise ScenarioError(
-            f"a holdout of {holdout:g} of the training images is not one of any class",
-            where=str(document.place(["evaluate", "holdout"])),
-            hint="raise evaluate.holdout; the default is 0.2",
+    with _placed(document):
+        return federate(
+            content.spec,
+            content.arrays,
+            partial(partition.split, partition_params),
+            task.clients,
+            spec.seed,
+            labels=content.labels,
+            personal_test=task.personal_test,
+            holdout=holdout,
         )
-    return found
+
+
+@contextmanager
+def _placed(document: Document) -> Iterator[None]:
+    """Gives errors whose ``where`` is a setting's key, as those of partitions, the key's place."""
+    try:
+        yield
+    except UserError as error:
+        path = error.where.split(".")
+        if path[0] not in {"task", "evaluate"}:
+            raise
+        raise ScenarioError(error.what, where=str(document.place(path)), hint=error.hint) from error
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.

@@ -13,7 +13,9 @@ from edgefl.data.augmentations._draws import chance, moved
 class Params(Strict):
     """How far images move."""
 
-    padding: int = Field(4, ge=0, description="zeros padded on every side before the crop, in pixels")
+    padding: int = Field(
+        4, ge=0, le=1024, description="zeros padded on every side before the crop, in pixels"
+    )
 
 
 def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:

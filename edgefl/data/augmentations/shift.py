@@ -13,7 +13,7 @@ from edgefl.data.augmentations._draws import moved
 class Params(Strict):
     """How far images move."""
 
-    pixels: int = Field(1, ge=0, description="the most rows and columns, in each direction")
+    pixels: int = Field(1, ge=0, le=1024, description="the most rows and columns, in each direction")
 
 
 def augment(params: Params, x: Tensor, generator: torch.Generator) -> Tensor:

@@ -44,6 +44,7 @@ def equal_sizes(samples: int, clients: int) -> NDArray[np.int64]:
     if clients > samples:
         raise UserError(
             f"cannot split {samples} training samples among {clients} clients",
+            where="task.clients",
             hint="use fewer clients, or a larger dataset",
         )
     share, rest = divmod(samples, clients)

@@ -22,7 +22,7 @@ class Params(Strict):
         None, ge=1, description="shards per client, each as large as possible"
     )
     shard_size: int | None = Field(
-        None, ge=1, description="samples per shard; the shards are dealt out in equal numbers"
+        None, ge=1, le=10**9, description="samples per shard; the shards are dealt out in equal numbers"
     )
 
     @model_validator(mode="after")

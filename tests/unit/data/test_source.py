@@ -1,0 +1,83 @@
+"""A data set of a user's own module: what is computed for it, and what its description and load get wrong."""
+
+from dataclasses import replace
+from types import ModuleType
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+
+from edgefl.core.errors import DataError, UserError
+from edgefl.data import Arrays, Spec, source_of
+
+SPEC = Spec("toy", (1, 2, 2), 2, 4, 2, ("a", "b"))
+ARRAYS = Arrays(
+    np.arange(16, dtype=np.uint8).reshape(4, 1, 2, 2),
+    np.array([0, 1, 0, 1]),
+    np.zeros((2, 1, 2, 2), dtype=np.uint8),
+    np.array([1, 0]),
+)
+
+
+def _module(spec=SPEC, loaded=ARRAYS):
+    module = ModuleType("toy")
+    module.__file__ = "datasets/toy.py"
+    module.SPEC, module.load = spec, Mock(return_value=loaded)
+    return module
+
+
+def _read(module):
+    return source_of(module, None).read(None, download=False)
+
+
+def test_mean_and_deviation_are_computed_where_the_spec_has_none():
+    """Of the training images alone; a channel of one level is divided by 1."""
+    spec, arrays = _read(_module())
+    assert spec.mean == pytest.approx((7.5 / 255,))
+    assert spec.std == pytest.approx((np.arange(16).std() / 255,))
+    assert arrays is ARRAYS
+    flat = replace(ARRAYS, train_x=np.full((4, 1, 2, 2), 51, dtype=np.uint8))
+    assert _read(_module(loaded=flat))[0].std == (1.0,)
+    assert _read(_module(loaded=flat))[0].mean == pytest.approx((0.2,))
+
+
+def test_given_moments_are_kept():
+    """And until images are read, unknown ones change nothing."""
+    assert _read(_module(replace(SPEC, mean=(0.5,), std=(0.25,))))[0].mean == (0.5,)
+    assert source_of(_module(), None).facts() == replace(SPEC, mean=(0.0,), std=(1.0,))
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"shape": (2, 2)}, "channels, height, width"),
+        ({"shape": (1, 2.0, 2)}, "whole numbers"),
+        ({"train_size": 0}, "above 0"),
+        ({"class_names": ("a",)}, "1 class_names and 2 classes"),
+        ({"mean": (0.5,)}, "both none"),
+        ({"mean": (0.5,), "std": (0.0,)}, "std must be above 0"),
+    ],
+)
+def test_a_description_that_contradicts_itself(changes, says):
+    """One message that names the module's file, before anything is loaded."""
+    with pytest.raises(UserError, match=says) as caught:
+        source_of(_module(replace(SPEC, **changes)), None)
+    assert caught.value.where == "datasets/toy.py"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "says"),
+    [
+        (None, "load returned NoneType"),
+        (replace(ARRAYS, train_x=ARRAYS.train_x / 255), "images are float64"),
+        (replace(ARRAYS, test_y=np.array([1.0, 0.0])), "labels float64"),
+        (replace(ARRAYS, train_x=ARRAYS.train_x.transpose(0, 2, 3, 1)), r"shape \(2, 2, 1\)"),
+        (replace(ARRAYS, train_y=np.array([0, 1])), "4 images and 2 labels"),
+        (replace(ARRAYS, train_y=np.array([1, 2, 1, 2])), "2 classes, from 1 to 2"),
+    ],
+)
+def test_what_load_gets_wrong(loaded, says):
+    """It is said of the module's file before a tensor is made of it."""
+    with pytest.raises(DataError, match=says) as caught:
+        _read(_module(loaded=loaded))
+    assert caught.value.where == "datasets/toy.py"
