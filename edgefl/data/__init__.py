@@ -6,7 +6,7 @@ augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a 
 
 from edgefl.data.batching import Augmentation, Together, batches, normalised
 from edgefl.data.federation import Federation, Partition, assumed_labels, federate, sized
-from edgefl.data.image_cache import Decoded
+from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.source import Labels, Source, source_of
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
 
@@ -23,6 +23,7 @@ __all__ = [
     "assumed_labels",
     "batches",
     "channels_last",
+    "decoded_once",
     "federate",
     "normalised",
     "sized",

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def class_folders(folder: Path) -> list[str]:
     Raises:
         DataError: the folder cannot be read, or a name is not Unicode text.
     """
-    names = sorted(entry.name for entry in _entries(folder) if entry.is_dir())
+    names = sorted(entry.name for entry in _entries(folder) if _kind(entry) == "folder")
     for name in names:
         if not _is_text(name):
             raise DataError(
@@ -66,7 +67,7 @@ def listed(folder: Path, classes: Sequence[str]) -> Listing:
     files: list[Path] = []
     counts = []
     for name in classes:
-        found = sorted(_images(folder / name, ()))
+        found = sorted(_images(folder / name, set()))
         if not found:
             raise DataError(
                 f"the class folder {name!r} has no images",
@@ -78,28 +79,33 @@ def listed(folder: Path, classes: Sequence[str]) -> Listing:
     return Listing(folder, tuple(files), np.repeat(np.arange(len(classes)), counts).astype(np.int64))
 
 
-def _images(folder: Path, above: tuple[tuple[int, int], ...]) -> Iterator[Path]:
-    """The image files in a folder and below it; ``above`` are the folders that lead there."""
+def _images(folder: Path, seen: set[tuple[int, int]]) -> Iterator[Path]:
+    """The image files in a folder and below it; ``seen`` are the folders of the class so far."""
+    entries = _entries(folder)
     state = folder.stat()
-    if (state.st_dev, state.st_ino) in above:
-        raise DataError("a link leads back to a folder that it is in", where=str(folder), hint="remove it")
-    for entry in _entries(folder):
-        path = Path(entry.path)
-        try:
-            # Follows links; a link to itself or to nothing is neither.
-            is_folder, is_file = entry.is_dir(), entry.is_file()
-        except OSError:
-            is_folder = is_file = False
-        if is_folder:
-            yield from _images(path, (*above, (state.st_dev, state.st_ino)))
-        elif not is_file or path.suffix.lower() not in SUFFIXES:
+    if (state.st_dev, state.st_ino) in seen:
+        raise DataError("a link leads to a folder that was already read", where=str(folder), hint="remove it")
+    seen.add((state.st_dev, state.st_ino))
+    for entry in entries:
+        path, kind = Path(entry.path), _kind(entry)
+        if kind == "folder":
+            yield from _images(path, seen)
+        elif kind == "file" and path.suffix.lower() in SUFFIXES:
+            yield path
+        else:
             raise DataError(
-                "this is not an image file" if is_file else "this is not a file, or a link to nothing",
+                "this is not an image file" if kind == "file" else "this is not a file, or a link to nothing",
                 where=str(path),
                 hint=f"remove it, or begin its name with a dot; images end in {', '.join(sorted(SUFFIXES))}",
             )
-        else:
-            yield path
+
+
+def _kind(entry: os.DirEntry[str]) -> Literal["folder", "file", "other"]:
+    """What an entry is, or what it links to; "other" for a link to nothing or to itself."""
+    try:
+        return "folder" if entry.is_dir() else "file" if entry.is_file() else "other"
+    except OSError:
+        return "other"
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -337,6 +337,25 @@ def test_links_that_loop(tmp_path):
         assert name in _refused(root)
 
 
+def test_links_that_multiply(tmp_path):
+    """Twenty folders with two links each to the next lead to a million paths, of which none is followed twice."""
+    tree(tmp_path, GIVEN)
+    for place in range(20):
+        (tmp_path / "more" / str(place)).mkdir(parents=True)
+        for name in ("a", "b"):
+            (tmp_path / "more" / str(place) / name).symlink_to(f"../{place + 1}")
+    (tmp_path / "more" / "20").mkdir()
+    (tmp_path / "train" / "cat" / "all").symlink_to("../../more/0")
+    assert "already read" in _refused(tmp_path)
+
+
+def test_a_looping_link_beside_the_classes_is_no_class(tmp_path):
+    """Like everything there that is no folder."""
+    tree(tmp_path, {"a": 2, "b": 2})
+    (tmp_path / "c").symlink_to("c")
+    assert _source(tmp_path).spec.class_names == ("a", "b")
+
+
 def test_a_class_name_that_is_not_text(tmp_path):
     """Names are written into exported models, so they must be valid text."""
     tree(tmp_path, {"a": 2, "b": 2})
