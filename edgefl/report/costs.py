@@ -90,7 +90,8 @@ def _measured(host: Measured) -> str:
 def _checked(check: MemoryCheck) -> str:
     """Both figures, the verdict, and what it means for the devices."""
     error = "" if check.error is None else f" ({check.error:+.0%})"
-    figures = f"predicted {show_bytes(check.predicted_bytes)}{error}, measured here {show_bytes(check.measured_bytes)}"
+    predicted, measured = show_bytes(check.predicted_bytes), show_bytes(check.measured_bytes)
+    figures = f"predicted {predicted}{error}, measured here {measured}"
     limits: dict[str, list[str]] = {}
     for device, limit in check.limits.items():
         limits.setdefault(limit, []).append(device)

@@ -195,8 +195,11 @@ def test_an_unknown_number_type_is_refused():
 
 
 def test_a_number_type_is_named_in_any_case():
-    """INT8 is int8."""
+    """INT8 is int8, as an option and in a fleet."""
     assert [dtype_of(text) for text in ("INT8", "fp32", "Bf16")] == ["int8", "fp32", "bf16"]
+    members = [{"device": "jetson-tx2", "link": "ethernet", "dtype": "FP16"}]
+    (row,) = train(fleet={"members": members}).devices
+    assert row.dtype == "fp16"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])
