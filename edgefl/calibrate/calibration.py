@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,8 @@ class Calibration:
         device: its name.
         file: its file; empty before it is written.
         kind: "roofline" or "measured".
-        found: whether scenarios find the file by the device's name.
+        next: the command after this one: to price the device or, if its file is not found by name yet, to
+            have it found.
         numbers: the file's content.
         steps: each network and batch size in training: what was measured, and what the file predicts.
         inference: likewise in inference.
@@ -48,7 +50,7 @@ class Calibration:
     device: str
     file: str = ""
     kind: str
-    found: bool = False
+    next: str = ""
     numbers: dict[str, Any]
     steps: list[Prediction]
     inference: list[Prediction] = field(default_factory=list)
@@ -262,7 +264,7 @@ def calibrate(
     made = make(name, Session(effort, threads, run, progress), this_machine())
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(made.numbers).encode())
-    return replace(made, file=str(path), found=_found(path), took_s=time.perf_counter() - start)
+    return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
 
 
 def _target(name: str, out: Path | None, *, force: bool) -> Path:
@@ -272,37 +274,50 @@ def _target(name: str, out: Path | None, *, force: bool) -> Path:
         UserError: the name is invalid or taken, the file exists and ``force`` is not given, or it cannot be
             written.
     """
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"invalid device name {name!r}",
-            where="NAME",
-            hint="use lower-case letters, digits, '-', '_' and '.', such as my-laptop",
-        )
     path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
-    known = catalogue.entries("devices").get(name)
-    if known is not None and known.path.resolve() != path.resolve():
-        raise UserError(
-            f"the name {name!r} belongs to another device", where=str(known.path), hint="choose another name"
-        )
     if path.is_dir():
         raise UserError(f"{path} is a folder", where="--out", hint=f"try --out {path / name}.yaml")
+    if path.suffix != ".yaml":
+        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
+    # A device has its file's name.
+    for where, text in {"NAME": name, "--out": path.stem}.items():
+        _check_name(text, where, path)
     if path.exists() and not force:
         raise UserError(
             f"{path.name} already exists",
             where=str(path),
             hint="choose another name, or overwrite it with --force",
         )
-    if path.suffix != ".yaml":
-        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
+    if out and not path.parent.exists():
+        raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
     _check_writable(path, "--out" if out else str(path.parent))
     return path
+
+
+def _check_name(name: str, where: str, path: Path) -> None:
+    """Checks that a device in this file can have the name.
+
+    Raises:
+        UserError: the name is invalid or another device's.
+    """
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"invalid device name {name!r}",
+            where=where,
+            hint="use lower-case letters, digits, '-', '_' and '.', such as my-laptop",
+        )
+    known = catalogue.entries("devices").get(name)
+    if known is not None and known.path.resolve() != path.resolve():
+        raise UserError(
+            f"the name {name!r} belongs to another device", where=str(known.path), hint="choose another name"
+        )
 
 
 def _check_writable(path: Path, where: str) -> None:
     """Checks before the measurements, which take minutes, that the file can be written.
 
     Raises:
-        UserError: the nearest folder that exists cannot be written to.
+        UserError: the file, or the nearest folder that exists, cannot be written to.
     """
     folder = next(one for one in path.absolute().parents if one.exists())
     try:
@@ -315,7 +330,16 @@ def _check_writable(path: Path, where: str) -> None:
         ) from error
 
 
-def _found(path: Path) -> bool:
-    """Whether scenarios find the file by its name."""
-    folders = [catalogue.shipped("devices"), *(root / "devices" for root in catalogue.user_folders())]
-    return any(path.resolve().is_relative_to(folder.resolve()) for folder in folders)
+def next_step(path: Path) -> str:
+    """The command after a device file was written: to price it, or to have it found first."""
+    device, file = path.stem, path.resolve()
+    known = catalogue.entries("devices").get(device)
+    if known is not None and known.path.resolve() == file:
+        return f"edgefl profile quickstart --device {device}"
+    if file.parent.name != "devices":
+        return f"move it to DIR/devices/, and {_export('DIR')}"
+    return _export(shlex.quote(str(file.parent.parent)))
+
+
+def _export(folder: str) -> str:
+    return f"export EDGEFL_PATH={folder}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

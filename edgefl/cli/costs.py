@@ -68,7 +68,8 @@ def calibrate(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="File to write; by default devices/NAME.yaml in the first folder on EDGEFL_PATH, else here."
+            help="File to write, in a folder that exists; by default devices/NAME.yaml in the first folder "
+            "on EDGEFL_PATH, or here."
         ),
     ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads for training and inference.")] = 1,
@@ -106,7 +107,4 @@ def calibrate(
     console.print(calibration(found.steps, found.inference))
     console.print()
     console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
-    step = "move it to a devices/ folder under a directory on EDGEFL_PATH, where scenarios find it by name"
-    if found.found:
-        step = f"edgefl show device {found.device}"
-    console.print(f"next: {step}", soft_wrap=True)
+    console.print(f"next: {found.next}", soft_wrap=True)

@@ -126,14 +126,35 @@ class Ratios:
 
 
 @dataclass(frozen=True)
+class MemoryCheck:
+    """The predicted memory beside the measured one.
+
+    Attributes:
+        predicted_bytes: the traced peak in fp32.
+        measured_bytes: what the work added to a fresh process on this host.
+        error: predicted over measured, less 1; None where nothing was added.
+        verdict: whether they agree, or what explains the difference.
+        limits: by device that computes in fp32, which of the two fits its memory.
+    """
+
+    predicted_bytes: int
+    measured_bytes: int
+    error: float | None
+    verdict: str
+    limits: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Measured:
     """The real work of an exchange on this host.
 
     Attributes:
         figures: of one client's share.
-        modelled_over_measured: the model's beside them.
+        memory: the predicted memory beside the measured one.
+        modelled_over_measured: the model's figures beside them.
     """
 
+    memory: MemoryCheck
     figures: MeasuredExchange = field(metadata={INLINE: MeasuredExchange})
     modelled_over_measured: Ratios
 

@@ -105,14 +105,16 @@ def named(names: Iterable[str], where: str) -> dict[str, Board]:
 
 
 def dtype_of(text: str | None) -> DType | None:
-    """A number type by name.
+    """A number type by name, in any case.
 
     Raises:
         UserError: the name is unknown.
     """
-    if text is not None and text not in WIDTHS:
-        raise UserError(f"unknown number type {text!r}", where="--dtype", hint=nearest(text, WIDTHS))
-    return cast("DType | None", text)
+    if text is None:
+        return None
+    if text.lower() not in WIDTHS:
+        raise UserError(f"unknown number type {text!r}", where="--dtype", hint=nearest(text.lower(), WIDTHS))
+    return cast("DType", text.lower())
 
 
 def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Pr
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import assumptions, devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.planning.memory import memory_check
 from edgefl.planning.pricing import Pricers, phase_steps, traced
 from edgefl.protocol import Exchange
 
@@ -157,7 +158,12 @@ def _measured(learning: Learning, cost: ExchangeCost, model: int) -> Measured:
         for row in cost.devices
         if row.price and row.price.compute_s and seconds
     }
-    return Measured(host, Ratios(sum(cost.peak.values()) / added if added else None, times))
+    predicted = sum(cost.peak.values())
+    return Measured(
+        memory=memory_check(predicted, added, cost.devices),
+        figures=host,
+        modelled_over_measured=Ratios(predicted / added if added else None, times),
+    )
 
 
 # Steps of one size take the same time and memory.

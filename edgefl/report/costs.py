@@ -11,7 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_seconds
-from edgefl.planning.costs import Comparison, DeviceCost, ExchangeCost, Measured, Priced, Profile, Saved
+from edgefl.planning.costs import (
+    Comparison,
+    DeviceCost,
+    ExchangeCost,
+    Measured,
+    MemoryCheck,
+    Priced,
+    Profile,
+    Saved,
+)
 from edgefl.report.layers import AT_LEAST, by_layer
 from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
 
@@ -32,7 +41,8 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         "down": _parts(work.down),
         "up": _parts(work.up),
         "peak": _parts(work.peak) + _in_floats(work.devices),
-        "host": _measured(work.measured) if work.measured else "",
+        "memory": _checked(work.measured.memory) if work.measured else "",
+        "time": _measured(work.measured) if work.measured else "",
     }
     yield _indented({label: text for label, text in lines.items() if text})
     priced = [Row(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
@@ -70,17 +80,23 @@ _MOST = 6
 
 
 def _measured(host: Measured) -> str:
-    """Time and memory on this host, and the modelled figures as multiples of them."""
-    figures, ratios = host.figures, host.modelled_over_measured
-    added = show_bytes(figures.added_bytes)
-    memory = f" (modelled peak: {ratios.memory:.2g} times that)" if ratios.memory else ""
-    steps = f"{figures.steps:,} steps took {show_seconds(figures.cpu_s)} on one thread"
-    times = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in ratios.time.items())
-    return (
-        f"measured here: {steps}"
-        + (f" (modelled: {times})" if times else "")
-        + (f"; a fresh process grew by {added}{memory}")
-    )
+    """Time on this host, and the modelled times as multiples of it."""
+    figures, times = host.figures, host.modelled_over_measured.time
+    steps = f"{figures.steps:,} steps took {show_seconds(figures.cpu_s)} here, on one thread"
+    modelled = ", ".join(f"{name} {ratio:.3g} times that" for name, ratio in times.items())
+    return steps + (f" (modelled: {modelled})" if modelled else "")
+
+
+def _checked(check: MemoryCheck) -> str:
+    """Both figures, the verdict, and what it means for the devices."""
+    error = "" if check.error is None else f" ({check.error:+.0%})"
+    predicted, measured = show_bytes(check.predicted_bytes), show_bytes(check.measured_bytes)
+    figures = f"predicted {predicted}{error}, measured here {measured}"
+    limits: dict[str, list[str]] = {}
+    for device, limit in check.limits.items():
+        limits.setdefault(limit, []).append(device)
+    fitting = "; ".join(f"{limit}: {', '.join(devices)}" for limit, devices in limits.items())
+    return f"{figures}: {check.verdict}" + (f"\n{fitting}" if fitting else "")
 
 
 def _flops(flops: Mapping[str, int]) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 
 import pytest
 
 from edgefl.calibrate import calibrate
+from edgefl.calibrate.calibration import next_step
 from edgefl.cli import main
+from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 
 
@@ -32,6 +36,7 @@ def test_a_machine_becomes_a_device(folder, capsys):
     found = json.loads(out)
     assert status == 0
     assert found["file"] == str(folder / "devices" / "this-machine.yaml")
+    assert found["next"] == "edgefl profile quickstart --device this-machine"
     assert {row["use"] for row in found["steps"]} == {"fit", "held out"}
     assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in found["steps"])
     status, out, err = command(capsys, "this-machine", "--quick")
@@ -47,10 +52,48 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
         raise AssertionError("it measured")
 
     (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "old.yaml").write_text("", encoding="utf-8")
     for settings, message in (
         ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
+        ({"out": tmp_path / "missing" / "x.yaml"}, "missing does not exist"),
+        ({"out": tmp_path / "old.yaml"}, "old.yaml already exists"),
+        ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
+        ({"out": tmp_path / "x.txt"}, "is not a .yaml file"),
         ({"out": tmp_path}, "is a folder"),
         ({"threads": 10_000}, "10000 threads would compete for"),
     ):
         with pytest.raises(UserError, match=message):
             calibrate("mine", run=measured, **settings)
+
+
+DEVICE = """title: mine
+category: sbc
+kind: roofline
+"""
+
+
+@pytest.mark.parametrize("before", [None, "other"])
+def test_the_last_line_makes_the_file_found(tmp_path, monkeypatch, before):
+    """A shell runs it as it is; then the name is a device's, and what was found before still is."""
+    root = tmp_path / "a folder"
+    path = root / "devices" / "mine.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(DEVICE, encoding="utf-8")
+    (tmp_path / "other").mkdir()
+    monkeypatch.delenv("EDGEFL_PATH")
+    if before:
+        monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / before))
+    line = next_step(path)
+    assert line.startswith("export EDGEFL_PATH=")
+    shown = subprocess.run(
+        ["/bin/sh", "-c", f'{line}; printf %s "$EDGEFL_PATH"'], capture_output=True, text=True, check=True
+    ).stdout
+    assert shown.split(os.pathsep) == [str(root), *([str(tmp_path / before)] if before else [])]
+    monkeypatch.setenv("EDGEFL_PATH", shown)
+    assert catalogue.entries("devices")["mine"].path == path
+    assert next_step(path) == "edgefl profile quickstart --device mine"
+
+
+def test_a_file_outside_of_devices_is_to_be_moved(tmp_path):
+    """Only a folder named devices is looked at."""
+    assert next_step(tmp_path / "mine.yaml").startswith("move it to DIR/devices/, and export EDGEFL_PATH=DIR")

@@ -129,7 +129,7 @@ def test_linpack_stays_below_the_double_precision_peak(name, hpl, peak):
     [
         ("stm32f746", "fp32", 216, 6),
         ("arduino-nano-33-ble", "fp32", 64, 9),
-        # mlcommons/tiny_results_v1.1 closed/Krai/results/README.md, X-CUBE-AI 8.0.0: a ResNet-8 of 12.5 million
+        # mlcommons/tiny_results_v1.1 closed/Krai/results/README.md, X-CUBE-AI 8.0.0: ResNet-8, 12.5 million
         # multiply-adds, 18.215 a second at 280 MHz (Cortex-M7) and 4.505 at 120 MHz (Cortex-M4)
         ("stm32f746", "int8", 216, 280e6 / (12.5e6 * 18.215)),
         ("arduino-nano-33-ble", "int8", 64, 120e6 / (12.5e6 * 4.505)),

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, Protocol
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
@@ -14,7 +14,11 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Sourced, sourced
 
-DType = Literal["fp32", "fp16", "bf16", "int8"]
+DType = Annotated[
+    Literal["fp32", "fp16", "bf16", "int8"],
+    BeforeValidator(lambda name: name.lower() if isinstance(name, str) else name),
+]
+"""A number type; read in any case."""
 WIDTHS: dict[str, int] = {"fp32": 4, "fp16": 2, "bf16": 2, "int8": 1}
 """Bytes a value, by type."""
 TRACED = "fp32"

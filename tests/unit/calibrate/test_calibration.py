@@ -54,7 +54,7 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
     processes, seen = Processes(), []
     found = calibrate("mine", run=processes, effort=SHORT, progress=lambda *args: seen.append(args))
     assert found.file == str(folder / "devices" / "mine.yaml")
-    assert found.found
+    assert found.next == "edgefl profile quickstart --device mine"
     board = device("mine")
     assert isinstance(board, Roofline)
     assert board.inference is not None
@@ -130,10 +130,12 @@ def test_a_file_is_overwritten_only_with_force(folder):
 
 
 def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
-    """``out`` may be anywhere; the result says that scenarios will not find the file."""
-    found = calibrate("mine", run=Processes(), effort=QUICK, out=tmp_path / "elsewhere" / "mine.yaml")
+    """``out`` may be in any folder that exists; the result says how to have the file found."""
+    folder = tmp_path / "elsewhere" / "devices"
+    folder.mkdir(parents=True)
+    found = calibrate("mine", run=Processes(), effort=QUICK, out=folder / "mine.yaml")
     assert Path(found.file).is_file()
-    assert not found.found
+    assert found.next == f"export EDGEFL_PATH={folder.parent}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"
 
 
 def counters(tree: Path, microjoules: int) -> Path:

@@ -11,7 +11,10 @@ from rich.console import Console
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.core.measurement import MeasuredExchange
+from edgefl.core.units import show_bytes, show_seconds
+from edgefl.planning.costs import DeviceCost
 from edgefl.planning.fleets import dtype_of
+from edgefl.planning.memory import memory_check
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.report import costs
 from edgefl.runs import drafts
@@ -128,8 +131,55 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
     assert asked == [("train", 0, 500, 10)]
     ratios = found.measured.modelled_over_measured
     assert ratios.memory == sum(found.peak.values()) / 10**6
+    check = found.measured.memory
+    assert (check.predicted_bytes, check.measured_bytes) == (sum(found.peak.values()), 10**6)
+    assert check.error == ratios.memory - 1
+    assert check.limits == {"raspberry-pi-4b": "both fit"}
     (row,) = found.devices
     assert math.isclose(ratios.time["raspberry-pi-4b"], row.price.compute_s * 8 / 16 / 0.5)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "verdict"),
+    [
+        (90, 100, "agree within 25%"),
+        (10**5, 4 * 10**6, "3.9 MB more than predicted: a process takes that much besides its tensors"),
+        (10**8, 2 * 10**8, "100 MB more than predicted: the library's own buffers"),
+        (200, 100, "100 B less than predicted: the process used memory that it held already"),
+    ],
+)
+def test_measured_memory_gets_a_verdict(predicted, measured, verdict):
+    """Within a quarter the two agree; else the difference has its reason."""
+    assert memory_check(predicted, measured, ()).verdict.startswith(verdict)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "limit"),
+    [
+        (90, 99, "both fit"),
+        (90, 101, "the predicted fits, the measured does not"),
+        (101, 90, "the measured fits, the predicted does not"),
+        (101, 101, "neither fits"),
+    ],
+)
+def test_measured_memory_is_held_against_a_devices_limit(predicted, measured, limit):
+    """100 bytes of room: each of the two fits or does not."""
+    row = DeviceCost("board", "fp32", "cable", "", "assumed", None, predicted, predicted / 100, None)
+    assert memory_check(predicted, measured, [row]).limits == {"board": limit}
+
+
+def test_both_memories_are_printed(monkeypatch, capsys):
+    """With the verdict and the devices' limits, within 80 columns."""
+    figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
+    host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 4 * 10**6})
+    monkeypatch.setattr("edgefl.planning.profile.measured_exchange", lambda *_, **__: host)
+    (draft,) = drafts(SCENARIO)
+    found = profile(draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=True))
+    Console(width=80).print(costs.profile(found))
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"predicted {show_bytes(sum(found.exchanges[0].peak.values()))}" in out
+    assert "measured here 4 MB" in out
+    assert "both fit: raspberry-pi-4b; neither fits: arduino-nano-33-ble" in out
 
 
 def test_a_large_network_needs_what_the_trace_says():
@@ -142,3 +192,36 @@ def test_an_unknown_number_type_is_refused():
     """With the nearest one."""
     with pytest.raises(UserError, match="did you mean 'fp16'"):
         dtype_of("fp17")
+
+
+def test_a_number_type_is_named_in_any_case():
+    """INT8 is int8, as an option and in a fleet."""
+    assert [dtype_of(text) for text in ("INT8", "fp32", "Bf16")] == ["int8", "fp32", "bf16"]
+    members = [{"device": "jetson-tx2", "link": "ethernet", "dtype": "FP16"}]
+    (row,) = train(fleet={"members": members}).devices
+    assert row.dtype == "fp16"
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_memory_used_is_always_shown(width, capsys):
+    """However narrow the terminal: what may go is the shares of time, which the JSON has."""
+    (draft,) = drafts(SCENARIO)
+    Console(width=width).print(costs.profile(profile(draft, ProfileOptions(devices=("all",)))))
+    out = capsys.readouterr().out
+    assert "memory" in out
+    assert not any("left out" in line and "used" in line for line in out.splitlines())
+    assert any("used" in line.split() for line in out.replace("┃", " ").splitlines())
+
+
+def test_layers_fit_80_columns(capsys):
+    """MobileNetV2's long names and a slow device's times: no line is longer, and memory is there."""
+    (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})
+    found = profile(draft, ProfileOptions(devices=("raspberry-pi-zero-2w",), layers=True))
+    Console(width=80).print(costs.profile(found))
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    row = next(line for line in lines if line.startswith(" body.features.17.conv.0.0") and "J" in line)
+    assert len(row.split("│")) == 6
+    (price,) = found.exchanges[0].devices
+    whole = price.price.down_s + price.price.compute_s + price.price.up_s
+    assert any(line.split("│")[0].strip() == "together" and show_seconds(whole) in line for line in lines)
