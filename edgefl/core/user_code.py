@@ -8,6 +8,7 @@ pass what was raised through ``explained``; no call needs a guard of its own.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
 import sys
@@ -106,6 +107,7 @@ def raised_at(error: BaseException) -> Place | None:
 
 def defined_at(function: Callable[..., Any]) -> Place | None:
     """Where a function of the user's is defined; None if it is not the user's."""
+    function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None)

@@ -119,7 +119,9 @@ def test_an_own_file_is_read_again_from_another_place(tmp_path, monkeypatch):
     """Two directories in turn with a file of the same name give two modules."""
     for folder, value in (("one", 1), ("two", 2)):
         (tmp_path / folder / "methods").mkdir(parents=True)
-        (tmp_path / folder / "methods" / "mine.py").write_text(f"VALUE = {value}\nbuild = None\n", encoding="utf-8")
+        (tmp_path / folder / "methods" / "mine.py").write_text(
+            f"VALUE = {value}\nbuild = None\n", encoding="utf-8"
+        )
         monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / folder))
         assert value == catalogue.load("methods", "mine").VALUE
 
