@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edgefl.cli.app import app
-from edgefl.cli.console import print_error, print_json, stderr, stdout
+from edgefl.cli.console import print_error, print_json, print_trace, stderr, stdout
 from edgefl.cli.options import AsJson, Offline, ScenarioName, Seed, Settings
 from edgefl.core.errors import EdgeflError
 
@@ -139,8 +139,17 @@ def _check_method(name: str) -> None:
     findings = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "-"}
     rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
-    stdout().print(named("", rows, (f"promises of {name}", "", "detail")))
-    if any(finding.kept is False for finding in findings):
+    console = stdout()
+    console.print(named("", rows, (f"promises of {name}", "", "detail")))
+    broken = [finding for finding in findings if finding.kept is False]
+    for finding in broken:
+        console.print(f"\nBROKEN: {finding.promise}", soft_wrap=True)
+        lines = (("", finding.detail), ("where: ", finding.where), ("hint:  ", finding.hint))
+        for head, text in lines:
+            if text:
+                console.print(f"  {head}{text}", soft_wrap=True)
+    if broken:
+        print_trace("\n".join(dict.fromkeys(finding.trace for finding in broken if finding.trace)))
         raise typer.Exit(1)
 
 

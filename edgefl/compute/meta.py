@@ -20,6 +20,7 @@ from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tr
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.core.errors import UserError
 from edgefl.core.layers import ExchangeLayers, LayerWork
+from edgefl.core.user_code import returned
 from edgefl.protocol import (
     BUFFERS,
     Assignment,
@@ -51,6 +52,8 @@ class Sizes(NamedTuple):
 
 
 _PLAIN = Sizes()
+_CARRY = "a carry (a dict)"
+_FINISHED = "(upload, client state), two dicts or a dict and None"
 
 
 def trace(
@@ -108,9 +111,10 @@ class _Given(NamedTuple):
 def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
     initial = net.init(0)
     ctx = Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes))
+    state = method.client(initial)
     return _Given(
-        exchange.down(method.server(initial), 0),
-        method.client(initial),
+        returned(exchange.down(method.initial(initial), 0), dict, exchange.down, "a payload (a dict)"),
+        returned(state, (dict, type(None)), method.client, "a client state (a dict) or None"),
         exchange.context(Assignment(ctx)),
         net.shape,
     )
@@ -141,7 +145,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None 
     with tracer:
         tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
-        carry = fold.start(received, own, given.ctx)
+        carry = _started(fold, received, own, given.ctx)
         del received, own
         tracer.label(carry)
         steps: list[list[Kernel]] = []
@@ -155,7 +159,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None 
                 del batch
                 tracer.label(carry)
         finish = tracer.begin_step(carry)
-        upload, _ = fold.finish(carry, given.ctx)
+        upload = _finished(fold, carry, given.ctx)
     return _Whole(start, steps, finish, tracer.peak(), upload)
 
 
@@ -189,7 +193,7 @@ def _phases(
 
 def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[Phase, Carry]]:
     """Every phase with the carry that it begins with, where each takes a step of a size; 0 for none."""
-    carry = fold.start(given.payload, given.state, given.ctx)
+    carry = _started(fold, given.payload, given.state, given.ctx)
     for phase, size in zip(fold.phases, sizes, strict=True):
         yield phase, carry
         if size and phase is not fold.phases[-1]:
@@ -287,6 +291,17 @@ def _layered(
     )
 
 
+def _started(fold: Fold, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+    return returned(fold.start(payload, state, ctx), dict, fold.start, _CARRY)
+
+
+def _finished(fold: Fold, carry: Carry, ctx: Ctx) -> Payload:
+    found = returned(fold.finish(carry, ctx), tuple, fold.finish, _FINISHED)
+    upload, state = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - upload and state
+    returned(state, (dict, type(None)), fold.finish, _FINISHED)
+    return returned(upload, dict, fold.finish, _FINISHED)
+
+
 def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
     """One step.
 
@@ -294,7 +309,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
         UserError: the model cannot train on a batch of this size, such as batch norm on one sample.
     """
     try:
-        return phase.step(carry, batch)
+        return returned(phase.step(carry, batch), dict, phase.step, _CARRY)
     except ValueError as error:
         # torch's words; a method's own errors are told with their file and line.
         if "more than 1 value per channel" not in str(error):

@@ -6,8 +6,10 @@ version, and nothing else of the user's: settings, data and the files on ``EDGEF
 
 from __future__ import annotations
 
+import math
 import os
 import platform
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +23,7 @@ import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 from torch import Tensor
 
+from edgefl.compute import silence
 from edgefl.compute.folders import owned_folder, removed
 from edgefl.compute.job import Outcome, Trainer
 from edgefl.compute.ray_cluster import Cluster
@@ -43,6 +46,8 @@ from edgefl.core.errors import RunError, UserError
 # How long a worker may take to start: to find room in the cluster, and to load torch.
 COMING_S = 90.0
 _LEAVING_S = 2.0
+# What gives signs while an order is being done.
+_SIGNS = "signs"
 
 
 class Packed(NamedTuple):
@@ -163,6 +168,10 @@ class Worker:
                 path.write_bytes(content)
         os.environ["EDGEFL_PATH"] = os.pathsep.join(self._roots)
 
+    @ray.method(concurrency_group=_SIGNS)  # type: ignore[untyped-decorator]
+    def beat(self) -> None:
+        """Gives a sign, also in the middle of an order."""
+
     def work(self, order: Order[Any]) -> Packed | Failed | Refused:
         """The outcomes of an order, or why there are none."""
         try:
@@ -224,10 +233,15 @@ class RayWorkerPool:
         self._actors: dict[int, Any] = {}
         self._coming: dict[Any, tuple[int, float]] = {}
         self._busy: dict[Any, int] = {}
+        # The signs that were asked for, by the number of the worker.
+        self._beats: dict[int, Any] = {}
+        self._silence = silence.Silence()
         self.seats: dict[int, Seat] = {}
         try:
             self.workers = self._cluster.room(workers)
-            self._class = ray.remote(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")(Worker)
+            self._class = ray.remote(
+                num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD", concurrency_groups={_SIGNS: 1}
+            )(Worker)
             self._tensors = self.put(dict(spec.tensors))
             self._setup = ray.put(Setup(spec.build, spec.settings, self._tensors, trainer, folders))
             self._assemble()
@@ -296,11 +310,19 @@ class RayWorkerPool:
     def receive(self) -> tuple[int, Answer]:
         """Waits for the next answer of any worker."""
         while True:
-            first = min((deadline for _, deadline in self._coming.values()), default=None)
-            left = None if first is None else max(0.0, first - time.monotonic())
-            ready, _ = ray.wait([*self._busy, *self._coming], num_returns=1, timeout=left)
-            if not ready:
+            first = min((deadline for _, deadline in self._coming.values()), default=math.inf)
+            left = max(0.0, first - time.monotonic())
+            ready, _ = ray.wait(
+                [*self._busy, *self._coming], num_returns=1, timeout=min(left, silence.LOOK_S)
+            )
+            if not ready and left <= silence.LOOK_S:
                 return self._given_up()
+            if not ready:
+                order = self._look()
+                if order is None:
+                    continue
+                number = self._busy.pop(order)
+                return number, self._replaced(number, silence.given_up())
             if ready[0] in self._busy:
                 return self._busy[ready[0]], self._answer(ready[0])
             wrong = self._seated(ready[0])
@@ -324,14 +346,41 @@ class RayWorkerPool:
             failed.trace = str(error)
             return Failed(failed)
         except RayError as error:
-            # The worker may only be unreachable, and must not continue beside its replacement.
-            ray.kill(self._actors[number])
-            self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
-            self._hire(number)
-            return Died(_last_line(error))
+            # The worker may only be unreachable.
+            return self._replaced(number, _last_line(error))
         if isinstance(found, Failed | Refused):
             return found
         return Done(unpacked(found))
+
+    def _replaced(self, number: int, how: str) -> Died:
+        """Replaces a worker, which must not continue beside its replacement."""
+        ray.kill(self._actors[number])
+        seat = self.seats.pop(number, None)
+        if seat is not None and seat.host == platform.node():
+            # Ray asks a worker to end, which one that is stopped does not hear.
+            with suppress(OSError):
+                os.kill(seat.pid, signal.SIGKILL)
+        self._beats.pop(number, None)
+        self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
+        self._hire(number)
+        return Died(how)
+
+    def _look(self) -> Any:
+        """Asks the busy workers for a sign; returns the order of one that has given none for too long."""
+        asked = {number: beat for number, beat in self._beats.items() if number in self._busy.values()}
+        heard = set(ray.wait(list(asked.values()), num_returns=len(asked), timeout=0)[0]) if asked else set()
+        silent = {number: self._name(number) for number, beat in asked.items() if beat not in heard}
+        late = self._silence.look(silent)
+        self._beats = {
+            number: self._beats[number] if number in silent else self._actors[number].beat.remote()
+            for number in self._busy.values()
+            if number in self.seats
+        }
+        return next((order for order, number in self._busy.items() if number in late), None)
+
+    def _name(self, number: int) -> str:
+        seat = self.seats[number]
+        return f"worker {number + 1} (process {seat.pid} on {seat.host})"
 
     def close(self) -> None:
         """Ends all workers, busy or not, and leaves the cluster, or ends it if it was started here."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pickle
 import subprocess
 import weakref
-from queue import Queue
+from queue import Empty, Queue
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
+import psutil
+
+from edgefl.compute import silence
 from edgefl.compute.folders import removed
 from edgefl.compute.job import Trainer
 from edgefl.compute.remote import BuilderSpec, Died, Done, Failed, Order, Refused
@@ -18,6 +21,10 @@ from edgefl.core import fresh
 
 # How long a worker may take from its last answer to its end.
 LEAVING_S = 5.0
+
+
+class Stopped(NamedTuple):
+    """In place of an answer: the worker was stopped for too long."""
 
 
 class Processes:
@@ -40,14 +47,20 @@ class Processes:
         self._tensors = self._store.put(dict(spec.tensors))
         self._spec = spec
         self._trainer = trainer
-        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | str]] = Queue()
+        self._answers: Queue[tuple[int, subprocess.Popen[bytes], Answer | str | Stopped]] = Queue()
+        self._silence = silence.Silence()
         self._started = 0
         self._processes = [self._start(number) for number in range(workers)]
 
     def _start(self, number: int) -> subprocess.Popen[bytes]:
         self._started += 1
         process = subprocess.Popen(  # noqa: S603 - our own interpreter
-            fresh.command(main), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=fresh.environment(1)
+            fresh.command(main),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=fresh.environment(1),
+            # Ctrl-C is the driver's business, also while a worker is starting.
+            process_group=0,
         )
         build, settings = self._spec.build, self._spec.settings
         name = f"worker{self._started}"
@@ -83,17 +96,34 @@ class Processes:
     def receive(self) -> tuple[int, Done | Failed | Refused | Died]:
         """Waits for the next answer of any worker."""
         while True:
-            number, process, answer = self._answers.get()
+            try:
+                number, process, answer = self._answers.get(timeout=silence.LOOK_S)
+            except Empty:
+                self._look()
+                continue
             if process is not self._processes[number]:
                 continue
-            if isinstance(answer, str):
-                how = _ending(process, answer)
+            if isinstance(answer, str | Stopped):
+                how = silence.given_up() if isinstance(answer, Stopped) else _ending(process, answer)
                 _end(process)
                 self._processes[number] = self._start(number)
                 return number, Died(how)
             if not isinstance(answer, TensorFile):
                 return number, answer
             return number, Done(self._store.get(answer, last=True))
+
+    def _look(self) -> None:
+        """Kills workers that have been stopped for too long."""
+        stopped = {
+            number: f"worker {number + 1} (process {process.pid})"
+            for number, process in enumerate(self._processes)
+            if _is_stopped(process.pid)
+        }
+        for number in self._silence.look(stopped):
+            process = self._processes[number]
+            process.kill()
+            process.wait()
+            self._answers.put((number, process, Stopped()))
 
     def close(self) -> None:
         """Ends all workers, busy or not, and removes the files in shared memory."""
@@ -102,6 +132,13 @@ class Processes:
             process.wait()
             _end(process)
         self._remove()
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
 
 
 def _write(process: subprocess.Popen[bytes], message: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+from ray._private import utils as ray_utils
 from ray._private import worker as ray_worker
 
 from edgefl.compute.folders import owned_folder
@@ -137,11 +138,16 @@ def _call(address: str) -> None:
 def _init(**settings: Any) -> None:
     # The engine reports a worker's death; Ray would print it on standard output too, without a switch.
     ray_worker.print_to_stdstream = _unsaid
-    ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
+    # It would replace the handler of SIGTERM, and the command's exit status with it.
+    set_handler, ray_utils.set_sigterm_handler = ray_utils.set_sigterm_handler, _unsaid
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
+    finally:
+        ray_utils.set_sigterm_handler = set_handler
 
 
 def _unsaid(*_: Any, **__: Any) -> None:
-    """Prints nothing."""
+    """Does nothing."""
 
 
 def _stays() -> None:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from edgefl.core.errors import UnknownNameError, UserError, nearest
-from edgefl.core.user_code import user_code
+from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest
+from edgefl.core.user_code import LOADED, user_code
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -44,6 +44,18 @@ _YAML = ("devices", "profiles", "links", "scenarios")
 _INSIDE = {"links": "profiles/links"}
 
 KINDS = (*_YAML, *_CODE)
+
+# What edgefl calls in a file of each kind; the others' files have a class ``Params`` with methods.
+_FUNCTIONS = {
+    "methods": ("build",),
+    "models": ("build",),
+    "policies": ("serve",),
+    "selectors": ("build",),
+    "codecs": ("sizes",),
+    "partitions": ("split",),
+    "augmentations": ("augment",),
+    "engines": ("build",),
+}
 
 
 @dataclass(frozen=True)
@@ -162,12 +174,12 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
 
     Raises:
         UnknownNameError: no file has the name.
-        UserError: a user's file fails to import.
+        UserError: a user's file fails to import, or lacks what every file of its kind has.
     """
     entry = find(kind, name, where=where)
     if entry.module:
         return importlib.import_module(entry.module)
-    dotted = f"edgefl_user.{kind}.{entry.path.stem}"
+    dotted = f"{LOADED}{kind}.{entry.path.stem}"
     known = sys.modules.get(dotted)
     if known is not None and known.__file__ == str(entry.path):
         return known
@@ -179,10 +191,26 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
     try:
         with user_code():
             spec.loader.exec_module(module)
-    except BaseException:
+        _check_functions(kind, entry, module)
+    except BaseException as error:
         del sys.modules[dotted]
-        raise
+        if isinstance(error, EdgeflError) or not isinstance(error, Exception):
+            raise
+        # Read, and not run: null bytes, say.
+        raise UserError(
+            f"{entry.path.name} fails to import: {in_one_line(error)}", where=str(entry.path)
+        ) from error
     return module
+
+
+def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
+    for name in _FUNCTIONS.get(kind, ()):
+        if not hasattr(module, name):
+            raise UserError(
+                f"the {singular(kind)} {entry.name!r} has no function {name!r}",
+                where=str(entry.path),
+                hint=f"every file in {kind}/ has one; see docs/extending.md",
+            )
 
 
 def summary(entry: Entry) -> str:

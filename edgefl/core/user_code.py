@@ -8,16 +8,24 @@ pass what was raised through ``explained``; no call needs a guard of its own.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import re
+import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
+
+T = TypeVar("T", bound=EdgeflError)
+V = TypeVar("V")
+
+# What the names of modules made of a user's files begin with.
+LOADED = "edgefl_user."
 
 _PACKAGE = Path(__file__).parent.parent
 # Python's own modules, and installed packages.
@@ -99,6 +107,7 @@ def raised_at(error: BaseException) -> Place | None:
 
 def defined_at(function: Callable[..., Any]) -> Place | None:
     """Where a function of the user's is defined; None if it is not the user's."""
+    function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func
     code = getattr(function, "__code__", None)
@@ -124,9 +133,7 @@ def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> E
     for one in _chain(error):
         place = raised_at(one)
         if place is not None:
-            told = failure(_what(one, place), where=str(place), hint=_hint(one, place))
-            told.trace = "".join(traceback.format_exception(error))
-            return told
+            return traced(failure(_what(one, place), where=str(place), hint=_hint(one, place)), error)
     return None
 
 
@@ -160,11 +167,51 @@ def internal(error: BaseException) -> InternalError:
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
     where = [f"edgefl/{Path(one.filename).relative_to(_PACKAGE)}:{one.lineno}" for one in ours[-1:]]
     hint = "please report this, with the traceback"
-    if _search_path():
-        hint = f"check your components with `edgefl check --method NAME`; if they are sound, {hint}"
-    told = InternalError(f"edgefl failed: {in_one_line(error)}", where="".join(where), hint=hint)
-    told.trace = "".join(traceback.format_exception(error))
+    loaded = (name.removeprefix(LOADED) for name in sys.modules if name.startswith(LOADED))
+    users = ", ".join(sorted(name.replace(".", "/") for name in loaded))
+    if users:
+        hint = f"does every function of {users} return what it should? If so, {hint}"
+    return traced(
+        InternalError(f"edgefl failed: {in_one_line(error)}", where="".join(where), hint=hint), error
+    )
+
+
+def traced(told: T, error: BaseException | None) -> T:
+    """The message, with the traceback of the error behind it, if there is one."""
+    if error is not None:
+        told.trace = "".join(traceback.format_exception(error))
     return told
+
+
+def returned(
+    value: V,
+    kinds: type | tuple[type, ...],
+    function: Callable[..., Any],
+    expected: str,
+    failure: type[EdgeflError] = UserError,
+) -> V:
+    """What a function of a component returned.
+
+    Args:
+        value: what it returned.
+        kinds: the classes that it may be of.
+        function: the function.
+        expected: what it should have returned, as in "a carry (a dict)".
+        failure: the class of the error.
+
+    Raises:
+        EdgeflError: of class ``failure``, with the function's file and line: it is of another class.
+    """
+    if isinstance(value, kinds):
+        return value
+    place = defined_at(function)
+    what = "None" if value is None else f"an object of class {type(value).__name__!r}"
+    name = getattr(function, "__name__", type(function).__name__).strip("<>")
+    raise failure(
+        f"{f'{name} in {place.name}' if place else name} returned {what} instead of {expected}",
+        where=str(place or ""),
+        hint="is `return` missing?" if value is None else "see docs/extending.md",
+    )
 
 
 @contextmanager

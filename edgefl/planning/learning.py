@@ -11,16 +11,19 @@ from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
-from edgefl.core.errors import DataError, ScenarioError, UserError
+from edgefl.core.errors import DataError, RunError, ScenarioError, UserError
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
+from edgefl.core.user_code import is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
     Arrays,
@@ -38,6 +41,7 @@ from edgefl.protocol import Method, Net, Phase, Site, shapes
 from edgefl.protocol.codec import Codec
 
 T = TypeVar("T")
+_FEATURES = "(features, new buffers), a tensor and a dict"
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         return federate(
             content.spec,
             content.arrays,
-            partial(partition.split, partition_params),
+            partial(_parted, partition, partition_params),
             task.clients,
             spec.seed,
             labels=content.labels,
@@ -181,6 +185,11 @@ def _placed(document: Document) -> Iterator[None]:
         if path[0] not in {"task", "evaluate"}:
             raise
         raise ScenarioError(error.what, where=str(document.place(path)), hint=error.hint) from error
+
+
+def _parted(partition: ModuleType, params: Any, *given: Any) -> list[Ints]:
+    parts: list[Ints] = partition.split(params, *given)
+    return returned(parts, (list, tuple), partition.split, "a list of index arrays")
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.
@@ -236,8 +245,13 @@ def _augmentations(
     found: dict[str, Augmentation | None] = {}
     for key, (component, path) in chosen.items():
         module, params = resolve("augmentations", component, document, path)
-        found[key] = None if component.name == "none" else partial(module.augment, params)
+        found[key] = None if component.name == "none" else partial(_augmented, module, params)
     return found
+
+
+def _augmented(module: ModuleType, params: Any, x: Tensor, *given: Any) -> Tensor:
+    augmented: Tensor = module.augment(params, x, *given)
+    return returned(augmented, Tensor, module.augment, "a tensor", RunError)
 
 
 def _key(component: Component | None) -> str:
@@ -249,21 +263,28 @@ def _nets(spec: LearningSpec, document: Document, federation: Federation) -> tup
     for index, model in enumerate(spec.models):
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
         module, params = resolve("models", model, document, path)
-        net = _builder(module, model.name, "model")(params, federation.spec.shape, federation.spec.classes)
+        net = module.build(params, federation.spec.shape, federation.spec.classes)
         nets.append(_checked(net, Net, module, "model"))
+        if is_users(str(module.__file__)):
+            _check_net(nets[-1])
     return tuple(nets)
 
 
-def _builder(module: ModuleType, name: str, kind: str) -> Callable[..., Any]:
-    """A module's ``build``.
+def _check_net(net: Net) -> None:
+    """Calls a net's functions on two samples without data.
 
     Raises:
-        UserError: it has none.
+        UserError: one returns what it should not.
     """
-    found: Callable[..., Any] | None = getattr(module, "build", None)
-    if found is None:
-        raise UserError(f"the {kind} {name!r} has no function 'build'", where=str(module.__file__))
-    return found
+    with torch.device("meta"):
+        weights = returned(net.init(0), dict, net.init, "weights by part (a dict of dicts of tensors)")
+        x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
+        found = returned(net.features(weights, x, True), tuple, net.features, _FEATURES)
+        features, buffers = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - features and buffers
+        returned(buffers, dict, net.features, _FEATURES)
+        returned(features, Tensor, net.features, _FEATURES)
+        logits = returned(net.head(weights["head"], features), Tensor, net.head, "logits (a tensor)")
+        returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
 
 
 def _checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
@@ -305,7 +326,7 @@ def build_method(
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
         return build_method(base, document, [*path, "base"], inner, local)
 
-    built = _builder(module, component.name, "method")(params, Site(net, local, build_base))
+    built = module.build(params, Site(net, local, build_base))
     method = _checked(built, Method, module, "method")
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
@@ -321,7 +342,7 @@ def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, do
     """Refuses models whose clients would receive payloads of different shapes: the server has one state."""
     first, *others = [
         {
-            exchange.name: shapes(exchange.down(method.server(net.on_meta()), 0))
+            exchange.name: shapes(exchange.down(method.initial(net.on_meta()), 0))
             for exchange in method.exchanges
         }
         for method, net in zip(methods, nets, strict=True)
@@ -354,8 +375,6 @@ def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:
             where=where,
             hint="use it for wire.up, where both ends have the payload that the client received",
         )
-    if not hasattr(module, "sizes"):
-        raise UserError(f"the codec {component.name!r} has no function 'sizes'", where=str(module.__file__))
     if not hasattr(module, "carried") and not (hasattr(module, "encode") and hasattr(module, "decode")):
         raise UserError(
             f"the codec {component.name!r} has neither a function 'carried' nor 'encode' and 'decode'",

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,12 @@ from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Clients, Plan, kinds_of
+from edgefl.core.plan import Clients, Floats, Plan, kinds_of
+from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
-from edgefl.core.user_code import user_code
+from edgefl.core.user_code import returned, user_code
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import assumptions, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -66,12 +66,10 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
-    _check_function(policy_module, "serve", f"policy {server.policy.name!r}")
     _check_schedule(draft)
     _check_settings(draft, learning, fleet)
     _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
-    _check_function(selector_module, "build", f"selector {server.selector.name!r}")
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
@@ -121,13 +119,17 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         model=model,
         samples=samples,
         kind=kinds_of(device, link, dtype, model, samples),
-        slowdown=fleet.slowdown.draw(draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
+        slowdown=_slowdowns(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
         admitted=np.ones(count, dtype=bool),
         devices=devices,
         links=links,
         dtypes=dtypes,
         models=_apart([net.name for net in learning.nets]),
     )
+
+
+def _slowdowns(sampler: Sampler, uniform: Floats) -> Floats:
+    return returned(sampler.draw(uniform), np.ndarray, type(sampler).draw, "an array of multipliers")
 
 
 def _apart(names: list[str]) -> tuple[str, ...]:
@@ -146,11 +148,6 @@ def _check_participants(draft: Draft) -> None:
             where=str(draft.document.place(["server", "participants"])),
             hint="lower server.participants or raise task.clients",
         )
-
-
-def _check_function(module: ModuleType, function: str, whose: str) -> None:
-    if not callable(getattr(module, function, None)):
-        raise UserError(f"the {whose} has no function {function!r}", where=str(module.__file__))
 
 
 def _check_schedule(draft: Draft) -> None:

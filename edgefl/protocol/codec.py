@@ -13,7 +13,7 @@ from torch import Tensor
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.params import Component
-from edgefl.core.user_code import raised_at
+from edgefl.core.user_code import raised_at, traced
 from edgefl.protocol.coding import unchanged
 from edgefl.protocol.trees import Payload, identical, leaves, nbytes, rebuild, shapes, tree_map, unstacked
 
@@ -89,12 +89,13 @@ class Codec:
         return f"{self.where}; {place or self.module.__file__}"
 
     def _sizeless(self, why: str, error: BaseException | None = None) -> UserError:
-        return UserError(
+        told = UserError(
             f"the codec {self.component.name!r} cannot size a payload from shapes and types alone: {why}",
             where=self._place(error),
             hint="time is known before training, when tensors have no values: have the codec pad its "
             "messages to a size that does not depend on them",
         )
+        return traced(told, error)
 
     def carried(self, payload: Payload, reference: Payload | None = None) -> Payload:
         """What the receiver has after decoding; a payload without tensors is not coded.
@@ -178,11 +179,12 @@ class Codec:
         return found
 
     def _failed(self, why: str, error: BaseException | None = None) -> RunError:
-        return RunError(
+        told = RunError(
             f"the codec {self.component.name!r} fails: {why}",
             where=self._place(error),
             hint="see docs/extending.md for what a codec must do",
         )
+        return traced(told, error)
 
 
 def _stackable(payloads: Sequence[Payload], references: Sequence[Payload | None]) -> bool:

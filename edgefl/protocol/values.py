@@ -15,6 +15,7 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
+from edgefl.core.user_code import returned
 from edgefl.protocol.trees import Payload, Tree
 
 Carry: TypeAlias = dict[str, Any]
@@ -261,7 +262,8 @@ class Exchange:
         """The job's context, with the settings of this exchange."""
         if self.settings is None:
             return assignment.ctx
-        return replace(assignment.ctx, settings=self.settings(assignment))
+        settings = returned(self.settings(assignment), Mapping, self.settings, "a dict of numbers")
+        return replace(assignment.ctx, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -284,6 +286,14 @@ class Method:
     personal_model: Callable[[Tree, Tree | None], Predictor]
     global_model: Callable[[Tree], Predictor] | None = None
     neutral: Mapping[str, Any] | None = None
+
+    def initial(self, weights: Tree) -> Tree:
+        """The server state of these initial weights.
+
+        Raises:
+            UserError: ``server`` returned something else.
+        """
+        return returned(self.server(weights), dict, self.server, "a server state (a dict)")
 
 
 class Site(NamedTuple):

@@ -11,7 +11,9 @@ from edgefl.compute.job import Group, Size
 from edgefl.compute.remote import BuilderSpec
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
+from edgefl.core.errors import RunError
 from edgefl.core.event import Job
+from edgefl.core.user_code import returned
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Predictor, Tree, tree_map
 from edgefl.runs.outcome_cache import OutcomeCache
@@ -42,7 +44,7 @@ class Context:
             initial = [self._moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
             self.initial_states = [method.client(weights) for method, weights in pairs]
-            self.versions: dict[int, Tree] = {0: learning.methods[0].server(initial[0])}
+            self.versions: dict[int, Tree] = {0: learning.methods[0].initial(initial[0])}
 
     def _moved(self, tree: Tree) -> Tree:
         return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
@@ -86,4 +88,5 @@ class Context:
     def personal_model(self, server: Tree, client: int) -> Predictor:
         """A client's own model under a server state."""
         method = self.builder.learning.methods[self.builder.model(client)]
-        return method.personal_model(server, self.state(client))
+        found = method.personal_model(server, self.state(client))
+        return returned(found, Predictor, method.personal_model, "a Predictor", RunError)

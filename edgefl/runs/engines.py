@@ -17,6 +17,7 @@ from edgefl.core.drafts import Draft
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.host import cores
 from edgefl.core.params import Component
+from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document
 from edgefl.runs.auto import choose
 from edgefl.runs.context import Context
@@ -52,6 +53,7 @@ class EngineOptions:
         return _device(self.params.place)
 
 
+@user_code()
 def engine_options(draft: Draft) -> EngineOptions:
     """The scenario's engine.
 

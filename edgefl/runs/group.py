@@ -15,6 +15,7 @@ from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.plan import Refusal
+from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
@@ -89,6 +90,7 @@ def find_scenario(name: str | Path) -> Path:
     raise UnknownNameError(what, hint=nearest(path.stem if is_path else str(name), known))
 
 
+@user_code()
 def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:
     """The runs of a scenario, given as a path, a name or a mapping of settings.
 

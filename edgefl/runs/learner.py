@@ -16,11 +16,14 @@ from edgefl.compute.job import Engine, Outcome
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
+from edgefl.core.user_code import returned
 from edgefl.data import normalised
 from edgefl.protocol import Arrival, Predictor, reexpressed, tree_map
 from edgefl.protocol.sample_losses import summarised
 from edgefl.runs.context import Context
 from edgefl.world.needs import Evaluate, Merge
+
+_STATE = "a server state (a dict)"
 
 
 class Learner:
@@ -53,7 +56,8 @@ class Learner:
         with torch.no_grad(), one_thread():
             arrivals = self._arrivals(need, [outcomes[job.id] for job in need.merged])
             server = context.versions[need.version - 1]
-            context.versions[need.version] = merge(server, arrivals) if arrivals else server
+            merged = merge(server, arrivals) if arrivals else server
+            context.versions[need.version] = returned(merged, dict, merge, _STATE, RunError)
         for version in set(context.versions).difference(need.live_versions):
             del context.versions[version]
         self.host_s["merge"] += time.perf_counter() - start
@@ -112,7 +116,8 @@ class Learner:
         global_scores = personal_scores = None
         global_model = learning.methods[0].global_model
         if "global" in models and global_model is not None:
-            global_scores = scorer(global_model(server), federation.test)
+            predictor = returned(global_model(server), Predictor, global_model, "a Predictor", RunError)
+            global_scores = scorer(predictor, federation.test)
         if "personal" in models:
             personal_scores = personal(
                 partial(context.personal_model, server),

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.job import Feed, Group, Task
+from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.core.plan import Plan
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_count
+from edgefl.core.user_code import returned
 from edgefl.data import Federation, Spec, Together, batches
 from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
@@ -104,7 +106,10 @@ class TaskBuilder:
         optimizer, rounds = self.learning.spec.local.optimizer, self.facts.rounds
         # After the rounds, the rate is that of the last one.
         round_ = max(job.round, 0) if rounds is None else min(max(job.round, 0), rounds - 1)
-        return optimizer.lr * optimizer.schedule.factor(round_, rounds or 0)
+        factor = optimizer.schedule.factor(round_, rounds or 0)
+        return optimizer.lr * returned(
+            factor, (int, float), type(optimizer.schedule).factor, "a number", RunError
+        )
 
     def ctx(self, job: Job) -> Ctx:
         """What the server knows about a job."""

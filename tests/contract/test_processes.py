@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -57,6 +58,7 @@ def build(params, site):
 """
 ONCE = "if not marker.exists(): marker.touch(); os.kill(os.getpid(), signal.SIGKILL)"
 ALWAYS = "os.kill(os.getpid(), signal.SIGKILL)"
+EXITS = "import sys; sys.exit(0)"
 RAISES = "raise ZeroDivisionError('client one is broken')"
 
 
@@ -129,10 +131,40 @@ def test_a_killed_worker_changes_nothing(tmp_path, accident):
     assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
+def test_a_stopped_worker_is_noticed_and_changes_nothing(tmp_path, accident, monkeypatch, caplog):
+    """The driver says which one it is, and after a while another does its job, with the same result."""
+    monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 0.2)
+    monkeypatch.setattr("edgefl.compute.silence.LIMIT_S", 0.6)
+    stops = ONCE.replace("SIGKILL", "SIGSTOP")
+    changes = {"method": {"name": accident(stops)}, "server": {"participants": 7, "rounds": 1}}
+    one = run(tmp_path / "one", {"name": "processes", "workers": 2}, **changes)
+    assert (tmp_path / "marker").exists()
+    assert one.status == "done"
+    assert re.search(r"worker \d \(process \d+\) is stopped; unless it continues", caplog.text)
+    assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
+
+
+def test_a_long_job_is_not_silence(tmp_path, accident, monkeypatch, caplog):
+    """Nor is a worker that holds Python's lock all the time."""
+    monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 0.05)
+    monkeypatch.setattr("edgefl.compute.silence.LIMIT_S", 0.1)
+    changes = {
+        "method": {"name": accident("sum(range(3 * 10**7))")},
+        "server": {"participants": 7, "rounds": 1},
+    }
+    one = run(tmp_path / "one", {"name": "processes", "workers": 1}, **changes)
+    assert one.status == "done"
+    assert not caplog.text
+
+
 @pytest.mark.parametrize(
     ("what", "told"),
-    [(RAISES, "ZeroDivisionError: client one is broken"), (ALWAYS, "killed by signal 9")],
-    ids=["raises", "dies"],
+    [
+        (EXITS, "SystemExit: 0"),
+        (RAISES, "ZeroDivisionError: client one is broken"),
+        (ALWAYS, "killed by signal 9"),
+    ],
+    ids=["exits", "raises", "dies"],
 )
 def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
     """The run ends with the job's own error; what was saved before stays."""
@@ -143,6 +175,11 @@ def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
     assert "client 1" in one.reason
     assert "failed 3 times" in one.reason
     assert one.table("clients")
+    if what != ALWAYS:
+        file = tmp_path / "own" / "methods" / "accident.py"
+        lines = file.read_text(encoding="utf-8").splitlines()
+        line = 1 + next(nth for nth, text in enumerate(lines) if what in text)
+        assert f"{file}:{line}, exchange train" in one.reason
 
 
 @pytest.mark.parametrize("engine", ["loop", "processes"])

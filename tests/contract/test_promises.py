@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from commands import run_command
 
 from edgefl.cli import main
 from edgefl.core import catalogue
@@ -111,12 +112,76 @@ def broken(tmp_path, monkeypatch):
     return write
 
 
+# The function that a mistake is in, by promise.
+BLAMED = {
+    "traced bytes match real payloads and uploads": "finish",
+    "functions leave their arguments unchanged": "merge",
+    "merging does not depend on the order of arrivals": "merge",
+    "equal seeds give equal bits": "merge",
+    "training together equals training alone": "start",
+    "models predict finite logits": "personal",
+    "equals FedAvg bit for bit at neutral parameters": "build",
+}
+
+
 @pytest.mark.parametrize("promise", MISTAKES)
-def test_a_broken_promise_is_found(broken, promise):
-    """Each mistake breaks its promise, and the finding says how."""
-    found = {one.promise: one for one in check_method({"name": broken(promise)})}
+def test_a_broken_promise_is_found(broken, tmp_path, promise):
+    """Each mistake breaks its promise, and the finding says how, and in which file and line."""
+    name = broken(promise)
+    found = {one.promise: one for one in check_method({"name": name})}
     assert found[promise].kept is False
     assert found[promise].detail
+    file = tmp_path / "methods" / f"{name}.py"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    line = 1 + next(nth for nth, one in enumerate(lines) if f"def {BLAMED[promise]}(" in one)
+    assert found[promise].where == f"{file}:{line}"
+
+
+# What a planted function does -> what is said of it.
+SLIPS = {
+    "step: carry['scalars']['loss'].item()": "step may not look at values",
+    "step: float(batch.x.sum())": "step may not look at values",
+    "step: batch.x.numpy()": "step may not look at values",
+    "step: 1 if batch.x.sum() > 0 else 2": "step may not look at values",
+    "step: batch.x[batch.x > 0]": "shapes depend on values",
+    "step: batch.y.nonzero()": "shapes depend on values",
+    "step: batch.x + torch.zeros(1, device='cpu')": "may not mix devices",
+    "step: batch.x @ torch.zeros(3, 3)": "RuntimeError",
+    "step: undefined": "NameError: name 'undefined' is not defined",
+    "finish: carry['wieghts']": "KeyError: 'wieghts'",
+}
+_SLIP = """
+    def {hook}(carry, batch):
+        seen = {slip}  # here
+        return {original}(carry, batch)
+
+    return replace(method, exchanges=(replace(train, work=replace(fold, {made})),))
+"""
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_in_a_function_names_its_line_and_its_promise(broken, monkeypatch, tmp_path, capsys, slip):
+    """Before anything is trained: one broken promise, the line of the slip, and the traceback in a file."""
+    hook, _, code = slip.partition(": ")
+    original, made = {
+        "step": ("fold.phases[0].step", "phases=(replace(fold.phases[0], step=step),)"),
+        "finish": ("fold.finish", "finish=finish"),
+    }[hook]
+    text = _SLIP.format(hook=hook, slip=code, original=original, made=made)
+    monkeypatch.setitem(MISTAKES, "equal seeds give equal bits", text)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    name = broken("equal seeds give equal bits")
+    status, out, err = run_command(capsys, "check", "--method", name)
+    assert status == 1
+    file = tmp_path / "methods" / f"{name}.py"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    line = 1 + next(nth for nth, one in enumerate(lines) if one.endswith("# here"))
+    assert f"where: {file}:{line}" in out
+    assert SLIPS[slip] in out
+    assert out.count("BROKEN:") == 1
+    assert "Traceback" not in out + err
+    (trace,) = tmp_path.glob("edgefl-traceback-*.txt")
+    assert f"line {line}" in trace.read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_stacked_is_found(broken, monkeypatch):

@@ -8,7 +8,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.planning.fleets import device
 
-METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\n'
+METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\nbuild = None\n'
 
 
 @pytest.fixture
@@ -110,16 +110,18 @@ def test_a_broken_own_file_names_itself(own, text):
     """An import error in a user's file is a user error that names the file, each time it is loaded."""
     path = own("methods/broken.py", text)
     for _ in range(2):
-        with pytest.raises(UserError, match=r"broken\.py fails to import") as caught:
+        with pytest.raises(UserError, match=r"broken\.py (fails to import|is not valid)") as caught:
             catalogue.load("methods", "broken")
-        assert caught.value.where == str(path)
+        assert caught.value.where == f"{path}:1"
 
 
 def test_an_own_file_is_read_again_from_another_place(tmp_path, monkeypatch):
     """Two directories in turn with a file of the same name give two modules."""
     for folder, value in (("one", 1), ("two", 2)):
         (tmp_path / folder / "methods").mkdir(parents=True)
-        (tmp_path / folder / "methods" / "mine.py").write_text(f"VALUE = {value}\n", encoding="utf-8")
+        (tmp_path / folder / "methods" / "mine.py").write_text(
+            f"VALUE = {value}\nbuild = None\n", encoding="utf-8"
+        )
         monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / folder))
         assert value == catalogue.load("methods", "mine").VALUE
 

@@ -1,0 +1,94 @@
+"""An error in a user's file is one message with the file and line in that file, wherever it is raised."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from commands import run_command
+from planted import ERRORS, FORGOTTEN, PLANTS
+
+SCENARIO = {
+    "name": "planted",
+    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
+    "model": {"name": "mlp", "hidden": [4]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 180, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"rounds": 1, "participants": 2},
+    "engine": "loop",
+}
+
+
+@pytest.fixture
+def scenario(tmp_path, monkeypatch):
+    """A scenario's file, and a folder on EDGEFL_PATH; traces go to a folder of the test's."""
+    own = tmp_path / "own"
+    own.mkdir()
+    monkeypatch.setenv("EDGEFL_PATH", str(own))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    path = tmp_path / "scenario.json"
+    path.write_text(json.dumps(SCENARIO), encoding="utf-8")
+    return path, own
+
+
+def _run(scenario, tmp_path, capsys, plant):
+    settings = [f"--set={key}={value}" for key, value in plant.settings.items()]
+    return run_command(capsys, "run", scenario, *settings, "--out", tmp_path / "run", "--json")
+
+
+# SimPy raises copies of what its processes raise.
+IN_THE_WORLD = {"policies", "selectors", "availability", "speed"}
+CASES = [
+    pytest.param(plant, error, id=f"{plant.kind} {plant.hook} {error}")
+    for plant in PLANTS
+    for error in ERRORS
+    if error != "Odd" or plant.kind in IN_THE_WORLD
+]
+
+
+@pytest.mark.parametrize(("plant", "error"), CASES)
+def test_an_error_names_its_file_and_line(scenario, tmp_path, capsys, plant, error):
+    """Exit status 2 in planning and 1 in the run, a short message, and the traceback in a file."""
+    path, own = scenario
+    file, line = plant.write(own, ERRORS[error])
+    status, out, err = _run(path, tmp_path, capsys, plant)
+    assert status == plant.status
+    assert f"{file}:{line}" in err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) < 8
+    assert ("SystemExit: 0" if error == "SystemExit" else f"{error}: planted") in err
+    traces = [*tmp_path.glob("edgefl-traceback-*.txt"), *tmp_path.glob("run/traceback.txt")]
+    assert [f"line {line}" in trace.read_text(encoding="utf-8") for trace in traces] == [True]
+    if status == 1:
+        (run,) = json.loads(out)["runs"]
+        assert f"{file}:{line}" in run["reason"]
+    else:
+        assert not out
+
+
+@pytest.mark.parametrize(
+    "plant", [one for one in PLANTS if one.expected], ids=lambda one: f"{one.kind} {one.hook}"
+)
+def test_a_forgotten_return_names_its_function(scenario, tmp_path, capsys, plant):
+    """With the file, and with what should have been returned."""
+    path, own = scenario
+    file, _ = plant.write(own, FORGOTTEN)
+    status, _, err = _run(path, tmp_path, capsys, plant)
+    assert status == plant.status
+    assert str(file) in err
+    assert plant.expected in err
+    assert len(err.splitlines()) < 6
+
+
+@pytest.mark.parametrize("plant", [one for one in PLANTS if one.hook == "step on data"])
+def test_what_no_file_can_be_blamed_for_asks_for_a_report(scenario, tmp_path, capsys, plant):
+    """An error in edgefl's own files names the files of the user's that may have caused it."""
+    path, own = scenario
+    plant.write(own, FORGOTTEN)
+    status, _, err = _run(path, tmp_path, capsys, plant)
+    assert status == 1
+    assert "planted failed: edgefl failed: TypeError" in err
+    assert "methods/mine" in err
+    assert "please report this" in err
+    assert (tmp_path / "run" / "traceback.txt").is_file()

@@ -1,0 +1,233 @@
+"""Components with an error planted in one of their functions, for every kind and every function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent, indent
+from typing import Any
+
+# What is planted; ``Odd`` is an error whose constructor takes other arguments than it keeps.
+ERRORS = {
+    "ValueError": "raise ValueError('planted')",
+    "SystemExit": "sys.exit(0)",
+    "Odd": "raise Odd('planted', 7)",
+}
+# A function without its `return`.
+FORGOTTEN = "return None"
+_HEAD = '''"""Planted."""
+import sys
+from dataclasses import replace
+import numpy as np
+import torch
+
+class Odd(Exception):
+    def __init__(self, what, code):
+        super().__init__(f"{what} {code}")
+
+'''
+_MARK = "  # here"
+
+_METHOD = """
+from edgefl.methods import fedavg
+Params = fedavg.Params
+
+def build(params, site):
+    method = fedavg.build(params, site)
+    (train,) = method.exchanges
+    work = train.work
+    (phase,) = work.phases
+    traced = lambda: torch.empty(0).is_meta
+
+    def %s(*given):
+        %s
+        PLANT
+
+    return %s
+"""
+
+
+def _method(hook: str, made: str, original: str = "") -> str:
+    """A method whose function raises; with an original, only where tensors have data."""
+    first = f"if traced(): return {original}(*given)" if original else "pass"
+    return _METHOD % (hook, first, made)
+
+
+_WORK = "replace(method, exchanges=(replace(train, work=replace(work, %s)),))"
+_EXCHANGE = "replace(method, exchanges=(replace(train, %s),))"
+
+
+def _record(module: str, hook: str) -> str:
+    """A shipped file's ``Params`` with one method that raises."""
+    head = f"from {module} import Params as Shipped\n\nclass Params(Shipped):\n"
+    return head + f"    def {hook}(self, *given):\n        PLANT\n"
+
+
+def _shipped(module: str, hook: str) -> str:
+    """A shipped file with one function that raises."""
+    return f"from {module} import *\n\ndef {hook}(*given, **named):\n    PLANT\n"
+
+
+@dataclass(frozen=True)
+class Plant:
+    """One planted file.
+
+    Attributes:
+        kind: its folder.
+        hook: the function that raises.
+        text: the file, with PLANT in place of the error.
+        settings: what the scenario says for it to be used.
+        status: of ``edgefl run``: 2 where it is met in planning, 1 in the run.
+        expected: what the message says that the function should have returned, where that is checked.
+    """
+
+    kind: str
+    hook: str
+    text: str
+    settings: Mapping[str, Any]
+    status: int
+    expected: str = ""
+
+    def write(self, root: Path, planted: str) -> tuple[Path, int]:
+        """Writes the file; returns its path, and the line of what was planted."""
+        folder = root / self.kind
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "mine.py"
+        text = _HEAD + dedent(self.text).replace("PLANT", planted + _MARK)
+        path.write_text(text, encoding="utf-8")
+        return path, 1 + next(nth for nth, line in enumerate(text.splitlines()) if line.endswith(_MARK))
+
+
+_NET = """
+from edgefl.models import mlp
+Params = mlp.Params
+
+def build(params, shape, classes):
+    net = mlp.build(params, shape, classes)
+
+    def hook(*given):
+        PLANT
+
+    return replace(net, %s=hook)
+"""
+_PREDICTOR = """
+def %s(server, *state):
+    predictor = method.personal_model(server, None)
+    def logits(weights, x):
+        PLANT
+    return replace(predictor, logits=logits)
+return replace(method, %s=%s)
+"""
+
+
+def _predictor(model: str) -> str:
+    head = _METHOD.partition("    def %s")[0]
+    return head + indent(_PREDICTOR % (model, model, model), "    ")
+
+
+_SELECTOR = """
+from edgefl.core.params import Strict
+
+class Params(Strict):
+    pass
+
+class Mine:
+    def select(self, count, candidates):
+        %s
+        return candidates[:count]
+
+    def observe(self, jobs, scalars):
+        %s
+
+def build(params, world):
+    return Mine()
+"""
+_POLICY = """
+from edgefl.world.policies import sync
+Params = sync.Params
+
+def serve(world, params):
+    def other():
+        yield world.env.timeout(0.001)
+        %s
+    world.env.process(other())
+    yield from sync.serve(world, params)
+"""
+_ENGINE = """
+from edgefl.compute.engines import loop
+from edgefl.compute.local import Local
+from edgefl.compute.loop import Loop
+Params = loop.Params
+
+class Mine(Local):
+    def outcomes(self, jobs, *, limit=None):
+        PLANT
+
+def build(params, context):
+    return Mine(context, Loop(), ahead=False)
+"""
+
+
+def _plants() -> Iterator[Plant]:
+    yield from _methods()
+    uses = {"model": "mine"}
+    yield Plant("models", "build", _shipped("edgefl.models.mlp", "build"), uses, 2, "Net")
+    nets = {"init": "weights", "features": "(features, new buffers)", "head": "logits", "loss": "a loss"}
+    for hook, expected in nets.items():
+        yield Plant("models", hook, _NET % hook, uses, 2, expected)
+    shipped = (
+        ("datasets", "data.sources.digits", "load", "task.dataset=mine", 2, "Arrays"),
+        ("partitions", "data.partitions.iid", "split", "task.partition=mine", 2, "a list of index arrays"),
+        ("augmentations", "data.augmentations.crop_flip", "augment", "task.augment=mine", 1, "a tensor"),
+        ("codecs", "protocol.codecs.fp16", "sizes", "wire.up=mine", 2, "not bytes by part"),
+        ("codecs", "protocol.codecs.fp16", "carried", "wire.up=mine", 1, "the decoded payload"),
+        ("codecs", "protocol.codecs.fp16", "carried", "wire.down=mine", 1, "the decoded payload"),
+        ("policies", "world.policies.sync", "serve", "server.policy=mine", 1, ""),
+        ("policies", "world.policies.sync", "check", "server.policy=mine", 2, ""),
+        ("selectors", "world.selectors.random", "build", "server.selector=mine", 1, ""),
+        ("engines", "compute.engines.loop", "build", "engine=mine", 1, ""),
+        ("engines", "compute.engines.loop", "check", "engine=mine", 2, ""),
+    )
+    for kind, module, hook, setting, status, expected in shipped:
+        text = _shipped(f"edgefl.{module}", hook)
+        yield Plant(kind, hook, text, dict([setting.split("=")]), status, expected)
+    records = (
+        ("optimizers", "sgd", "state", "local.optimizer={name: mine, lr: 0.1}", 2, ""),
+        ("optimizers", "sgd", "update", "local.optimizer={name: mine, lr: 0.1}", 2, ""),
+        ("schedules", "constant", "factor", "local.optimizer.schedule=mine", 1, "a number"),
+        ("samplers", "fixed", "draw", "fleet={like: home-lab, slowdown: {name: mine}}", 2, "an array"),
+        ("availability", "always", "timetable", "fleet={like: home-lab, availability: mine}", 1, ""),
+        ("speed", "load", "curve", "fleet={like: home-lab, speed: [{name: mine}]}", 1, ""),
+    )
+    for kind, module, hook, setting, status, expected in records:
+        text = _record(f"edgefl.core.{kind}.{module}", hook)
+        yield Plant(kind, hook, text, dict([setting.split("=")]), status, expected)
+    yield Plant("policies", "a process", _POLICY % "PLANT", {"server.policy": "mine"}, 1)
+    uses = {"server.selector": "mine"}
+    yield Plant("selectors", "select", _SELECTOR % ("PLANT", "pass"), uses, 1)
+    yield Plant("selectors", "observe", _SELECTOR % ("pass", "PLANT"), uses, 1)
+    yield Plant("engines", "outcomes", _ENGINE, {"engine": "mine"}, 1)
+
+
+def _methods() -> Iterator[Plant]:
+    uses = {"method": "mine"}
+    yield Plant("methods", "top", "PLANT", uses, 2)
+    yield Plant("methods", "build", _shipped("edgefl.methods.fedavg", "build"), uses, 2, "Method")
+    for hook, expected in {"server": "a server state", "client": ""}.items():
+        yield Plant("methods", hook, _method(hook, f"replace(method, {hook}={hook})"), uses, 2, expected)
+    for hook, expected in {"down": "a payload", "settings": "a dict of numbers"}.items():
+        yield Plant("methods", hook, _method(hook, _EXCHANGE % f"{hook}={hook}"), uses, 2, expected)
+    for hook, expected in {"start": "a carry", "finish": "(upload, client state)", "step": "a carry"}.items():
+        made = _WORK % ("phases=(replace(phase, step=step),)" if hook == "step" else f"{hook}={hook}")
+        yield Plant("methods", hook, _method(hook, made), uses, 2, expected)
+        original = "phase.step" if hook == "step" else f"work.{hook}"
+        yield Plant("methods", f"{hook} on data", _method(hook, made, original), uses, 1)
+    yield Plant("methods", "merge", _method("merge", _EXCHANGE % "merge=merge"), uses, 1, "a server state")
+    for hook in ("personal_model", "global_model"):
+        made = f"replace(method, {hook}={hook})"
+        yield Plant("methods", hook, _method(hook, made), uses, 1, "a Predictor")
+    yield Plant("methods", "logits", _predictor("global_model"), uses, 1)
+
+
+PLANTS = tuple(_plants())
