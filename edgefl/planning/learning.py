@@ -14,7 +14,12 @@ import numpy as np
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
+<<<<<<< HEAD
 from edgefl.core.errors import DataError, ScenarioError, UserError
+=======
+from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
+from edgefl.core.fleet import Fleet
+>>>>>>> e93312e (Names of all kinds are checked together, and matched without regard to case)
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
@@ -82,6 +87,7 @@ class DataAccess:
             never assumed.
         traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
             fleet or learning rate are traced once.
+        fleets: profiles that were read, by name.
     """
 
     folder: Path | None = None
@@ -89,8 +95,13 @@ class DataAccess:
     download: bool = True
     need: Need = "pixels"
     traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
+<<<<<<< HEAD
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
+=======
+    fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
+    _read: dict[str, Arrays | None] = field(default_factory=dict, init=False)
+>>>>>>> e93312e (Names of all kinds are checked together, and matched without regard to case)
 
     def source(self, component: Component, module: ModuleType, params: Any) -> Source:
         """A dataset, described but not read.
