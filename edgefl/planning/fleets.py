@@ -49,14 +49,9 @@ def profile(name: str, *, where: str = "") -> Fleet:
     Raises:
         UserError: no file has the name, or the file is wrong.
     """
-<<<<<<< HEAD
-    read = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = Document.of(inherited(read.nodes, read.file), read.file)
-    return validate(Fleet, document.data, document)
-=======
-    document = Document.read(catalogue.find("profiles", name, where=where).path)
-    return read(Fleet, inherited(plain(document.data), document.file), document)
->>>>>>> e93312e (Names of all kinds are checked together, and matched without regard to case)
+    file = Document.read(catalogue.find("profiles", name, where=where).path)
+    document = Document.of(inherited(file.nodes, file.file), file.file)
+    return read(Fleet, document.data, document)
 
 
 def link(name: str, *, where: str = "") -> Link:

@@ -14,12 +14,8 @@ import numpy as np
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
-<<<<<<< HEAD
 from edgefl.core.errors import DataError, ScenarioError, UserError
-=======
-from edgefl.core.errors import DataError, EdgeflError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
->>>>>>> e93312e (Names of all kinds are checked together, and matched without regard to case)
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
@@ -95,13 +91,9 @@ class DataAccess:
     download: bool = True
     need: Need = "pixels"
     traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
-<<<<<<< HEAD
+    fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
-=======
-    fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
-    _read: dict[str, Arrays | None] = field(default_factory=dict, init=False)
->>>>>>> e93312e (Names of all kinds are checked together, and matched without regard to case)
 
     def source(self, component: Component, module: ModuleType, params: Any) -> Source:
         """A dataset, described but not read.
