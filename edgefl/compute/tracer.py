@@ -14,6 +14,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
+from edgefl.compute.known_shapes import run
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
 from edgefl.protocol import Carry, leaves
 from edgefl.protocol.modules import layer_of
@@ -71,7 +72,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Runs the operator and records it."""
-        result = func(*args, **(kwargs or {}))
+        result = run(func, args, kwargs or {})
         self._now += 1
         self._turn()
         arguments = [*args, *(kwargs or {}).values()]

@@ -149,7 +149,7 @@ def _scan(kind: str, folder: Path) -> list[Entry]:
 
 
 def find(kind: str, name: str, *, where: str = "") -> Entry:
-    """The component of a name.
+    """The component of a name, matched without regard to case where none is spelled so.
 
     Raises:
         UnknownNameError: no file has it; the nearest name is suggested.
@@ -157,6 +157,9 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     known = entries(kind)
     # Underscores and hyphens are equivalent in names, as in Python distributions.
     canonical = name if kind in _YAML else name.replace("_", "-")
+    if canonical not in known:
+        folded = {each.casefold(): each for each in known}
+        canonical = folded.get(canonical.casefold(), canonical)
     if canonical not in known:
         raise UnknownNameError(
             f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known)

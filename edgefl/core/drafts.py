@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict
 
+from edgefl.core.components import read
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
 from edgefl.core.nodes import Node
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
 from edgefl.core.settings import PAIRS, SWEEP, Override, gives, meet, put, without
-from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
 # Limits of a sweep; `docs/scenarios.md` states them.
@@ -204,7 +204,7 @@ def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
         where = str(Document.of(root, file).place(["fleet"]))
         root = root._replace(value={**root.value, "fleet": inherited(fleet, where)})
     document = Document.of(root, file)
-    return Draft(scenario=validate(Scenario, document.data, document), document=document, group=group)
+    return Draft(scenario=read(Scenario, document.data, document), document=document, group=group)
 
 
 def _setting(key: str, value: Any) -> str:

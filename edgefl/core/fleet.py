@@ -18,7 +18,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.link import Link
 from edgefl.core.named import ByName
 from edgefl.core.nodes import Node
-from edgefl.core.params import NonNegative, Positive, Share, Strict
+from edgefl.core.params import NameOf, NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.speed import Speed
@@ -40,9 +40,9 @@ class Member(Strict):
         dtype: the number type that the device trains in, as far as its costs go; the learning itself is fp32.
     """
 
-    device: str
+    device: Annotated[str, NameOf("devices")]
     share: Positive = 1.0
-    link: str
+    link: Annotated[str, NameOf("links", own="links")]
     dtype: DType = "fp32"
 
 

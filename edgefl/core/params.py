@@ -101,6 +101,18 @@ class OfKind(NamedTuple):
     kind: str
 
 
+class NameOf(NamedTuple):
+    """Annotates a field that names a file of the catalogue, such as a device, with its kind.
+
+    Attributes:
+        kind: the catalogue's kind.
+        own: a key of an enclosing record whose keys are names too, such as a fleet's own links.
+    """
+
+    kind: str
+    own: str = ""
+
+
 def kinds(record: type[BaseModel]) -> dict[str, str]:
     """The kinds of a record's components, by field."""
     return {

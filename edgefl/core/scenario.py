@@ -18,7 +18,7 @@ from pydantic import (
 
 from edgefl.core.fleet import Fleet
 from edgefl.core.named import ByName
-from edgefl.core.params import Component, OfKind, Strict
+from edgefl.core.params import Component, NameOf, OfKind, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import Local
 from edgefl.core.units import RESOLVED, Bytes, Joules, Seconds
@@ -174,8 +174,8 @@ class Published(Strict):
         why: why ours differs, in a sentence.
     """
 
-    method: str
-    against: str = "fedavg"
+    method: Annotated[str, NameOf("methods")]
+    against: Annotated[str, NameOf("methods")] = "fedavg"
     exchange: str = "train"
     latency: Saving | None = None
     memory: Saving | None = None
@@ -231,7 +231,7 @@ class LearningSpec(Strict):
 class SystemSpec(Strict):
     """What the learning runs on: the fleet, the server and this machine's engine."""
 
-    fleet: str | Fleet
+    fleet: Annotated[str | Fleet, NameOf("profiles")]
     server: Server = Server()
     engine: Annotated[Engine, OfKind("engines")] = Engine()
 

@@ -192,7 +192,7 @@ class _Told(NamedTuple):
         return f"{whose} must {asked}; got {quoted(mistake.given)}", hint
 
     def _known_key(self, path: Path) -> str:
-        """A hint for an unknown key: the nearest of its record, where it belongs, or all keys of its record."""
+        """A hint for an unknown key: the nearest of its record, where it belongs, or all of its record."""
         key = str(path[-1])
         known = _siblings(self.model, self.value, path)
         if closest(key, known):

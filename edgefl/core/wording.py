@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
+
+from edgefl.core.units import show_bits, show_bytes, show_flops, show_joules, show_seconds
 
 # Longer values are cut.
 _QUOTED = 60
@@ -162,23 +164,38 @@ def _number(arm: Field) -> str:
     if arm.annotation not in {int, float}:
         return ""
     noun = "a whole number" if arm.annotation is int else "a number"
-    for note in arm.notes:
-        if isinstance(note, WithJsonSchema):
-            dimension = (note.json_schema or {}).get("description", "").partition(",")[0]
-            noun = _dimension(dimension) if dimension else noun
-    return f"{noun} {limits}" if (limits := _limits(arm.notes)) else noun
+    dimension = dimension_of(arm.notes)
+    if dimension:
+        noun = _NOUNS.get(dimension) or f"{'an' if dimension[0] in 'aeiou' else 'a'} {dimension}"
+    return f"{noun} {limits}" if (limits := _limits(arm.notes, SHOWN.get(dimension))) else noun
 
 
-def _dimension(name: str) -> str:
-    if name == "bytes":
-        return "a number of bytes"
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+_NOUNS = {"bytes": "a number of bytes"}
+
+SHOWN: Mapping[str, Callable[[float], str]] = {
+    "time": show_seconds,
+    "bytes": show_bytes,
+    "byte rate": lambda value: f"{show_bytes(value)}/s",
+    "bit rate": show_bits,
+    "operation rate": lambda value: f"{show_flops(value)}/s",
+    "power": lambda value: f"{value:g} W",
+    "energy": show_joules,
+    "frequency": lambda value: f"{value / 1e6:g} MHz",
+}
+"""How quantities are shown, by their dimension as ``core.units`` names it."""
 
 
-def _limits(notes: Sequence[Any]) -> str:
+def dimension_of(notes: Iterable[Any]) -> str:
+    """The dimension of a quantity, by the description that ``core.units`` gives its type; "" for none."""
+    schemas = (note.json_schema for note in notes if isinstance(note, WithJsonSchema))
+    named = ((schema or {}).get("description", "").partition(",")[0] for schema in schemas)
+    return next((dimension for dimension in named if dimension in SHOWN), "")
+
+
+def _limits(notes: Sequence[Any], show: Callable[[float], str] | None) -> str:
     """Limits in words: "greater than 0", "between 0 and 1"."""
     given = {
-        name: f"{limit:.15g}"
+        name: show(limit) if show and limit else f"{limit:.15g}"
         for note in notes
         for name in ("gt", "ge", "lt", "le")
         if isinstance(limit := getattr(note, name, None), int | float)

@@ -41,13 +41,17 @@ class _ByName(Strict):
     @classmethod
     def _known(cls, values: dict[str, float], info: ValidationInfo) -> dict[str, float]:
         # A worker of a cluster validates what the driver wrote out, and may lack the user's files.
-        for name in () if info.context else values:
+        if info.context:
+            return values
+        found = {}
+        for name, temperature in values.items():
             try:
-                catalogue.find(cls.KIND, name)
+                entry = catalogue.find(cls.KIND, name)
             except UnknownNameError as error:
                 context = {"what": error.what, "hint": error.hint}
                 raise PydanticCustomError("unknown_name", "{what}", context) from None
-        return values
+            found[entry.name if cls.KIND == "devices" else name] = temperature
+        return found
 
 
 class ByDevice(_ByName, OfJob):

@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, get_args
 
-from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
 
 from edgefl.core import catalogue
@@ -15,7 +14,7 @@ from edgefl.core.devices import Board, Systolic
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.link import Link, Radio
 from edgefl.core.sourced import Sourced, sourced
-from edgefl.core.units import show_bits, show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.wording import SHOWN, dimension_of
 from edgefl.planning.fleets import device, link
 
 Rows = list[tuple[str, ...]]
@@ -69,19 +68,6 @@ def _headline(found: Board | Link) -> str:
     return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
 
 
-# By dimension, as ``core.units`` names them.
-_SHOWN: dict[str, Callable[[float], str]] = {
-    "time": show_seconds,
-    "bytes": show_bytes,
-    "byte rate": lambda value: f"{show_bytes(value)}/s",
-    "bit rate": show_bits,
-    "operation rate": lambda value: f"{show_flops(value)}/s",
-    "power": lambda value: f"{value:g} W",
-    "energy": show_joules,
-    "frequency": lambda value: f"{value / 1e6:g} MHz",
-}
-
-
 _RADIO_UNITS = {
     "up_w_per_mbps": "W per Mbit/s",
     "down_w_per_mbps": "W per Mbit/s",
@@ -130,11 +116,8 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
 
 
 def _shown(notes: Iterable[Any]) -> Callable[[float], str] | None:
-    """A quantity's format, found by the description that ``core.units`` gives its type."""
-    schemas = (note.json_schema for note in notes if isinstance(note, WithJsonSchema))
-    return next(
-        (_SHOWN.get((schema or {}).get("description", "").partition(",")[0]) for schema in schemas), None
-    )
+    """A quantity's format; None for a plain number."""
+    return SHOWN.get(dimension_of(notes))
 
 
 def _kind(field: dict[str, Any]) -> str:

@@ -7,9 +7,10 @@ from functools import lru_cache
 from typing import cast
 
 from edgefl.core import catalogue
+from edgefl.core.components import read
 from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.errors import Mistakes, UserError, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
 from edgefl.core.nodes import MOST_BYTES
@@ -48,9 +49,9 @@ def profile(name: str, *, where: str = "") -> Fleet:
     Raises:
         UserError: no file has the name, or the file is wrong.
     """
-    read = Document.read(catalogue.find("profiles", name, where=where).path)
-    document = Document.of(inherited(read.nodes, read.file), read.file)
-    return validate(Fleet, document.data, document)
+    file = Document.read(catalogue.find("profiles", name, where=where).path)
+    document = Document.of(inherited(file.nodes, file.file), file.file)
+    return read(Fleet, document.data, document)
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -63,15 +64,26 @@ def link(name: str, *, where: str = "") -> Link:
     return validate(Link, document.data, document)
 
 
-def fleet_of(draft: Draft) -> Fleet:
+def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     """A scenario's fleet: its own or the named profile, with all links that its members name.
 
+    Args:
+        draft: the scenario.
+        known: profiles that were read before, by name; reading one takes tens of milliseconds.
+
     Raises:
-        UserError: a file is wrong, or a link is unknown.
+        UserError: a file is wrong.
     """
     where = str(draft.document.place(["fleet"]))
-    fleet = draft.scenario.fleet
-    fleet = fleet if isinstance(fleet, Fleet) else profile(fleet, where=where)
+    fleet, known = draft.scenario.fleet, {} if known is None else known
+    if isinstance(fleet, Fleet):
+        return _linked(fleet, where)
+    if fleet not in known:
+        known[fleet] = _linked(profile(fleet, where=where), where)
+    return known[fleet]
+
+
+def _linked(fleet: Fleet, where: str) -> Fleet:
     return fleet.model_copy(update={"links": links_of(fleet, where)})
 
 
@@ -79,19 +91,10 @@ def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
     """The links that a fleet's members name: the fleet's own first, then network classes.
 
     Raises:
-        UnknownNameError: a name is neither.
+        UserError: a name is neither, or a file is wrong.
     """
-    found = {}
-    for member in fleet.members:
-        if member.link not in fleet.links and member.link not in catalogue.entries("links"):
-            known = (*fleet.links, *catalogue.entries("links"))
-            raise UnknownNameError(
-                f"unknown link {member.link!r} of member {member.device!r}; known: {', '.join(known)}",
-                where=where,
-                hint=nearest(member.link, known),
-            )
-        found[member.link] = fleet.links.get(member.link) or link(member.link, where=where)
-    return found
+    names = dict.fromkeys(member.link for member in fleet.members)
+    return {name: fleet.links.get(name) or link(name, where=where) for name in names}
 
 
 def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
@@ -100,8 +103,17 @@ def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
 
 
 def named(names: Iterable[str], where: str) -> dict[str, Board]:
-    """Devices by name, each read once."""
-    return {name: device(name, where=where) for name in dict.fromkeys(names)}
+    """Devices by name, each read once.
+
+    Raises:
+        UserError: names are unknown, or files are wrong.
+    """
+    found, mistakes = {}, Mistakes()
+    for name in dict.fromkeys(names):
+        with mistakes.collected():
+            found[name] = device(name, where=where)
+    mistakes.check()
+    return found
 
 
 def dtype_of(text: str | None) -> DType | None:

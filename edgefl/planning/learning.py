@@ -18,6 +18,7 @@ from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
 from edgefl.core.errors import DataError, RunError, ScenarioError, UserError
+from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
@@ -87,6 +88,7 @@ class DataAccess:
             never assumed.
         traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
             fleet or learning rate are traced once.
+        fleets: profiles that were read, by name.
     """
 
     folder: Path | None = None
@@ -94,6 +96,7 @@ class DataAccess:
     download: bool = True
     need: Need = "pixels"
     traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
+    fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
 

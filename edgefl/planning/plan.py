@@ -15,7 +15,7 @@ from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
@@ -58,18 +58,15 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     Raises:
         UserError: the scenario, or a file that it names, is wrong.
     """
-    _check_participants(draft)
-    fleet = fleet_of(draft)
-    devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
+    policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
+    selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
+    fleet, devices = _checked(draft, access, policy_module, selector_module)
     learning = learn_from(asked.learning, document, data_of(asked, document, access))
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
-    policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
-    _check_schedule(draft)
     _check_settings(draft, learning, fleet)
     _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
-    selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
@@ -100,6 +97,30 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     if hasattr(policy_module, "check"):
         policy_module.check(policy, planned)
     return Planned(planned, learning, _resolved(scenario, learning, fleet, devices))
+
+
+def _checked(
+    draft: Draft, access: DataAccess, policy: ModuleType, selector: ModuleType
+) -> tuple[Fleet, Mapping[str, Board]]:
+    """The fleet and its devices, with all checks that come before anything is built.
+
+    Raises:
+        UserError: the first mistake, with all others.
+    """
+    server, mistakes = draft.scenario.server, Mistakes()
+    with mistakes.collected():
+        _check_participants(draft)
+    with mistakes.collected():
+        _check_function(policy, "serve", f"policy {server.policy.name!r}")
+    with mistakes.collected():
+        _check_function(selector, "build", f"selector {server.selector.name!r}")
+    with mistakes.collected():
+        _check_schedule(draft)
+    with mistakes.collected():
+        fleet = fleet_of(draft, access.fleets)
+        devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+    mistakes.check()
+    return fleet, devices
 
 
 def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:

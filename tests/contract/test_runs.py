@@ -276,8 +276,8 @@ BAD = {
     ),
     "unknown link": (
         ["--set", "fleet.members=[{device: laptop-cpu, link: wifi}]"],
-        "unknown link 'wifi' of member 'laptop-cpu'",
-        "",
+        "unknown link 'wifi'",
+        "fleet.members.0.link",
     ),
     "fleet's key": (["--set", "fleet={like: home-lab, slowdwn: {}}"], "unknown key 'slowdwn'", "'slowdown'"),
     "sampler": (
@@ -295,7 +295,7 @@ BAD = {
         "two exchanges of the same name",
         "base",
     ),
-    "not a number": (["--set", "seed=x"], "integer", ""),
+    "not a number": (["--set", "seed=x"], "seed must be a whole number; got 'x'", ""),
     "no such engine": (["--engine", "warp"], "unknown engine 'warp'", "loop"),
 }
 

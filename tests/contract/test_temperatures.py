@@ -140,7 +140,7 @@ def test_the_temperature_of_a_job_costs_nothing(tmp_path, variant: str):
         ({"start": 1, "end": 1}, "", "a temperature needs 'by', one of device"),
         ({"by": "device", "values": {"raspberry-pi-6": 1}}, ".values", "unknown device 'raspberry-pi-6'"),
         ({"by": "model", "values": {"cnn3": 1}}, ".values", "unknown model 'cnn3'.*did you mean 'cnn2'"),
-        ({"by": "round", "start": 0, "end": 1}, ".start", "'start' should be greater than 0"),
+        ({"by": "round", "start": 0, "end": 1}, ".start", r"\.start must be a number greater than 0"),
         ({"by": "work", "full": 0.1, "least": 0.2}, "", "'least' must not be above 'full'"),
         ({"by": "sample", "soft": 1}, ".soft", "unknown key 'soft'"),
     ],

@@ -484,7 +484,7 @@ def test_a_bad_trace_has_one_message(trace, text, line, what):
         ("{name: intervals, rows: '0,1,90', repeat: 1 min}", "'repeat' must be at least 90 s"),
         ("{name: markov, on: 5 min}", "'off' is missing"),
         ("{name: markov, on: 5 min, off: 5}", "5 is not a time"),
-        ("{name: markov, on: 5 min, off: 0 s}", "'off' should be greater than or equal to 0.001; got '0 s'"),
+        ("{name: markov, on: 5 min, off: 0 s}", "off must be a time of at least 1 ms; got '0 s'"),
         ("{name: markow, on: 5 min}", "unknown availability 'markow'"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_deal_is_shuffled_by_its_generator_alone():
 
 def test_a_member_needs_its_link():
     """A member's link is the fleet's own or a network class; other names are refused, with a list of all."""
-    with pytest.raises(UnknownNameError, match="unknown link 'air' of member 'd'; known: wire"):
+    with pytest.raises(UnknownNameError, match="unknown link 'air'\n  where: here"):
         links_of(Fleet(members=(Member(device="d", link="air"),), links={"wire": link()}), "here")
 
 

@@ -1,0 +1,90 @@
+"""Names and components of a file: all wrong ones are told at once, and case does not matter."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.core.drafts import load
+from edgefl.core.errors import UserError
+from edgefl.core.yamls import Document
+
+WRONG = """\
+task: {dataset: digitz, clients: 4, partition: {name: dirichlet, alhpa: 3}}
+model: [mlp, {name: cnn3}]
+method: {name: fedprox, mu: -1}
+fleet:
+  members:
+    - {device: raspbery-pi-4b, link: 4g}
+    - {device: raspberry-pi-4b, link: wier}
+  links:
+    wire:
+      {title: a cable}
+server: {policy: {name: sync, participants: 3}, rounds: 0}
+engine: {name: lop}
+published: [{method: nope, source: a paper}]
+"""
+
+
+def test_mistakes_of_all_kinds_are_told_together():
+    """Values, keys, and names of components, devices, links and methods, each with its line and its hint."""
+    with pytest.raises(UserError) as caught:
+        load(Document.parse(WRONG, "s.yaml"))
+    found = {
+        (each.where.split(", ")[0], each.what, each.hint) for each in (caught.value, *caught.value.others)
+    }
+    assert found >= {
+        ("s.yaml:1", "unknown dataset 'digitz'", "did you mean 'digits'?"),
+        ("s.yaml:1", "unknown key 'alhpa'", "did you mean 'alpha'?"),
+        ("s.yaml:2", "unknown model 'cnn3'", "did you mean 'cnn2'?"),
+        ("s.yaml:3", "method.mu must be a number of at least 0; got -1", ""),
+        ("s.yaml:6", "unknown device 'raspbery-pi-4b'", "did you mean 'raspberry-pi-4b'?"),
+        ("s.yaml:7", "unknown link 'wier'", "did you mean 'wire'?"),
+        ("s.yaml:11", "server.rounds must be a whole number greater than 0; got 0", ""),
+        ("s.yaml:11", "unknown key 'participants'", "'participants' is a key of 'server'"),
+        ("s.yaml:12", "unknown engine 'lop'", "did you mean 'loop'?"),
+    }
+    assert "unknown method 'nope'" in {what for _, what, _ in found}
+
+
+GOOD = """\
+task: {dataset: Digits, clients: 4, partition: IID}
+model: [MLP, {name: CNN2}]
+method: {name: FedProx, mu: 0.1}
+local: {optimizer: {name: Adam, lr: 0.01}}
+fleet:
+  members:
+    - {device: Raspberry-Pi-4B, link: 4G, dtype: FP32}
+    - {device: raspberry-pi-4b, link: Wire}
+  links:
+    wire:
+      title: a cable
+      down: {value: 1 Mbit/s, status: assumed, source: a test}
+      up: {value: 1 Mbit/s, status: assumed, source: a test}
+      latency: {value: 1 ms, status: assumed, source: a test}
+      radio: {status: unknown, source: a test}
+server: {policy: Sync, selector: Random}
+engine: Loop
+published: [{method: FedAvg, source: a paper}]
+"""
+
+
+def test_names_are_matched_without_regard_to_case():
+    """The scenario has them as their files are spelled, so that it is the same run."""
+    (draft,) = load(Document.parse(GOOD, "s.yaml"))
+    scenario = draft.scenario
+    names = [
+        *(scenario.task.dataset.name, scenario.task.partition.name, *(one.name for one in scenario.models)),
+        *(scenario.method.name, scenario.local.optimizer.name, scenario.engine.name),
+        *(scenario.server.policy.name, scenario.server.selector.name, scenario.published[0].method),
+    ]
+    assert names == ["digits", "iid", "mlp", "cnn2", "fedprox", "adam", "loop", "sync", "random", "fedavg"]
+    members = [(one.device, one.link, one.dtype) for one in scenario.fleet.members]
+    assert members == [("raspberry-pi-4b", "4g", "fp32"), ("raspberry-pi-4b", "wire", "fp32")]
+    (named,) = load(Document.parse(GOOD, "s.yaml"), ["fleet=Home-Lab"])
+    assert named.scenario.fleet == "home-lab"
+
+
+def test_the_other_spelling_of_a_name_stays():
+    """Hyphens and underscores are alike in names of code, and are written out as they were given."""
+    (draft,) = load(Document.parse(GOOD, "s.yaml"), ["model=mobilenet_v2"])
+    assert draft.scenario.model.name == "mobilenet_v2"
