@@ -95,7 +95,7 @@ class Started:
         engine: the engine.
         line: one line for users: what trains, why, and in how many processes.
         facts: what ``host.json`` says about it.
-        trainer: what a result's last bits depend on: the family of engines, its groups, the kind of processor.
+        trainer: what a result's last bits depend on: the family of engines, its groups, the processor's kind.
     """
 
     engine: Engine
