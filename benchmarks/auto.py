@@ -2,9 +2,9 @@
 
     python benchmarks/auto.py [SCENARIO]... [--grid] [--data-dir DIR] [--seconds S] [--out FILE]
 
-Seconds a client's step are of the processor's time, in one process, of the first round's jobs: one after
-another (``loop``) and stacked (``vmapped``). Runs whose steps are alike are measured once. ``--grid`` adds runs
-that are not shipped: several models, batch sizes and numbers of clients.
+Microseconds a client's step are of the processor's time, in one process, of the first round's jobs: one after
+another (``loop``) and stacked (``vmapped``). Runs whose steps are alike are measured once. ``--grid`` adds
+runs that are not shipped: several models, batch sizes and numbers of clients.
 """
 
 from __future__ import annotations
@@ -116,6 +116,13 @@ def row(draft: Draft, access: DataAccess, least_s: float, seen: set[Any]) -> lis
     ]  # fmt: skip
 
 
+def _verdict(lost: Sequence[float]) -> str:
+    """How often the choice was the fastest, given its time over the faster engine's."""
+    near, far = sum(one <= 1.1 for one in lost), sum(one <= 1.5 for one in lost)
+    often = f"of {len(lost)} runs, {near} within 10% of the faster engine, {far} within 50%"
+    return f"{often}; at most {max(lost):.2f} times its time, {sum(lost) / len(lost):.2f} on average"
+
+
 def main() -> None:
     """Prints the table, and how often the choice was the fastest."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -126,7 +133,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the results to this file")
     given = parser.parse_args()
     access = DataAccess(given.data_dir, download=False, need="pixels")
-    head = ["scenario", "run", "kernels", "kB each", "together", "loop us", "vmapped us", "chosen", "x fastest"]
+    head = [
+        "scenario",
+        "run",
+        "kernels",
+        "kB each",
+        "together",
+        "loop us",
+        "vmapped us",
+        "chosen",
+        "x fastest",
+    ]
     rows, seen = [head], set[Any]()
     for name, draft in (*shipped(given.scenarios), *(grid() if given.grid else ())):
         try:
@@ -143,11 +160,12 @@ def main() -> None:
         f"{processor() or platform.machine()}, {psutil.cpu_count()} cores, torch {torch.__version__}",
         f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, load {psutil.getloadavg()[0]:.1f}",
         "",
-        *("  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip() for each in rows),
+        *(
+            "  ".join(cell.ljust(width) for cell, width in zip(each, widths, strict=True)).rstrip()
+            for each in rows
+        ),
         "",
-        f"of {len(lost)} runs, {sum(one <= 1.1 for one in lost)} within 10% of the faster engine, "
-        f"{sum(one <= 1.5 for one in lost)} within 50%; at most {max(lost):.2f} times its time, "
-        f"{sum(lost) / len(lost):.2f} on average",
+        _verdict(lost),
     ]
     print("\n".join(lines))
     if given.out:

@@ -72,6 +72,10 @@ def fleet_of(draft: Draft) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet = draft.scenario.fleet
     fleet = fleet if isinstance(fleet, Fleet) else profile(fleet, where=where)
+    if fleet.link is not None:
+        where = str(draft.document.place(["fleet", "link"]))
+        members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
+        fleet = fleet.model_copy(update={"members": members, "link": None})
     return fleet.model_copy(update={"links": links_of(fleet, where)})
 
 
