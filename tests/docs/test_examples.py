@@ -1,9 +1,9 @@
 """README.md and docs/*.md do what they say: their blocks are run, and what they print is compared.
 
 Of the fenced blocks, ``console`` ones are commands (``$ edgefl ...``) with what they print, ``python`` ones
-are executed, and a block of any language with ``title=FILE`` is a file that is written first. A ``text printed``
-block is what the ``python`` block before it prints. All blocks of one page share one directory, which is on
-``EDGEFL_PATH``. Blocks of other kinds are for reading only.
+are executed, and a block of any language with ``title=FILE`` is a file that is written first. A ``text
+printed`` block is what the ``python`` block before it prints. All blocks of one page share one directory,
+which is on ``EDGEFL_PATH``. Blocks of other kinds are for reading only.
 
 In what a command prints, ``...`` stands for anything and white space at the ends of lines for nothing.
 Standard error is left out unless the command ends in ``2>&1``. ``exit=2`` after ``console`` is the status of
@@ -198,6 +198,17 @@ def test_a_wrong_output_is_found():
     """The comparison sees a changed line, and lets only ``...`` and trailing blanks pass."""
     assert difference("a ... d  \n\n", "a b\nc d\n") == ""
     assert "-a 1\n+a 2" in difference("a 1\nb\n", "a 2\nb\n")
+
+
+def test_what_a_python_block_prints_is_compared():
+    """With the block after it, if that says so; a wrong line is found."""
+    code, right, wrong = blocks_of(
+        "```python\nprint(1)\n```\n```text printed\n1\n```\n```text printed\n2\n```\n"
+    )
+    assert failures_of_python(code, ROOT, {}) == failures_of_python(code, ROOT, {}, right) == []
+    (failure,) = failures_of_python(code, ROOT, {}, wrong)
+    assert failure.startswith("line 8:")
+    assert "-2\n+1" in failure
 
 
 def test_commands_are_read_as_written():
