@@ -1,7 +1,7 @@
 """edgefl: real federated training on a fleet you do not own.
 
-``run`` runs a scenario and returns a ``Result``. Names are loaded when they are first used, so that importing
-edgefl does not import torch.
+``run`` runs a scenario and returns a ``Result``; ``open`` reads one from its directory. Names are loaded when
+they are first used, so that importing edgefl does not import torch.
 """
 
 from __future__ import annotations
@@ -12,25 +12,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
     from edgefl.runs import Callbacks, Result, RunResult, run
+    from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
+
+__version__: str
 
 _PLACES = {
-    "Callbacks": "edgefl.runs",
-    "EdgeflError": "edgefl.core.errors",
-    "Result": "edgefl.runs",
-    "RunError": "edgefl.core.errors",
-    "RunResult": "edgefl.runs",
-    "UserError": "edgefl.core.errors",
-    "run": "edgefl.runs",
+    "Callbacks": ("edgefl.runs", "Callbacks"),
+    "EdgeflError": ("edgefl.core.errors", "EdgeflError"),
+    "Result": ("edgefl.runs", "Result"),
+    "RunError": ("edgefl.core.errors", "RunError"),
+    "RunResult": ("edgefl.runs", "RunResult"),
+    "UserError": ("edgefl.core.errors", "UserError"),
+    "open": ("edgefl.runs", "open_result"),
+    "run": ("edgefl.runs", "run"),
 }
 
+# Without ``open``: a star import must not replace the built-in function.
 __all__ = ["Callbacks", "EdgeflError", "Result", "RunError", "RunResult", "UserError", "run"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("edgefl.core.host").version()
     if name not in _PLACES:
         raise AttributeError(f"module 'edgefl' has no attribute {name!r}")
-    return getattr(import_module(_PLACES[name]), name)
+    module, inside = _PLACES[name]
+    return getattr(import_module(module), inside)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_PLACES, "__version__"})

@@ -14,7 +14,7 @@ settings.register_profile("edgefl", deadline=None, derandomize=True, max_example
 settings.load_profile("edgefl")
 
 
-# What is compared to the last bit must not depend on which engine a busy machine finds fastest.
+# The reference: what is compared to the last bit must not change with what auto chooses.
 os.environ["EDGEFL_ENGINE"] = "loop"
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from edgefl.cli import main as edgefl_main
-from edgefl.cli.progress import Display
+from edgefl.runs.progress import Display
 
 
 class First(BaseException):

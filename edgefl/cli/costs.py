@@ -9,7 +9,7 @@ import typer
 
 from edgefl.cli.app import app
 from edgefl.cli.console import print_json, stderr, stdout
-from edgefl.cli.options import AsJson, ScenarioName, Settings
+from edgefl.cli.options import AsJson, ScenarioName, Seed, Settings, overrides
 
 
 @app.command()
@@ -30,6 +30,7 @@ def profile(
         typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
     ] = False,
     settings: Settings = None,
+    seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
@@ -44,7 +45,7 @@ def profile(
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
-    runs = drafts(scenario, settings or [])
+    runs = drafts(scenario, overrides(settings, {"seed": ("--seed", seed)}))
     profiles = [profile_run(draft, options, access) for draft in runs]
     claims = comparisons(runs, profiles)
     if as_json:

@@ -10,7 +10,7 @@ import typer
 
 from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_json, print_trace, stderr, stdout
-from edgefl.cli.options import AsJson, Offline, ScenarioName, Seed, Settings
+from edgefl.cli.options import AsJson, FleetLink, Offline, ScenarioName, Seed, Settings, overrides
 from edgefl.core.errors import EdgeflError
 
 if TYPE_CHECKING:
@@ -25,11 +25,13 @@ def run(
     scenario: ScenarioName,
     settings: Settings = None,
     seed: Seed = None,
+    link: FleetLink = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
     engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
     workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="auto, cpu or cuda:N; short for --set engine.device=DEVICE.")
+    torch_device: Annotated[
+        str | None,
+        typer.Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
     ] = None,
     ray_address: Annotated[
         str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
@@ -41,18 +43,23 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
-    from edgefl.cli.progress import Display
     from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
     from edgefl.runs import run as run_scenario
+    from edgefl.runs.progress import Display
 
-    given = {"seed": seed, "engine.workers": workers, "engine.device": device, "engine.address": ray_address}
-    short = [f"{key}={value}" for key, value in given.items() if value is not None]
+    given = {
+        "seed": ("--seed", seed),
+        "fleet.link": ("--link", link),
+        "engine.workers": ("--workers", workers),
+        "engine.device": ("--torch-device", torch_device),
+        "engine.address": ("--ray-address", ray_address),
+    }
     with Display(stderr()) as display:
         try:
             result = run_scenario(
                 scenario,
-                overrides=[*(settings or []), *short],
+                overrides=overrides(settings, given),
                 data_dir=data_dir,
                 download=not offline,
                 engine=engine,
@@ -95,6 +102,8 @@ def check(
         typer.Option(metavar="NAME", help="Check this method against the contract of all methods instead."),
     ] = None,
     settings: Settings = None,
+    seed: Seed = None,
+    link: FleetLink = None,
     as_json: AsJson = False,
 ) -> None:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
@@ -105,12 +114,13 @@ def check(
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
 
+    given = overrides(settings, {"seed": ("--seed", seed), "fleet.link": ("--link", link)})
     checked: list[DryRun] = []
     noted: set[str] = set()
     broken = 0
     for name in scenarios or list(entries("scenarios")):
         try:
-            runs = dry_run(name, settings or [])
+            runs = dry_run(name, given)
         except EdgeflError as error:
             broken += 1
             print_error(error)

@@ -66,7 +66,7 @@ class Failures(Strict):
 
 
 # A fleet that leaves these out is written out without them.
-_DYNAMICS = ("availability", "on_leave", "speed", "failures")
+_DYNAMICS = ("link", "availability", "on_leave", "speed", "failures")
 
 
 class Fleet(Strict):
@@ -76,6 +76,7 @@ class Fleet(Strict):
         title: its display name.
         members: the kinds of clients and their shares.
         links: the fleet's own links, by name.
+        link: the link of all members, in place of their own; null leaves them.
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
         availability: when clients are available.
@@ -89,6 +90,7 @@ class Fleet(Strict):
     title: str = ""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
+    link: str | None = None
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
     availability: AnyAvailability = Always()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
 from pathlib import Path
 
 from edgefl.core.errors import UserError
@@ -32,6 +34,14 @@ def check_threads(threads: int) -> None:
             where="--threads",
             hint=f"use at most {cores()}",
         )
+
+
+def version() -> str:
+    """The installed version of edgefl; "unknown" where it is not installed, as in a bare checkout."""
+    try:
+        return installed("edgefl-emulator")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def processor() -> str:

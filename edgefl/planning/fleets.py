@@ -77,6 +77,10 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
+        if fleet.link is not None:
+            where = str(draft.document.place(["fleet", "link"]))
+            members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
+            fleet = fleet.model_copy(update={"members": members, "link": None})
         return _linked(fleet, where)
     if fleet not in known:
         known[fleet] = _linked(profile(fleet, where=where), where)

@@ -61,7 +61,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
-    fleet, devices = _checked(draft, access, policy_module, selector_module)
+    fleet, devices = _checked(draft, access)
     learning = learn_from(asked.learning, document, data_of(asked, document, access))
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
@@ -99,21 +99,15 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     return Planned(planned, learning, _resolved(scenario, learning, fleet, devices))
 
 
-def _checked(
-    draft: Draft, access: DataAccess, policy: ModuleType, selector: ModuleType
-) -> tuple[Fleet, Mapping[str, Board]]:
+def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Board]]:
     """The fleet and its devices, with all checks that come before anything is built.
 
     Raises:
         UserError: the first mistake, with all others.
     """
-    server, mistakes = draft.scenario.server, Mistakes()
+    mistakes = Mistakes()
     with mistakes.collected():
         _check_participants(draft)
-    with mistakes.collected():
-        _check_function(policy, "serve", f"policy {server.policy.name!r}")
-    with mistakes.collected():
-        _check_function(selector, "build", f"selector {server.selector.name!r}")
     with mistakes.collected():
         _check_schedule(draft)
     with mistakes.collected():

@@ -155,13 +155,13 @@ def lost_to(whose: NDArray[np.int64], jobs: Columns, parts: NDArray[np.float64])
     who, at = np.unique(whose[last[waits]], return_inverse=True)
 
     seconds = np.stack([waited_s[waits], *lost_s.T, busy_s, whole_s])
-    total, *by_part, busy, whole = (np.bincount(at, weights=one, minlength=len(who)) for one in seconds)
+    sums = np.stack([np.bincount(at, weights=one, minlength=len(who)) for one in seconds], axis=1)
     merges = np.bincount(at, minlength=len(who))
     found = {}
-    for place in np.argsort(-total, kind="stable").tolist():
-        parts_s = (float(one[place]) for one in by_part)
-        idle = 1.0 - float(busy[place] / whole[place])
-        found[int(who[place])] = Lost(int(merges[place]), float(total[place]), *parts_s, idle)
+    for place in np.argsort(-sums[:, 0], kind="stable").tolist():
+        *lost, busy, whole = sums[place].tolist()
+        figures = (*lost, 1.0 - busy / whole)
+        found[int(who[place])] = Lost(int(merges[place]), *figures)
     return found
 
 

@@ -118,7 +118,7 @@ def choose(context: Context, params: Any) -> Choice:
 
 
 def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
-    """ "loop" or "vmapped", and why."""
+    """The family, "loop" or "vmapped", and the reason for it."""
     moved, share = show_bytes(shape.kernel_bytes), f"{shape.together:.1f} clients share a step"
     if not shape.stacks(gpu=gpu):
         large = not gpu and not shape.small
@@ -131,7 +131,7 @@ def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
 
 def _not_stackable(context: Context) -> str:
     """Why two clients cannot take two steps together, such as an operator without a rule for ``vmap``."""
-    trainer, cohort = _stacker(), _cohort(context, _heaviest(context))
+    trainer, cohort = _stacker(), cohort_of(context)
     try:
         group = context.group(trainer.units(cohort, context.size)[0][:2])
         trainer.work(shortened(group, 2))
@@ -178,11 +178,9 @@ class _Work:
 
 def shape_of(context: Context) -> Shape:
     """The shape of a run's training."""
-    work, prices = _Work(context), _heaviest(context)
-    cohort, units = _cohort(context, prices), []
+    work, cohort = _Work(context), cohort_of(context)
     steps, shared, kernels, moved = 0, 0, 0, 0
-    if cohort:
-        units = _stacker().units(cohort, context.size)
+    units = _stacker().units(cohort, context.size)
     for unit in units:
         longest: Counter[tuple[int, int]] = Counter()
         for job in unit:
@@ -207,6 +205,11 @@ def _expected_s(context: Context, work: _Work, prices: Prices) -> float:
     jobs = _cohort(context, prices)
     share = _participants(context, prices) / max(len(jobs), 1)
     return _times(context, prices) * share * sum(map(work.job_s, jobs))
+
+
+def cohort_of(context: Context) -> list[Job]:
+    """Jobs like those of the first round, in the exchange that takes the most steps over the run."""
+    return _cohort(context, _heaviest(context))
 
 
 def _heaviest(context: Context) -> Prices:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.execute import Run, describe
-from edgefl.runs.group import drafts, run_notes
+from edgefl.runs.group import Overrides, drafts, run_notes
 from edgefl.store import Store
 
 
-def dry_run(scenario: str, overrides: Sequence[str] = ()) -> list[DryRun]:
+def dry_run(scenario: str, overrides: Overrides = ()) -> list[DryRun]:
     """Plans every run of a scenario, and runs its clock.
 
     Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend

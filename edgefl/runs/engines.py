@@ -60,16 +60,36 @@ def engine_options(draft: Draft) -> EngineOptions:
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
+    _check_workers(draft)
     options = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
     if options.component.name == AUTO and pinned:
         options = _pinned(pinned, options.component)
     if options.trains:
         _check_data(draft, options)
-        _ = options.device
-    if hasattr(options.module, "check"):
-        options.module.check(options.params)
+    try:
+        if options.trains:
+            _ = options.device
+        if hasattr(options.module, "check"):
+            options.module.check(options.params)
+    except UserError as error:
+        first, *rest = error.where.split(".")
+        if first == "engine":
+            error.where = str(draft.document.place([first, *rest]))
+        raise
     return options
+
+
+def _check_workers(draft: Draft) -> None:
+    """Refuses workers for an engine that has none, with the engines that do."""
+    name = draft.scenario.engine.name
+    known = catalogue.load("engines", name, where=str(draft.document.place(["engine"]))).Params.model_fields
+    if "workers" in draft.scenario.engine.params and "workers" not in known:
+        raise ScenarioError(
+            f"the engine {name!r} has no workers: it trains in one process",
+            where=str(draft.document.place(["engine", "workers"])),
+            hint="use the engine auto or processes",
+        )
 
 
 def _check_data(draft: Draft, options: EngineOptions) -> None:
@@ -97,7 +117,7 @@ class Started:
         engine: the engine.
         line: one line for users: what trains, why, and in how many processes.
         facts: what ``host.json`` says about it.
-        trainer: what a result's last bits depend on: the family of engines, its groups, the kind of processor.
+        trainer: what a result's last bits depend on: the family of engines, its groups, the processor's kind.
     """
 
     engine: Engine
@@ -152,7 +172,7 @@ def _device(name: str) -> torch.device:
     if device.type == "cuda" and (not cuda or (device.index or 0) >= torch.cuda.device_count()):
         raise UserError(
             f"unknown device {name}",
-            where="engine.device or --device",
+            where="engine.device",
             hint=f"torch sees {torch.cuda.device_count()} CUDA devices; use cpu",
         )
     return device

@@ -5,16 +5,16 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.plan import Refusal
+from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document, dump
 from edgefl.planning.learning import DataAccess
@@ -22,53 +22,10 @@ from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import engine_options
 from edgefl.runs.execute import execute
-from edgefl.store import fresh_folder, read
+from edgefl.runs.progress import shown
+from edgefl.runs.results import Result, RunResult
+from edgefl.store import fresh_folder
 from edgefl.world.selectors import reads
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """One finished run; its tables are read from its directory.
-
-    Attributes:
-        name: the run's name.
-        folder: its directory.
-        status: "done" or "failed".
-        reason: why it failed; empty if it did not.
-    """
-
-    name: str
-    folder: Path
-    status: str
-    reason: str
-
-    def table(self, name: str) -> list[dict[str, Any]]:
-        """One of the run's tables as a list of dicts.
-
-        Args:
-            name: "jobs", "events", "merges", "evaluations", "client_evaluations", "clients", "kinds",
-                "exchanges", "prices", "payloads" or "refusals".
-        """
-        with read(self.folder) as reader:
-            return reader.rows(name)
-
-
-@dataclass(frozen=True)
-class Result:
-    """A group of finished runs.
-
-    Attributes:
-        folder: the group's directory; of a single run its own.
-        runs: in the order of the sweep.
-    """
-
-    folder: Path
-    runs: tuple[RunResult, ...]
-
-    @property
-    def failed(self) -> tuple[RunResult, ...]:
-        """The runs that failed."""
-        return tuple(run for run in self.runs if run.status != "done")
 
 
 def find_scenario(name: str | Path) -> Path:
@@ -90,27 +47,52 @@ def find_scenario(name: str | Path) -> Path:
     raise UnknownNameError(what, hint=nearest(path.stem if is_path else str(name), known))
 
 
+Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]
+"""Settings that replace a scenario's: "key.path=value" texts, or values by their dotted keys."""
+
+
 @user_code()
-def drafts(scenario: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Draft]:
+def drafts(scenario: str | Path | Mapping[str, Any], overrides: Overrides = ()) -> list[Draft]:
     """The runs of a scenario, given as a path, a name or a mapping of settings.
 
     Raises:
         UserError: the scenario is wrong.
     """
+    given = _overrides(overrides)
     if isinstance(scenario, Mapping):
-        return load(Document.parse(dump(dict(scenario)), "scenario"), overrides)
-    return load(find_scenario(scenario), overrides)
+        return load(Document.parse(dump(dict(scenario)), "scenario"), given)
+    return load(find_scenario(scenario), given)
+
+
+def _overrides(given: Overrides) -> Sequence[str | Override]:
+    if isinstance(given, Mapping):
+        return [_override(key, value) for key, value in given.items()]
+    return [given] if isinstance(given, str) else given
+
+
+def _override(key: str, value: Any) -> Override:
+    """A setting that was given in Python.
+
+    Raises:
+        UserError: YAML has nothing like the value.
+    """
+    where = f"overrides[{key!r}]"
+    try:
+        return Override(key, json.dumps(value, default=str), where)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"a setting cannot be {type(value).__name__}: {error}", where=where) from error
 
 
 def run(
     scenario: str | Path | Mapping[str, Any],
     *,
-    overrides: Sequence[str] = (),
+    overrides: Overrides = (),
     data_dir: str | Path | None = None,
     download: bool = True,
     engine: str | Mapping[str, Any] | None = None,
     out: str | Path | None = None,
     callbacks: Callbacks | None = None,
+    progress: bool | None = None,
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
@@ -119,21 +101,37 @@ def run(
 
     Args:
         scenario: a file, a name, or the settings as a mapping.
-        overrides: "key.path=value" texts.
+        overrides: settings that replace the scenario's, by dotted key, such as {"server.rounds": 3}; or
+            texts, such as ["server.rounds=3"].
         data_dir: the folder of dataset files; None for the default.
         download: whether missing files may be downloaded.
         engine: a name, such as "loop" or "null" (clock and costs only), or a mapping with the name and its
             parameters; None for the scenario's.
         out: the directory to create; None for a new one under ``runs/``.
         callbacks: called as runs progress.
+        progress: whether progress is shown on standard error; None shows it in a terminal or a notebook,
+            unless there are callbacks.
 
     Raises:
         UserError: an argument or the scenario is wrong; nothing was run.
     """
-    callbacks = callbacks or Callbacks()
+    overrides = _overrides(overrides)
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        overrides = [f"engine={json.dumps(replaced)}", *overrides]
+        overrides = [Override("engine", json.dumps(replaced), "engine"), *overrides]
+    with shown(callbacks, progress) as watching:
+        return _run(scenario, overrides, data_dir, watching, out, download=download)
+
+
+def _run(
+    scenario: str | Path | Mapping[str, Any],
+    overrides: Sequence[str | Override],
+    data_dir: str | Path | None,
+    callbacks: Callbacks,
+    out: str | Path | None,
+    *,
+    download: bool,
+) -> Result:
     drafted = drafts(scenario, overrides)
     engines = [engine_options(draft) for draft in drafted]
     folder = Path(data_dir) if data_dir else None

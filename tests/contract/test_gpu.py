@@ -44,7 +44,6 @@ def test_a_gpu_gives_the_cpus_results(tmp_path, method, engine):
 def test_auto_takes_the_gpu(tmp_path, monkeypatch):
     """If there is one, and ``host.json`` says so."""
     monkeypatch.delenv("EDGEFL_ENGINE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (run,) = edgefl.run({**SCENARIO, "method": "fedavg"}, engine="auto", out=tmp_path / "run").runs
     host = json.loads((run.folder / "host.json").read_text(encoding="utf-8"))
     assert host["engine"]["device"] == "cuda"

@@ -1,8 +1,9 @@
 """README.md and docs/*.md do what they say: their blocks are run, and what they print is compared.
 
 Of the fenced blocks, ``console`` ones are commands (``$ edgefl ...``) with what they print, ``python`` ones
-are executed, and a block of any language with ``title=FILE`` is a file that is written first. All blocks of
-one page share one directory, which is on ``EDGEFL_PATH``. Blocks of other kinds are for reading only.
+are executed, and a block of any language with ``title=FILE`` is a file that is written first. A ``text
+printed`` block is what the ``python`` block before it prints. All blocks of one page share one directory,
+which is on ``EDGEFL_PATH``. Blocks of other kinds are for reading only.
 
 In what a command prints, ``...`` stands for anything and white space at the ends of lines for nothing.
 Standard error is left out unless the command ends in ``2>&1``. ``exit=2`` after ``console`` is the status of
@@ -144,14 +145,26 @@ def failures_of_console(block: Block) -> list[str]:
     return found
 
 
-def failures_of_python(block: Block, page: Path, names: dict[str, object]) -> list[str]:
-    """The traceback of a block that fails; ``names`` are what the page's earlier blocks defined."""
+def failures_of_python(
+    block: Block, page: Path, names: dict[str, object], printed: Block | None = None
+) -> list[str]:
+    """The traceback of a block that fails, or how what it prints differs.
+
+    Args:
+        block: the block.
+        page: the page that it is on.
+        names: what the page's earlier blocks defined.
+        printed: what it should print, if the page says so.
+    """
+    out = io.StringIO()
     try:
-        # Blank lines in front make a traceback's line numbers the page's.
-        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102
+        with redirect_stdout(out):
+            # Blank lines in front make a traceback's line numbers the page's.
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102
     except Exception:  # noqa: BLE001 - whatever it raises is what the reader would get
         return [f"line {block.line}:\n{traceback.format_exc()}"]
-    return []
+    differs = "" if printed is None else difference(printed.text, out.getvalue())
+    return [f"line {printed.line}:\n{differs}"] if printed and differs else []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -170,13 +183,14 @@ def test_blocks_of_a_page(page, tmp_path, monkeypatch):
             file.write_text(block.text, encoding="utf-8")
     names: dict[str, object] = {"__name__": "__main__"}
     failures: list[str] = []
-    for block in blocks:
+    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
         if "title" in block.info:
             continue
         if block.language == "console":
             failures += failures_of_console(block)
         elif block.language == "python":
-            failures += failures_of_python(block, page, names)
+            printed = after if after and "printed" in after.info else None
+            failures += failures_of_python(block, page, names, printed)
     assert not failures, "\n\n".join([page.name, *failures])
 
 
@@ -184,6 +198,17 @@ def test_a_wrong_output_is_found():
     """The comparison sees a changed line, and lets only ``...`` and trailing blanks pass."""
     assert difference("a ... d  \n\n", "a b\nc d\n") == ""
     assert "-a 1\n+a 2" in difference("a 1\nb\n", "a 2\nb\n")
+
+
+def test_what_a_python_block_prints_is_compared():
+    """With the block after it, if that says so; a wrong line is found."""
+    code, right, wrong = blocks_of(
+        "```python\nprint(1)\n```\n```text printed\n1\n```\n```text printed\n2\n```\n"
+    )
+    assert failures_of_python(code, ROOT, {}) == failures_of_python(code, ROOT, {}, right) == []
+    (failure,) = failures_of_python(code, ROOT, {}, wrong)
+    assert failure.startswith("line 8:")
+    assert "-2\n+1" in failure
 
 
 def test_commands_are_read_as_written():

@@ -31,6 +31,13 @@ def test_run_is_a_function():
     assert next(iter(inspect.signature(edgefl.run).parameters)) == "scenario"
 
 
+def test_open_is_edgefls_own_and_hides_nobody_elses():
+    """``edgefl.open`` reads runs; a star import leaves the built-in function alone."""
+    assert next(iter(inspect.signature(edgefl.open).parameters)) == "folder"
+    assert "open" in dir(edgefl)
+    assert "open" not in edgefl.__all__
+
+
 def test_errors_are_one_tree():
     """Who catches ``EdgeflError`` catches bad input and failed runs."""
     assert issubclass(edgefl.UserError, edgefl.EdgeflError)
@@ -44,7 +51,8 @@ def test_a_wrong_name_is_an_attribute_error():
 
 def _loaded(code: str) -> set[str]:
     """Which of the heavy packages a fresh interpreter has loaded after ``code``."""
-    after = "import sys; print(*({'torch', 'torchvision', 'simpy'} & set(sys.modules)), file=sys.stderr)"
+    heavy = "{'torch', 'torchvision', 'simpy', 'pandas'}"
+    after = f"import sys; print(*({heavy} & set(sys.modules)), file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{code}\n{after}"], capture_output=True, text=True, check=True
     )

@@ -9,6 +9,7 @@ import pytest
 from commands import run_command, shown
 from toys import TOYS
 
+from edgefl.core.units import show_seconds
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.summary import Accuracy, Reached, Target
 from edgefl.runs.dry import dry_run
@@ -62,6 +63,37 @@ def test_participation_counts_all_admitted_clients():
     assert (found.merged_clients, found.fairness) == (2, 0.1)
     assert cells(comparison([found]))["participation, fairness"] == ["2 of 20, 0.10"]
     assert "participation, fairness" not in cells(comparison([dry("sync", "server.participants=20").summary]))
+
+
+def test_the_devices_that_were_waited_for_most_have_rows():
+    """Seconds, their share of the virtual time, and the parts; a run on one device waited for none."""
+    found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
+    first = found.waited_for_devices[0]
+    rows = cells(comparison([found, alone]))
+    assert alone.waited_for_devices == []
+    assert rows[f"waited for {first.device}"] == [
+        f"{show_seconds(first.lost.lost_s)} ({first.lost.lost_s / found.virtual_s:.0%})",
+        "0 s",
+    ]
+    assert rows["link / compute / slowdown / jitter"][1] == "-"
+
+
+def test_what_was_lost_is_the_sum_of_its_parts():
+    """Of every client and device; all clients that were waited for are in the record, the worst first."""
+    found = dry("sync", "fleet=city-phones").summary
+    assert len(found.waited_for) > 3
+    for waited in (found.waited_for, found.waited_for_devices):
+        assert [one.lost.lost_s for one in waited] == sorted(
+            (one.lost.lost_s for one in waited), reverse=True
+        )
+        for one in waited:
+            lost = one.lost
+            parts = lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s, lost.away_s
+            assert min(parts) >= 0
+            assert sum(parts) == pytest.approx(lost.lost_s)
+            assert 0 < lost.others_idle < 1
+            assert lost.lost_s < found.virtual_s
+    assert sum(one.lost.merges for one in found.waited_for) == found.rounds
 
 
 def test_a_run_without_clients_has_no_shares():

@@ -1,15 +1,19 @@
-"""A live display of running scenarios on standard error; plain lines if that is not a terminal."""
+"""A live display of running scenarios; plain lines where nothing can be redrawn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from edgefl.core.units import show_seconds
-from edgefl.runs import Callbacks
+from edgefl.runs.callbacks import Callbacks
 
 # More notes would fill a screen.
 _MOST_NOTES = 10
@@ -20,13 +24,14 @@ class Display(Progress, Callbacks):
 
     def __init__(self, console: Console) -> None:
         super().__init__(
-            TextColumn("{task.description:<16.16}"),
+            # A name may have brackets.
+            TextColumn("{task.description:<16.16}", markup=False),
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}"),
+            TextColumn("{task.fields[shown]}", markup=False),
             TimeElapsedColumn(),
             console=console,
-            disable=not console.is_terminal,
+            disable=not _live(console),
         )
         self._bar: TaskID | None = None
         self._rounds: int | None = None
@@ -88,6 +93,43 @@ class Display(Progress, Callbacks):
         """Prints how a run ended."""
         if status != "done":
             self.console.print(f"{name} failed: {reason}", style="red", soft_wrap=True, markup=False)
-        elif not self.console.is_terminal:
+        elif self.disable:
             shown = ", ".join(filter(None, (self._scores, self._clock)))
             self.console.print(f"{name}: {shown}", soft_wrap=True)
+
+
+def _live(console: Console) -> bool:
+    """Whether a console can redraw its last lines; a notebook can with ipywidgets alone."""
+    return find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+
+
+@contextmanager
+def shown(callbacks: Callbacks | None, progress: bool | None) -> Iterator[Callbacks]:  # noqa: FBT001 - as in run
+    """What a group of runs calls: a display, a user's callbacks, or both.
+
+    Args:
+        callbacks: the user's.
+        progress: whether progress is shown; None shows it in a terminal or a notebook, unless there are
+            callbacks.
+    """
+    console = Console(stderr=True, highlight=False, markup=False)
+    if progress is None:
+        progress = callbacks is None and (console.is_terminal or console.is_jupyter)
+    if not progress:
+        yield callbacks or Callbacks()
+        return
+    with Display(console) as display:
+        yield display if callbacks is None else _Both(display, callbacks)
+
+
+class _Both(Callbacks):
+    """Passes each call on to two others."""
+
+    def __init__(self, first: Callbacks, second: Callbacks) -> None:
+        for name in (name for name in vars(Callbacks) if not name.startswith("_")):
+            setattr(self, name, partial(_both, getattr(first, name), getattr(second, name)))
+
+
+def _both(first: Callable[..., None], second: Callable[..., None], *given: Any) -> None:
+    first(*given)
+    second(*given)

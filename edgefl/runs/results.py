@@ -1,0 +1,191 @@
+"""Finished runs, and runs in progress, in hand: their tables, summaries and settings."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgefl.core.errors import UserError
+from edgefl.report.summary import Summary
+from edgefl.report.summary import summary as summary_of
+from edgefl.store import read, runs_in
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DONE, UNREADABLE = "done", "unreadable"
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult:
+    """One run; its tables are read from its directory when they are asked for.
+
+    Attributes:
+        name: the run's name.
+        folder: its directory.
+        status: "done", "failed", "running" (or killed), "interrupted", or "unreadable".
+        reason: why it failed or cannot be read; empty otherwise.
+    """
+
+    name: str
+    folder: Path
+    status: str
+    reason: str
+
+    def __repr__(self) -> str:
+        return f"RunResult({self.name!r}, {self.status}, {str(self.folder)!r})"
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """One of the run's tables as a list of dicts.
+
+        Args:
+            name: "jobs", "events", "merges", "evaluations", "client_evaluations", "clients", "kinds",
+                "exchanges", "prices", "payloads" or "refusals".
+
+        Raises:
+            UserError: there is no such table, or the run cannot be read.
+        """
+        with read(self.folder) as reader:
+            return reader.rows(name)
+
+    def frame(self, table: str) -> pd.DataFrame:
+        """One of the run's tables as a pandas DataFrame; ``run`` and ``seed`` stand before its own columns.
+
+        Args:
+            table: as in ``table``.
+
+        Raises:
+            UserError: pandas is not installed, there is no such table, or the run cannot be read.
+        """
+        return Result(self.folder, (self,)).frame(table)
+
+    def summary(self, target: float | None = None) -> Summary:
+        """The run's figures: what ``edgefl compare`` shows.
+
+        Args:
+            target: an accuracy in (0, 1]; None for the run's own.
+
+        Raises:
+            UserError: the run cannot be read.
+        """
+        with read(self.folder) as reader:
+            return summary_of(reader, target)
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """All settings of the run by dotted key, defaults included, such as ``method.temperature``.
+
+        Lists are JSON texts. The name, the notes and the engine, which change no result, are left out.
+
+        Raises:
+            UserError: the run cannot be read.
+        """
+        with read(self.folder) as reader:
+            return dict(_flat(reader.resolved()["scenario"]))
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """A group of runs, or a single one.
+
+    Attributes:
+        folder: the group's directory; of a single run its own.
+        runs: in the order of the sweep.
+    """
+
+    folder: Path
+    runs: tuple[RunResult, ...]
+
+    def __repr__(self) -> str:
+        counts = Counter(run.status for run in self.runs)
+        states = ", ".join(f"{count} {status}" for status, count in counts.items())
+        return f"Result({str(self.folder)!r}, {len(self.runs)} run{'s' * (len(self.runs) != 1)}: {states})"
+
+    @property
+    def failed(self) -> tuple[RunResult, ...]:
+        """The runs that failed."""
+        return tuple(run for run in self.runs if run.status not in {DONE, "running"})
+
+    def summary(self, target: float | None = None) -> list[Summary]:
+        """Each run's figures: what ``edgefl compare`` shows; without those that cannot be read.
+
+        Args:
+            target: an accuracy in (0, 1]; None for each run's own.
+        """
+        return [run.summary(target) for run in self._readable]
+
+    def frame(self, table: str) -> pd.DataFrame:
+        """One table of all runs as a pandas DataFrame; without the runs that cannot be read.
+
+        Before the table's own columns are ``run``, the run's name; ``seed``; and a column for each setting
+        in which the runs differ, by its dotted key, such as ``method.temperature`` and ``method.name``. A run
+        without a setting has none there.
+
+        Args:
+            table: as in ``RunResult.table``.
+
+        Raises:
+            UserError: pandas is not installed, or there is no such table.
+        """
+        pandas = _pandas()
+        settings = [run.settings for run in self._readable]
+        keys = dict.fromkeys(key for each in settings for key in each)
+        differing = [key for key in keys if key != "seed" and len({each.get(key) for each in settings}) > 1]
+        frames = []
+        for run, each in zip(self._readable, settings, strict=True):
+            rows = pandas.DataFrame(run.table(table))
+            named = {"run": run.name, "seed": each["seed"], **{key: each.get(key) for key in differing}}
+            for place, (key, value) in enumerate(named.items()):
+                rows.insert(place, key, value)
+            frames.append(rows)
+        filled = [each for each in frames if len(each)]
+        return pandas.concat(filled or frames, ignore_index=True) if frames else pandas.DataFrame()
+
+    @property
+    def _readable(self) -> Sequence[RunResult]:
+        return [run for run in self.runs if run.status != UNREADABLE]
+
+
+def open_result(folder: str | Path) -> Result:
+    """What ``edgefl.run`` returned, from a directory that it, or ``edgefl run``, made.
+
+    Runs in progress can be read, as far as they are.
+
+    Args:
+        folder: a run's directory, or a group's.
+
+    Raises:
+        UserError: it is neither.
+    """
+    return Result(Path(folder), tuple(_opened(path) for path in runs_in(Path(folder))))
+
+
+def _opened(folder: Path) -> RunResult:
+    try:
+        with read(folder) as reader:
+            meta = reader.meta
+    except UserError as error:
+        return RunResult(folder.name, folder, UNREADABLE, error.what)
+    return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by dotted key."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # noqa: ICN001 - it is passed on
+    except ImportError as error:
+        raise UserError("frames need pandas", hint="pip install 'edgefl-emulator[frames]'") from error
+    return pandas

@@ -1,0 +1,99 @@
+"""Options that are short for a setting: what they do, and where their mistakes are placed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from commands import run_command
+
+import edgefl
+from edgefl.store import read
+
+SCENARIO = {
+    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"participants": 2, "rounds": 1},
+}
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    """A scenario's file."""
+    path = tmp_path / "small.yaml"
+    path.write_text(json.dumps(SCENARIO), encoding="utf-8")
+    return path
+
+
+def links(folder):
+    with read(folder) as reader:
+        return {row["link"] for row in reader.rows("kinds")}
+
+
+def test_link_replaces_the_links_of_all_members(tmp_path, scenario, capsys):
+    """On run and check, as on profile; the run is the one of a fleet with these links."""
+    status, _, _ = run_command(
+        capsys, "run", scenario, "--link", "3g", "--engine", "null", "--out", tmp_path / "1"
+    )
+    assert (status, links(tmp_path / "1")) == (0, {"3g"})
+    with read(tmp_path / "1") as reader:
+        resolved = reader.resolved()["fleet"]
+    assert "link" not in resolved
+    assert {member["link"] for member in resolved["members"]} == {"3g"}
+    swept = edgefl.run(
+        SCENARIO, overrides={"sweep": {"fleet.link": ["3g", "wifi-pi4"]}}, engine="null", out=tmp_path / "2"
+    )
+    assert [links(run.folder) for run in swept.runs] == [{"3g"}, {"wifi-pi4"}]
+    times = []
+    for options in ((), ("--link", "3g")):
+        _, out, _ = run_command(capsys, "check", scenario, *options, "--json")
+        times.append(json.loads(out)["runs"][0]["virtual_s"])
+    assert times[0] < times[1] == swept.summary()[0].virtual_s
+
+
+def test_seed_works_wherever_runs_are_planned(scenario, capsys):
+    """On check and on profile, as on run."""
+    _, out, _ = run_command(capsys, "check", scenario, "--seed", "5", "--json")
+    assert json.loads(out)["runs"][0]["seed"] == 5
+    assert run_command(capsys, "profile", scenario, "--seed", "5", "--json")[0] == 0
+    for command in ("check", "profile", "run"):
+        status, _, err = run_command(capsys, command, scenario, "--seed", 10**19)
+        assert (status, f"where: --seed {10**19}" in err) == (2, True)
+
+
+MISTAKES = {
+    "--link": (["run", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
+    "--link of check": (["check", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
+    "--torch-device": (["run", "--torch-device", "cuda:77"], "cuda:77", "--torch-device cuda:77"),
+    "--torch-device's form": (["run", "--torch-device", "gpu"], "engine.device", "--torch-device gpu"),
+    "--workers": (["run", "--workers", "0"], "workers", "--workers 0"),
+    "--workers of an engine without": (
+        ["run", "--engine", "loop", "--workers", "2"],
+        "the engine 'loop' has no workers",
+        "--workers 2",
+    ),
+    "--ray-address": (["run", "--ray-address", "auto"], "address", "--ray-address auto"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "what", "where"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_placed_at_its_option(tmp_path, scenario, capsys, arguments, what, where):
+    """Not at --set, which nobody wrote; exit status 2."""
+    command, *options = arguments
+    out = ["--out", tmp_path / "runs"] if command == "run" else []
+    status, _, err = run_command(capsys, command, scenario, *options, *out)
+    assert status == 2
+    assert what in err
+    assert f"where: {where}" in err
+    assert "--set" not in err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_version_is_told(capsys):
+    """By the command and by the package, the same."""
+    status, out, _ = run_command(capsys, "--version")
+    assert (status, out.strip()) == (0, f"edgefl {edgefl.__version__}")
+    assert edgefl.__version__[0].isdigit()

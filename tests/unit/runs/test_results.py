@@ -1,0 +1,113 @@
+"""What ``edgefl.run`` and ``edgefl.open`` return: statuses, summaries, settings, frames."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+import edgefl
+from edgefl.runs.results import RunResult
+from edgefl.store import Store
+
+SCENARIO = {
+    "name": "swept",
+    "task": {"dataset": "digits", "clients": 4, "partition": "iid"},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": {"name": "flexchill", "temperature": 1},
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"participants": 2, "rounds": 2},
+    "sweep": {"method.temperature": [0.5, 4], "seed": [1, 2]},
+}
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A sweep over temperature and seed on the null engine."""
+    return edgefl.run(SCENARIO, engine="null", out=tmp_path_factory.mktemp("runs") / "swept")
+
+
+def test_what_was_run_can_be_opened(swept):
+    """A group and one of its runs: the same names, folders, statuses and figures."""
+    assert edgefl.open(str(swept.folder)) == swept
+    (only,) = edgefl.open(swept.runs[1].folder).runs
+    assert only == swept.runs[1]
+    assert only.summary() == swept.summary()[1]
+    assert [one.name for one in swept.summary()] == [run.name for run in swept.runs]
+    assert repr(swept) == f"Result({str(swept.folder)!r}, 4 runs: 4 done)"
+    assert repr(only) == f"RunResult('temperature 0.5, seed 2', done, {str(only.folder)!r})"
+    with pytest.raises(edgefl.UserError, match="neither a run nor a group"):
+        edgefl.open(swept.folder / "nowhere")
+
+
+def test_runs_in_progress_can_be_opened(swept, tmp_path):
+    """Beside a finished one: a run that has begun, and one whose database cannot be read."""
+    (tmp_path / "01-done").symlink_to(swept.runs[0].folder)
+    store = Store.create(tmp_path / "02-begun", lambda *_: b"")
+    store.set_meta({"name": "begun"})
+    store.commit()
+    (tmp_path / "03-broken").mkdir()
+    (tmp_path / "03-broken" / "run.sqlite").write_bytes(b"nothing" * 200)
+    found = edgefl.open(tmp_path)
+    store.abandon()
+    assert [(run.name, run.status) for run in found.runs] == [
+        (swept.runs[0].name, "done"),
+        ("begun", "running"),
+        ("03-broken", "unreadable"),
+    ]
+    assert [run.name for run in found.failed] == ["03-broken"]
+    assert "cannot be read" in found.runs[2].reason
+
+
+def test_a_frame_has_the_settings_in_which_runs_differ(swept):
+    """A sweep over T and seed has both as columns, and no others; jobs of all runs are there."""
+    jobs = swept.frame("jobs")
+    assert list(jobs.columns[:4]) == ["run", "seed", "method.temperature", "job"]
+    assert len(jobs) == 4 * 2 * 2
+    counts = jobs.groupby(["method.temperature", "seed"]).size()
+    assert counts.to_dict() == {(0.5, 1): 4, (0.5, 2): 4, (4, 1): 4, (4, 2): 4}
+    one = swept.runs[3].frame("clients")
+    assert list(one.columns[:3]) == ["run", "seed", "client"]
+    assert set(one["seed"]) == {2}
+    assert swept.runs[3].settings["method.temperature"] == 4
+    with pytest.raises(edgefl.UserError, match="unknown table 'jbos'"):
+        swept.frame("jbos")
+
+
+def test_frames_without_rows_keep_their_settings(swept):
+    """Nothing was evaluated on the null engine; the settings are columns of an empty frame."""
+    found = swept.frame("evaluations")
+    assert len(found) == 0
+    assert list(found.columns) == ["run", "seed", "method.temperature"]
+
+
+def test_without_pandas_one_message_says_what_to_install(swept, monkeypatch):
+    """Frames are the only thing that needs it."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(edgefl.UserError, match="frames need pandas") as caught:
+        swept.frame("jobs")
+    assert caught.value.hint == "pip install 'edgefl-emulator[frames]'"
+
+
+def test_overrides_may_be_a_mapping(tmp_path):
+    """Values by dotted key, as in YAML; a mistake is placed at its key, and a text alone is one setting."""
+    changes = {"server.rounds": 3, "sweep": None, "method": {"name": "fedavg"}, "local.batch_size": 16}
+    (run,) = edgefl.run(SCENARIO, overrides=changes, engine="null", out=tmp_path / "1").runs
+    assert (run.settings["server.until.rounds"], run.settings["local.batch_size"]) == (3, 16)
+    assert run.settings["method.name"] == "fedavg"
+    with pytest.raises(edgefl.UserError) as caught:
+        edgefl.run(SCENARIO, overrides={"local.batch_size": "many"}, out=tmp_path / "2")
+    assert "overrides['local.batch_size']" in caught.value.where
+    with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
+        edgefl.run(SCENARIO, overrides="seed", out=tmp_path / "2")
+    with pytest.raises(edgefl.UserError, match="cannot be dict"):
+        edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
+
+
+def test_a_run_that_is_gone_is_one_message(tmp_path):
+    """Its tables and figures are read when they are asked for."""
+    run = RunResult("gone", tmp_path / "gone", "done", "")
+    for asked in (run.summary, lambda: run.table("jobs"), lambda: run.settings):
+        with pytest.raises(edgefl.UserError, match="is not a run directory"):
+            asked()
