@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.core import seeds
@@ -220,13 +221,23 @@ def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
     Raises:
         UserError: they are not, which only a partition of the user's own can do.
     """
-    wrong = [k for k, part in enumerate(parts) if not len(part) or part.min() < 0 or part.max() >= samples]
-    if len(parts) != clients or wrong:
-        why = f"{len(parts)} parts for {clients} clients"
-        if wrong:
-            why = f"client {wrong[0]} has no images, or indices out of range"
-        raise UserError(f"the partition is invalid: {why}", where="task.partition")
-    return tuple(parts)
+    arrays = [np.asarray(part) for part in parts]
+    faults = (_fault(part, samples) for part in arrays)
+    wrong = next((f"client {client} has {fault}" for client, fault in enumerate(faults) if fault), "")
+    if len(parts) != clients:
+        wrong = f"{len(parts)} parts for {clients} clients"
+    if wrong:
+        raise UserError(f"the partition is invalid: {wrong}", where="task.partition")
+    return tuple(part.astype(np.int64, copy=False) for part in arrays)
+
+
+def _fault(part: NDArray[Any], samples: int) -> str:
+    """What is wrong with a client's part; empty if nothing is."""
+    if not part.size:
+        return "no images"
+    if part.ndim != 1 or part.dtype.kind not in "iu":
+        return "something else than an array of indices, (n,) int64"
+    return "indices out of range" if part.min() < 0 or part.max() >= samples else ""
 
 
 def _class_counts(parts: tuple[Ints, ...], labels: Ints, classes: int) -> Ints:

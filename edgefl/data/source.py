@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,6 +97,14 @@ def source_of(module: ModuleType, params: Any) -> Source:
             hint="SPEC is an edgefl.data.Spec; see docs/extending.md for an example",
         )
     _check_spec(module.SPEC, str(module.__file__))
+    try:
+        inspect.signature(module.load).bind(None, download=True)
+    except TypeError as error:
+        raise UserError(
+            f"this dataset's load cannot be called as load(folder, download=...): {error}",
+            where=str(module.__file__),
+            hint="write def load(folder, *, download)",
+        ) from error
     embedded = getattr(module, "EMBEDDED", False)
     return Source(module.SPEC, module.load, str(module.__file__), embedded=embedded)
 

@@ -146,9 +146,18 @@ def test_no_clients():
 
 
 @pytest.mark.parametrize(
-    "parts", [[np.arange(3)], [np.arange(3), np.array([], dtype=np.int64)], [np.arange(3), np.array([40])]]
+    "parts",
+    [
+        [],
+        [np.arange(3)],
+        [np.arange(3), np.array([], dtype=np.int64)],
+        [np.arange(3), np.array([40])],
+        [np.arange(3), [0.5, 1.5]],
+        [np.arange(3), [[1], [2]]],
+        [np.arange(3), None],
+    ],
 )
 def test_a_partition_that_is_wrong(parts):
-    """Too few parts, an empty part and an index out of range are errors of the partition."""
+    """Too few parts, an empty part, an index out of range and no indices are errors of the partition."""
     with pytest.raises(UserError, match="the partition is invalid"):
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)

@@ -30,6 +30,15 @@ def _read(module):
     return source_of(module, None).read(None, download=False)
 
 
+def test_load_takes_a_folder_and_download():
+    """Another signature is said of the module's file, before a run."""
+    module = _module()
+    module.load = lambda folder: folder
+    with pytest.raises(UserError, match=r"load\(folder, download=\.\.\.\)") as caught:
+        source_of(module, None)
+    assert caught.value.where == "datasets/toy.py"
+
+
 def test_mean_and_deviation_are_computed_where_the_spec_has_none():
     """Of the training images alone; a channel of one level is divided by 1."""
     spec, arrays = _read(_module())
