@@ -19,7 +19,7 @@ from PIL import Image
 
 from edgefl.core.errors import DataError
 from edgefl.data import Spec
-from edgefl.data.readers import read_as
+from edgefl.data.readers import INSIDE, read_as
 from edgefl.protocol.vision import torchvision
 
 GREY = Spec("mnist", (1, 28, 28), 3, 6, 3, ("zero", "one", "two"), (0.1,), (0.3,))
@@ -322,6 +322,13 @@ def test_tree_whose_parts_differ(tmp_path):
     _write_tree(tmp_path, "train", _images(COLOUR, 6, 0), TRAIN_Y, ["a", "b", "c"])
     _write_tree(tmp_path, "test", _images(COLOUR, 3, 0), TEST_Y, ["a", "b", "d"])
     assert "different class folders" in _refused(COLOUR, tmp_path, _cifar())
+
+
+@pytest.mark.parametrize("name", ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100"])
+def test_torchvisions_folders_are_known_without_importing_it(name):
+    """Where its classes keep their files is what they say themselves."""
+    dataset = getattr(torchvision().datasets, name)
+    assert INSIDE.get(name, f"{name}/raw") == getattr(dataset, "base_folder", f"{name}/raw")
 
 
 # --- download
