@@ -14,9 +14,9 @@ from edgefl.planning.plan import plan
 from edgefl.runs.task_builder import Facts, packed, rebuilt
 
 RUN_IDS = {
-    "fedavg": "9a50bcd530ab12e0",
-    "spherefed": "77231fec5519baf8",
-    "fedclassavg": "80c78d9975530a48",
+    "fedavg": "e04e4d1e3038f58d",
+    "spherefed": "9582fa8ccd708e0b",
+    "fedclassavg": "45971f8ecb4bd116",
 }
 
 
