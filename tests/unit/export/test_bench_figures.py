@@ -128,6 +128,17 @@ def test_quantised_predictions(boards):
     assert asked.price.dtype == "fp32"
 
 
+@pytest.mark.parametrize("name", ["stm32f746", "arduino-nano-33-ble", "raspberry-pi-4b"])
+def test_microcontrollers_and_the_pi_infer_in_int8(boards, name):
+    """With a time and an energy; products are in int8, and no slower than the same graph in fp32."""
+    graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
+    narrow, wide = (predictions(graph, (name,), 1, dtype)[0] for dtype in ("int8", "fp32"))
+    assert "int8" in predictions(graph, (name,), 1)[0].price.dtype
+    assert 0 < narrow.price.seconds <= wide.price.seconds
+    assert narrow.price.joules > 0
+    assert narrow.fits
+
+
 def test_a_float_model_on_an_int8_device(model):
     """It is priced as if it were quantised only on request."""
     options = BenchOptions(threads=(), devices=("narrow",))
