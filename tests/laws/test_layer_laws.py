@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from builders import build_method
 from hardware import measured
+from rich.console import Console
 
+from edgefl.compute import meta
 from edgefl.core import catalogue
 from edgefl.core.devices import Bounds
+from edgefl.core.documents import document
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.training import Local
 from edgefl.planning.profile import ProfileOptions, profile
+from edgefl.protocol import BUFFERS, Net
+from edgefl.report.layers import by_layer
 from edgefl.runs import drafts
 
 DEVICES = ("raspberry-pi-4b", "vc707-systolic", "phone-high")
@@ -129,7 +138,7 @@ def test_memory_by_layer_is_in_the_devices_type():
     assert sizes["fp16"] == [size / 2 for size in sizes["fp32"]]
 
 
-def test_a_device_that_knows_whole_steps_has_no_layers(monkeypatch):
+def test_a_device_that_knows_whole_steps_has_no_layers(monkeypatch, capsys):
     """A measured curve does not say what a layer takes."""
     board = measured([1, 2])
     monkeypatch.setattr("edgefl.planning.profile.named", lambda names, _: dict.fromkeys(names, board))
@@ -138,3 +147,33 @@ def test_a_device_that_knows_whole_steps_has_no_layers(monkeypatch):
     (row,) = one.devices
     assert row.price is not None
     assert row.by_layer is None
+    Console(width=80).print(*by_layer(one, [("measured", row)]))
+    assert "measured: only times of whole steps are known, so none of layers" in capsys.readouterr().out
+
+
+def test_a_net_without_modules_has_its_parts_as_layers():
+    """Two products by hand: each is its part's, by the weights that it has."""
+
+    def init(_):
+        return {"body": {"w": torch.empty(6, 12)}, "head": {"w": torch.empty(3, 6)}, BUFFERS: {}}
+
+    def features(weights, x, _):
+        return x.flatten(1) @ weights["body"]["w"].mT, weights[BUFFERS]
+
+    net = Net("own", init, features, lambda head, x: x @ head["w"].mT, (1, 3, 4), 3, 6, module=None)
+    method = build_method("fedavg", net, Local(optimizer=Sgd(lr=0.1)))
+    found = meta.by_layer(method, method.exchanges[0], net, [{5: 2}])
+    flops = {one.name: sum(work.flops for work in one.work.values()) for one in found.layers}
+    assert flops == {"body": 2 * 2 * 2 * 5 * 6 * 12, "head": 2 * 3 * 2 * 5 * 3 * 6}
+    assert all(not work.flops for one in found.others for work in one.work.values())
+
+
+def test_layers_are_in_the_document():
+    """``--json`` has the layers of an exchange, its other work, and their times on each device."""
+    (one,) = profiled("fedavg", "mlp", ("raspberry-pi-4b",)).exchanges
+    found = document(one)
+    assert {row["layer"] for row in found["layers"]} == {"body.fc1", "body.relu1", "head"}
+    assert "update" in {row["work"] for row in found["other_work"]}
+    (row,) = found["devices"]
+    assert row["by_layer"]["layers"][0].keys() >= {"forward_s", "grad_input_s", "grad_weight_s", "joules"}
+    assert {other["work"] for other in row["by_layer"]["others"]} >= {"update", "download", "upload"}
