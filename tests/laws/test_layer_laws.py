@@ -30,7 +30,7 @@ NETS = {
 
 
 def profiled(method, net, devices=DEVICES, **changes):
-    """A profile by layer, without the check by fvcore, which takes seconds."""
+    """A profile by layer."""
     dataset, model = NETS[net]
     scenario = {
         "task": {"dataset": dataset, "clients": 1000, **changes.pop("task", {})},
@@ -41,7 +41,8 @@ def profiled(method, net, devices=DEVICES, **changes):
         **changes,
     }
     (draft,) = drafts(scenario)
-    return profile(draft, ProfileOptions(devices=devices, layers=True))
+    # 4G's radio has a tail.
+    return profile(draft, ProfileOptions(devices=devices, layers=True, link="4g"))
 
 
 CASES = [(method, net) for method in catalogue.entries("methods") for net in ("mlp", "convolutions")]
@@ -57,6 +58,7 @@ def exchanges(request):
 
 @pytest.fixture(autouse=True, scope="module")
 def _without_fvcore():
+    """It takes seconds, and is not what these laws are about."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("edgefl.planning.profile.layers", lambda _: None)
         yield
