@@ -15,6 +15,7 @@ from edgefl.core.errors import EdgeflError
 
 if TYPE_CHECKING:
     from edgefl.report.summary import DryRun, Summary
+    from edgefl.runs import Result
 
 # Target accuracies to suggest, the highest first.
 _TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -43,45 +44,44 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
-    from edgefl.report.comparison import comparison
-    from edgefl.report.summary import summaries
     from edgefl.runs import run as run_scenario
     from edgefl.runs.progress import Display
 
-    given = {
-        "seed": ("--seed", seed),
-        "fleet.link": ("--link", link),
-        "engine.workers": ("--workers", workers),
-        "engine.device": ("--torch-device", torch_device),
-        "engine.address": ("--ray-address", ray_address),
-    }
+    short = {"link": link, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
     with Display(stderr()) as display:
         try:
             result = run_scenario(
                 scenario,
-                overrides=overrides(settings, given),
+                overrides=overrides(settings, engine=engine, seed=seed, **short),
                 data_dir=data_dir,
                 download=not offline,
-                engine=engine,
                 out=out,
                 callbacks=display,
             )
         except KeyboardInterrupt:
             display.interrupted()
             raise typer.Exit(130) from None
+    _print_runs(result, as_json=as_json)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _print_runs(result: Result, *, as_json: bool) -> None:
+    """Prints what a group's runs found, and what to do next."""
+    from edgefl.report.comparison import comparison
+    from edgefl.report.summary import summaries
+
     runs = summaries([run.folder for run in result.runs])
     if as_json:
         print_json({"group_dir": str(result.folder), "runs": runs})
-    else:
-        console = stdout()
-        console.print(comparison(runs))
-        console.print()
-        console.print(f"saved in {result.folder}", soft_wrap=True)
-        target = _next_target(runs)
-        asked = "" if target is None else f" --target {target}"
-        console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
-    if result.failed:
-        raise typer.Exit(1)
+        return
+    console = stdout()
+    console.print(comparison(runs))
+    console.print()
+    console.print(f"saved in {result.folder}", soft_wrap=True)
+    target = _next_target(runs)
+    asked = "" if target is None else f" --target {target}"
+    console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
 
 
 def _next_target(runs: Sequence[Summary]) -> float | None:
@@ -114,7 +114,7 @@ def check(
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
 
-    given = overrides(settings, {"seed": ("--seed", seed), "fleet.link": ("--link", link)})
+    given = overrides(settings, seed=seed, link=link)
     checked: list[DryRun] = []
     noted: set[str] = set()
     broken = 0

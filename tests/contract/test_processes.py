@@ -336,10 +336,10 @@ def test_no_tensor_files_are_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--engine", "processes", "--device", "cuda:0"], "cuda:0"),
+        (["--engine", "processes", "--torch-device", "cuda:0"], "cuda:0"),
         (["--engine", "loop", "--workers", "2"], "workers"),
         (["--engine", "processes", "--workers", "0"], "workers"),
-        (["--engine", "vmapped", "--device", "tpu"], "device"),
+        (["--engine", "vmapped", "--torch-device", "tpu"], "device"),
         (["--set", "engine.name=warp"], "unknown engine 'warp'"),
     ],
 )
