@@ -60,7 +60,6 @@ def engine_options(draft: Draft) -> EngineOptions:
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
-    _check_workers(draft)
     options = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
     if options.component.name == AUTO and pinned:
@@ -78,18 +77,6 @@ def engine_options(draft: Draft) -> EngineOptions:
             error.where = str(draft.document.place([first, *rest]))
         raise
     return options
-
-
-def _check_workers(draft: Draft) -> None:
-    """Refuses workers for an engine that has none, with the engines that do."""
-    name = draft.scenario.engine.name
-    known = catalogue.load("engines", name, where=str(draft.document.place(["engine"]))).Params.model_fields
-    if "workers" in draft.scenario.engine.params and "workers" not in known:
-        raise ScenarioError(
-            f"the engine {name!r} has no workers: it trains in one process",
-            where=str(draft.document.place(["engine", "workers"])),
-            hint="use the engine auto or processes",
-        )
 
 
 def _check_data(draft: Draft, options: EngineOptions) -> None:

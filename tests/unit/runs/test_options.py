@@ -73,7 +73,7 @@ MISTAKES = {
     "--workers": (["run", "--workers", "0"], "workers", "--workers 0"),
     "--workers of an engine without": (
         ["run", "--engine", "loop", "--workers", "2"],
-        "the engine 'loop' has no workers",
+        "unknown key 'workers'",
         "--workers 2",
     ),
     "--ray-address": (["run", "--ray-address", "auto"], "address", "--ray-address auto"),
