@@ -62,9 +62,8 @@ class Override(NamedTuple):
 def put(node: Node, keys: Sequence[str], value: Node) -> Node:
     """A mapping in which the value under ``keys`` is replaced; everything else is shared with the old one.
 
-    Mappings that are not there are made, and a component's bare name becomes a mapping. A component that gets
-    another name loses its parameters, since another component has others; one that gets its own name again
-    keeps them.
+    Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
+    ``name`` changes loses its parameters, since another component has others.
 
     Raises:
         ScenarioError: what a key is to be looked up in has no keys.
@@ -74,7 +73,7 @@ def put(node: Node, keys: Sequence[str], value: Node) -> Node:
 
 def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     if depth == len(keys):
-        return _named(node, value)
+        return value
     key = keys[depth]
     if isinstance(node.value, list):
         place = _place(node.value, keys, depth, value.file)
@@ -95,13 +94,6 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
 
 def _differ(before: Node | None, value: Node) -> bool:
     return before is not None and isinstance(before.value, str) and before.value != value.value
-
-
-def _named(old: Node, new: Node) -> Node:
-    """What replaces a value: itself, or the old component if it is that one's bare name."""
-    name = old.value.get("name") if isinstance(old.value, dict) else None
-    same = name is not None and isinstance(new.value, str) and name.value == new.value
-    return old._replace(value={**old.value, "name": new}) if same else new
 
 
 def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) -> int:

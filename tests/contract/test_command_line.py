@@ -43,8 +43,8 @@ def test_check_prints_a_note_once(capsys):
     ("arguments", "where"),
     [
         (("check", "--method", "nope"), "where: --method\n"),
-        (("check", "quickstart", "--set", "sweep=3"), "where: --set, key 'sweep'\n"),
-        (("check", "quickstart", "--set", "sweep={method: fedavg}"), "where: --set, key 'sweep'\n"),
+        (("check", "quickstart", "--set", "sweep=3"), "where: --set sweep=3\n"),
+        (("check", "quickstart", "--set", "sweep={method: fedavg}"), "fedavg}, key 'sweep.method'\n"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys):

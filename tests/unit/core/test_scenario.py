@@ -67,7 +67,7 @@ def test_a_scenario_is_named_after_its_file():
         ("fleet=city-phones", lambda one: one.fleet == "city-phones"),
         ("name=a = b", lambda one: one.name == "a = b"),
         ("name=2024", lambda one: one.name == "2024"),
-        ("method=fedprox", lambda one: one.method.params == {"mu": 0.1}),
+        ("method=fedprox", lambda one: one.method.params == {}),
         ("method={name: fedprox}", lambda one: one.method.params == {}),
         ("model=mlp", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
         ("model={name: mlp}", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
