@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +52,7 @@ def overrides(
     from edgefl.core.settings import Override
 
     def short(name: str, value: Any) -> Override:
-        return Override(_SHORT[name], json.dumps(value), f"--{name.replace('_', '-')} {value}")
+        return Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
 
     first = [] if engine is None else [short("engine", engine)]
     others = [short(name, value) for name, value in given.items() if value is not None]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from edgefl.core.errors import ScenarioError
-from edgefl.core.nodes import Node, compose, short
+from edgefl.core.nodes import Node, compose, short, written
 
 SWEEP, PAIRS = "sweep", "runs"
 
@@ -16,26 +16,34 @@ class Override(NamedTuple):
 
     Attributes:
         key: its dotted key.
-        value: its value in YAML.
-        where: what gave it, as messages say, such as "--seed 3".
+        node: its value; its place is what gave it, such as "--seed 3".
     """
 
     key: str
-    value: str
-    where: str
+    node: Node
+
+    @classmethod
+    def of(cls, key: str, value: Any, where: str) -> Override:
+        """A value of Python's, and what gave it."""
+        return cls(key, written(value, where))
 
     @classmethod
     def parse(cls, text: str) -> Override:
         """One that was given as KEY=VALUE.
 
         Raises:
-            ScenarioError: it has no "=", or no key.
+            ScenarioError: it has no "=" or no key, or its value is not valid YAML.
         """
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
             what = f"{short(text)!r} is not KEY=VALUE"
             raise ScenarioError(what, where="--set", hint="for example --set server.rounds=5")
-        return cls(key.strip(), value, f"--set {short(text.strip())}")
+        return cls(key.strip(), compose(value, f"--set {short(text.strip())}", lines=False))
+
+    @property
+    def where(self) -> str:
+        """What gave it."""
+        return self.node.file
 
     @property
     def keys(self) -> list[str]:
@@ -48,15 +56,6 @@ class Override(NamedTuple):
         if first != SWEEP or not rest:
             return self.key.split(".")
         return [SWEEP, *rest.split(".", 2)] if rest.split(".")[0] == PAIRS else [SWEEP, rest]
-
-    @property
-    def node(self) -> Node:
-        """The value.
-
-        Raises:
-            ScenarioError: it is not valid YAML.
-        """
-        return compose(self.value, self.where, lines=False)
 
 
 def put(node: Node, keys: Sequence[str], value: Node) -> Node:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from operator import attrgetter
@@ -13,10 +12,11 @@ from typing import Any, TypeAlias
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.nodes import written
 from edgefl.core.plan import Refusal
 from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
@@ -60,27 +60,14 @@ def drafts(scenario: str | Path | Mapping[str, Any], overrides: Overrides = ()) 
     """
     given = _overrides(overrides)
     if isinstance(scenario, Mapping):
-        return load(Document.parse(dump(dict(scenario)), "scenario"), given)
+        return load(Document.of(written(scenario, "scenario"), "scenario"), given)
     return load(find_scenario(scenario), given)
 
 
 def _overrides(given: Overrides) -> Sequence[str | Override]:
     if isinstance(given, Mapping):
-        return [_override(key, value) for key, value in given.items()]
+        return [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
     return [given] if isinstance(given, str) else given
-
-
-def _override(key: str, value: Any) -> Override:
-    """A setting that was given in Python.
-
-    Raises:
-        UserError: YAML has nothing like the value.
-    """
-    where = f"overrides[{key!r}]"
-    try:
-        return Override(key, json.dumps(value, default=str), where)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"a setting cannot be {type(value).__name__}: {error}", where=where) from error
 
 
 def run(
@@ -118,7 +105,7 @@ def run(
     overrides = _overrides(overrides)
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        overrides = [Override("engine", json.dumps(replaced), "engine"), *overrides]
+        overrides = [Override.of("engine", replaced, "engine"), *overrides]
     with shown(callbacks, progress) as watching:
         return _run(scenario, overrides, data_dir, watching, out, download=download)
 

@@ -52,3 +52,19 @@ def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys)
     status, _, err = run_command(capsys, *arguments)
     assert status == 2
     assert where in err
+
+
+@pytest.mark.parametrize(
+    ("option", "where"),
+    [
+        (("--engine", "nope"), "where: --engine nope, key 'engine.name'\n"),
+        (("--workers", "-1"), "where: --workers -1, key 'engine.workers'\n"),
+        (("--device", "abacus"), "where: --device abacus"),
+        (("--engine", "null", "--workers", "2"), "where: --workers 2, key 'engine.workers'\n"),
+    ],
+)
+def test_a_mistake_in_an_option_is_placed_at_that_option(option, where, tmp_path, capsys):
+    """Not at ``--set``, which the user did not write."""
+    status, _, err = run_command(capsys, "run", "quickstart", "--out", tmp_path / "out", *option)
+    assert status == 2
+    assert where in err

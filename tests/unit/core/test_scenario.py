@@ -138,7 +138,7 @@ def test_an_override_fills_an_empty_mapping():
         ("sweep.server.rounds=[1, 0]", "--set sweep.server.rounds=[1, 0], key 'server.rounds'"),
         ("sweep={server.rounds: [1, 0]}", "--set sweep={server.rounds: [1, 0]}, key 'server.rounds'"),
         ("notes=" + "[x" * 40, "--set notes=" + "[x" * 25 + "[..."),
-        (Override("server.rounds", "0", "--rounds 0"), "--rounds 0, key 'server.rounds'"),
+        (Override.of("server.rounds", 0, "--rounds 0"), "--rounds 0, key 'server.rounds'"),
         ("seed=!!int x", "--set seed=!!int x"),
         ("seed=99999999999999999999", "--set seed=99999999999999999999"),
         ("name=\udcff", "--set name=\udcff"),
