@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
-from edgefl.core.nodes import written
+from edgefl.core.nodes import short, written
 from edgefl.core.plan import Refusal
 from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
@@ -35,16 +35,21 @@ def find_scenario(name: str | Path) -> Path:
         UnknownNameError: neither a file nor a known name.
     """
     path = Path(name)
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:  # too long, for one
+        raise UserError(f"cannot read {short(str(name))}: {error.strerror}", where="SCENARIO") from None
+    if is_file:
         return path
-    if path.is_dir():
+    if is_folder:
         raise UserError(f"{name} is a directory, not a scenario", hint="give a YAML file or a shipped name")
-    known = catalogue.entries("scenarios")
-    if str(name) in known:
-        return known[str(name)].path
-    is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
-    what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
-    raise UnknownNameError(what, hint=nearest(path.stem if is_path else str(name), known))
+    try:
+        return catalogue.find("scenarios", str(name)).path
+    except UnknownNameError:
+        is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
+        what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
+        hint = nearest(path.stem if is_path else str(name), catalogue.entries("scenarios"))
+        raise UnknownNameError(what, hint=hint) from None
 
 
 Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]

@@ -6,6 +6,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core import catalogue
+from edgefl.core.notes import note
 
 
 def test_a_folders_name_is_printed_as_it_is(tmp_path, capsys, monkeypatch):
@@ -68,3 +69,16 @@ def test_a_mistake_in_an_option_is_placed_at_that_option(option, where, tmp_path
     status, _, err = run_command(capsys, "run", "quickstart", "--out", tmp_path / "out", *option)
     assert status == 2
     assert where in err
+
+
+def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys, monkeypatch):
+    """Once, on stderr."""
+    (tmp_path / "devices").mkdir()
+    bad = tmp_path / "devices" / "bad.yaml"
+    bad.write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:~nouser-of-this-name")
+    note.cache_clear()
+    status, out, err = run_command(capsys, "list")
+    assert (status, err.count("note: ")) == (0, 2)
+    assert f"note: {bad} is left out: it is not UTF-8 text\n" in err
+    assert "raspberry-pi-5" in out
