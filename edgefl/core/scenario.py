@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -36,7 +37,7 @@ def _distribution(value: Any) -> Any:
     """A number as the distribution of this one value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if value < 1 or value != int(value):
+    if not (1 <= value < math.inf and value == int(value)):
         raise ValueError(f"'samples' must be a whole number of at least 1, or a distribution; got {value}")
     return {"name": "fixed", "value": float(value)}
 

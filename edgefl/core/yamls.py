@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from edgefl.core.errors import Place, ScenarioError
+from edgefl.core.errors import Place, ScenarioError, UserError
 from edgefl.core.nodes import MOST_BYTES, Node, compose, written
 
 
@@ -95,6 +97,31 @@ class Document:
             file, line = node.file, node.line
         # An option such as "--set seed=x" names its own key.
         return Place(file, line, "" if f" {dotted}=" in file else dotted)
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Places errors that name a key alone, or nothing: at the key's line, or in the file.
+
+        Raises:
+            UserError: what the block raised, or, for a number that does not fit, that it is too large.
+        """
+        try:
+            yield
+        except UserError as error:
+            for each in (error, *error.others):
+                if not each.where or _KEYS.fullmatch(each.where):
+                    each.where = str(self.place(each.where.split(".") if each.where else []))
+            raise
+        except OverflowError as error:
+            raise ScenarioError(
+                "what this asks for is too large: it does not fit into 64 bits",
+                where=self.file,
+                hint="look for a number of epochs, steps, clients or units that is too large",
+            ) from error
+
+
+# A key as code names it that has no document.
+_KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
 def item(value: Any, key: str | int) -> Any:

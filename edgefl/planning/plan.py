@@ -14,7 +14,7 @@ import torch
 from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.devices import Board
-from edgefl.core.drafts import Draft
+from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
@@ -51,6 +51,7 @@ class Planned:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@placed
 @user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained.

@@ -13,7 +13,7 @@ import torch
 from edgefl.compute.job import Engine
 from edgefl.core import catalogue
 from edgefl.core.components import resolve
-from edgefl.core.drafts import Draft
+from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.host import cores
 from edgefl.core.params import Component
@@ -53,6 +53,7 @@ class EngineOptions:
         return _device(self.params.place)
 
 
+@placed
 @user_code()
 def engine_options(draft: Draft) -> EngineOptions:
     """The scenario's engine.
