@@ -27,6 +27,8 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
 Count = Annotated[int, Field(gt=0)]
+# `docs/scenarios.md` states it; a client takes some 70 bytes.
+MOST_CLIENTS = 10**8
 Saving = Annotated[float, Field(gt=0, lt=1)]
 
 # A client's number, or those of many.
@@ -57,7 +59,7 @@ class Task(Strict):
 
     dataset: Annotated[Component, OfKind("datasets")]
     partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
-    clients: Count
+    clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
     augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     samples: Annotated[

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import Place, ScenarioError
 from edgefl.core.nodes import Node, compose, short, written
 
 SWEEP, PAIRS = "sweep", "runs"
@@ -75,7 +75,7 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
         return value
     key = keys[depth]
     if isinstance(node.value, list):
-        place = _place(node.value, keys, depth, value.file)
+        place = _place(node.value, keys, depth, _where(value))
         inner = _put(node.value[place], keys, value, depth + 1)
         return node._replace(value=[*node.value[:place], inner, *node.value[place + 1 :]])
     if node.value is None:
@@ -83,7 +83,7 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     elif isinstance(node.value, str) and depth:
         node = node._replace(value={"like" if keys[depth - 1] == "fleet" else "name": node})
     if not isinstance(node.value, dict):
-        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=value.file)
+        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=_where(value))
     before = node.value.get(key)
     if depth == len(keys) - 1 and key == "name" and keys[0] not in {key, SWEEP} and _differ(before, value):
         return value._replace(value={key: value})
@@ -93,6 +93,10 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
 
 def _differ(before: Node | None, value: Node) -> bool:
     return before is not None and isinstance(before.value, str) and before.value != value.value
+
+
+def _where(value: Node) -> str:
+    return str(Place(value.file, value.line))
 
 
 def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) -> int:

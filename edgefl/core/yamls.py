@@ -103,7 +103,7 @@ class Document:
         """Places errors that name a key alone, or nothing: at the key's line, or in the file.
 
         Raises:
-            UserError: what the block raised, or, for a number that does not fit, that it is too large.
+            UserError: what the block raised, or that a number does not fit into 64 bits or into memory.
         """
         try:
             yield
@@ -112,9 +112,10 @@ class Document:
                 if not each.where or _KEYS.fullmatch(each.where):
                     each.where = str(self.place(each.where.split(".") if each.where else []))
             raise
-        except OverflowError as error:
+        except (OverflowError, MemoryError) as error:
+            room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
             raise ScenarioError(
-                "what this asks for is too large: it does not fit into 64 bits",
+                f"what this asks for is too large: it does not fit into {room}",
                 where=self.file,
                 hint="look for a number of epochs, steps, clients or units that is too large",
             ) from error

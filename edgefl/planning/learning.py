@@ -205,7 +205,8 @@ def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Int
     Raises:
         ScenarioError: a client has too many.
     """
-    drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
+    with np.errstate(over="ignore"):
+        drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
     if drawn.max() > _MOST_SAMPLES:
         raise ScenarioError(
             f"client {drawn.argmax()} would have {drawn.max():.3g} samples; the most is {_MOST_SAMPLES}",
@@ -266,7 +267,14 @@ def _nets(spec: LearningSpec, document: Document, federation: Federation) -> tup
     for index, model in enumerate(spec.models):
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
         module, params = resolve("models", model, document, path)
-        net = module.build(params, federation.spec.shape, federation.spec.classes)
+        try:
+            net = module.build(params, federation.spec.shape, federation.spec.classes)
+        except RuntimeError as error:
+            if is_users(str(module.__file__)):
+                raise
+            # Sizes that no tensor can have.
+            what = f"the model {model.name!r} cannot be built: {error}"
+            raise ScenarioError(what, where=str(document.place(path))) from error
         nets.append(_checked(net, Net, module, "model"))
         if is_users(str(module.__file__)):
             _check_net(nets[-1])

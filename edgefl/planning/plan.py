@@ -25,7 +25,7 @@ from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import assumptions, devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
-from edgefl.planning.limits import check_limits
+from edgefl.planning.limits import check_limits, check_size
 from edgefl.planning.pricing import prices
 from edgefl.protocol import Assignment, Ctx
 
@@ -93,6 +93,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         ),
     )
     check_limits(planned)
+    check_size(planned)
     if hasattr(selector_module, "check"):
         selector_module.check(selector, planned)
     if hasattr(policy_module, "check"):
@@ -113,6 +114,7 @@ def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Boar
         _check_schedule(draft)
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
+        _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     mistakes.check()
     return fleet, devices
@@ -135,7 +137,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         model=model,
         samples=samples,
         kind=kinds_of(device, link, dtype, model, samples),
-        slowdown=_slowdowns(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
+        slowdown=_multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
         admitted=np.ones(count, dtype=bool),
         devices=devices,
         links=links,
@@ -144,7 +146,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
     )
 
 
-def _slowdowns(sampler: Sampler, uniform: Floats) -> Floats:
+def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
     return returned(sampler.draw(uniform), np.ndarray, type(sampler).draw, "an array of multipliers")
 
 
@@ -153,6 +155,20 @@ def _apart(names: list[str]) -> tuple[str, ...]:
     return tuple(
         name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
     )
+
+
+def _check_draws(draft: Draft, fleet: Fleet) -> None:
+    """Refuses multipliers of which the largest draws are infinite."""
+    ends = np.array([2.0**-53, 0.25, 0.5, 0.75, 1 - 2.0**-53])
+    for key in ("slowdown", "jitter"):
+        with np.errstate(all="ignore"):
+            drawn = _multipliers(getattr(fleet, key), np.stack(np.meshgrid(ends, ends)).reshape(2, -1))
+        if not np.isfinite(drawn).all():
+            raise ScenarioError(
+                f"draws of {key!r} can be infinite",
+                where=str(draft.document.place(["fleet", key])),
+                hint="choose a smaller spread or a lighter tail",
+            )
 
 
 def _check_participants(draft: Draft) -> None:
