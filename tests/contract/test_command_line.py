@@ -55,22 +55,6 @@ def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys)
     assert where in err
 
 
-@pytest.mark.parametrize(
-    ("option", "where"),
-    [
-        (("--engine", "nope"), "where: --engine nope, key 'engine.name'\n"),
-        (("--workers", "-1"), "where: --workers -1, key 'engine.workers'\n"),
-        (("--device", "abacus"), "where: --device abacus"),
-        (("--engine", "null", "--workers", "2"), "where: --workers 2, key 'engine.workers'\n"),
-    ],
-)
-def test_a_mistake_in_an_option_is_placed_at_that_option(option, where, tmp_path, capsys):
-    """Not at ``--set``, which the user did not write."""
-    status, _, err = run_command(capsys, "run", "quickstart", "--out", tmp_path / "out", *option)
-    assert status == 2
-    assert where in err
-
-
 def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys, monkeypatch):
     """Once, on stderr."""
     (tmp_path / "devices").mkdir()

@@ -113,7 +113,7 @@ def test_overrides_may_be_a_mapping(tmp_path):
     assert "overrides['local.batch_size']" in caught.value.where
     with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
         edgefl.run(SCENARIO, overrides="seed", out=tmp_path / "2")
-    with pytest.raises(edgefl.UserError, match="cannot be dict"):
+    with pytest.raises(edgefl.UserError, match="cannot be a tuple"):
         edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
 
 
