@@ -157,12 +157,16 @@ class _Sweep(NamedTuple):
         """Refuses a pair's setting that an axis would silently replace."""
         for place, pair in enumerate(self.pairs):
             for other, axis in itertools.product(pair, self.axes):
-                if meet(axis, other):
-                    raise ScenarioError(
-                        f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
-                        where=str(self.document.place([SWEEP, PAIRS, place, other])),
-                        hint=f"remove one of them, for example with --set sweep.{axis}=null",
-                    )
+                if not meet(axis, other):
+                    continue
+                # At the one that was typed, if one was.
+                both = [self.document.place([SWEEP, axis]), self.document.place([SWEEP, PAIRS, place, other])]
+                where = next((one for one in both if one.file != self.document.file), both[1])
+                raise ScenarioError(
+                    f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
+                    where=str(where),
+                    hint=f"remove one of them: --set sweep.{axis}=null or --set sweep.{PAIRS}=null",
+                )
 
     def check(self, override: Override) -> None:
         """Refuses an override that the sweep would silently replace."""

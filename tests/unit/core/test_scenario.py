@@ -325,6 +325,12 @@ def test_a_sweep_sets_nothing_twice(key):
         ScenarioError, match=f"sweep.runs sets 'server.rounds', which the sweep also sets as '{key}'"
     ):
         _load(f"sweep: {{runs: [{{name: a, server.rounds: 3}}], {key}: [4, 5]}}\n")
+    pairs = "sweep: {runs: [{name: a, server.rounds: 3}]}\n"
+    error = _fails(pairs, f"sweep.{key}=[4, 5]")
+    assert error.where == f"--set sweep.{key}=[4, 5]"
+    for cure in (f"sweep.{key}=null", "sweep.runs=null"):
+        assert f"--set {cure}" in error.hint
+    assert len(_load(pairs, f"sweep.{key}=[4, 5]", f"sweep.{key}=null")) == 1
 
 
 def test_an_override_can_leave_the_sweep_out():
