@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +146,9 @@ def _init(**settings: Any) -> None:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
     finally:
         ray_utils.set_sigterm_handler = set_handler
+        if threading.current_thread() is threading.main_thread():
+            # Its own handler below Python's would print the stack.
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM) or signal.SIG_DFL)
 
 
 def _unsaid(*_: Any, **__: Any) -> None:

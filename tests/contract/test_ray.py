@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -176,8 +177,8 @@ def answered(monkeypatch):
     return found
 
 
-def _kill_at(monkeypatch, order):
-    """Kills the worker that is given the n-th order; returns what the driver heard of deaths."""
+def _kill_at(monkeypatch, order, number=signal.SIGKILL):
+    """Sends a signal to the worker that is given the n-th order; returns what the driver heard of deaths."""
     from edgefl.compute import on_ray
     from edgefl.compute.remote import Died, Gone
 
@@ -186,7 +187,7 @@ def _kill_at(monkeypatch, order):
     def spied_send(self, worker, what):
         sent.append(worker)
         if len(sent) == order:
-            os.kill(self.seats[worker].pid, signal.SIGKILL)
+            os.kill(self.seats[worker].pid, number)
         send(self, worker, what)
 
     def spied_receive(self):
@@ -218,6 +219,20 @@ def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_pat
     assert heard == ["Died"]
     assert same(found, loop)
     assert capsys.readouterr().out == ""
+
+
+@needs_ray
+def test_a_stopped_worker_is_replaced(cluster, loop, monkeypatch, tmp_path, caplog):
+    """The driver says which one it is; another does its job, with the same bits, and SIGTERM is ours."""
+    monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 1.0)
+    monkeypatch.setattr("edgefl.compute.silence.LIMIT_S", 2.0)
+    before = signal.getsignal(signal.SIGTERM)
+    heard = _kill_at(monkeypatch, 3, signal.SIGSTOP)
+    run = far_run(cluster, tmp_path / "run")
+    assert heard == ["Died"]
+    assert re.search(r"worker \d \(process \d+ on .+\) is stopped", caplog.text)
+    assert same(run, loop)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @needs_ray
