@@ -274,7 +274,10 @@ KINDS: dict[str, tuple[Attempt, int]] = {
 def attempted(attempt: Attempt, seed: str) -> str:
     """What is wrong after an attempt."""
     with tempfile.TemporaryDirectory() as folder:
-        return attempt(random.Random(seed), Path(folder))  # noqa: S311 - nothing is secret
+        try:
+            return attempt(random.Random(seed), Path(folder))  # noqa: S311 - nothing is secret
+        except Exception as error:  # noqa: BLE001 - whatever it is, it should not have been raised
+            return f"{seed}: {type(error).__name__}: {error}"
 
 
 def main() -> None:

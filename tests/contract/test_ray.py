@@ -334,6 +334,29 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
     assert same(RunResult("far", out, "done", ""), loop)
 
 
+@needs_ray
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can wait for Ray's agent")
+def test_a_killed_agent_is_a_failed_run_with_a_reason(tmp_path):
+    """Ray ends the process at once; the reason is on standard error, and what was saved can be read."""
+    path, out = tmp_path / "scenario.json", tmp_path / "run"
+    path.write_text(json.dumps({**SCENARIO, "server": {"rounds": 10**5}}))
+    command = ["-m", "edgefl", "run", path, "--engine", "ray", "--workers", "1", "--out", out]
+    driver = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
+    try:
+        _until(lambda: [*out.glob("versions/*.safetensors")])
+        (agent,) = (one for one in psutil.Process(driver.pid).children() if "raylet" in one.name())
+        agent.kill()
+        said = driver.communicate(timeout=30)[1]
+    finally:
+        driver.kill()
+        driver.wait()
+    assert driver.returncode == 1
+    assert f"Ray's agent on this computer (raylet, process {agent.pid}) has ended" in said
+    assert "Traceback" not in said
+    with read(out) as found:
+        assert found.rows("merges")
+
+
 def processes():
     """All processes, with their command lines."""
     return psutil.process_iter(["cmdline"])
