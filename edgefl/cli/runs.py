@@ -148,7 +148,8 @@ def _check_method(name: str) -> None:
     find("methods", name, where="--method")
     findings = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "-"}
-    rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
+    details: dict[bool | None, str] = {True: "", False: "see below"}
+    rows = [(one.promise, words[one.kept], details.get(one.kept, one.detail)) for one in findings]
     console = stdout()
     console.print(named("", rows, (f"promises of {name}", "", "detail")))
     broken = [finding for finding in findings if finding.kept is False]
