@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.core.event import ENDINGS, JOULES
-from edgefl.core.plan import NAMED, Clients, Refusal
+from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Refusal
+from edgefl.store.digests import NULL
 from edgefl.store.schema import STORED
 
 
@@ -30,25 +31,56 @@ def state_row(client: int, state: SavedState) -> tuple[Any, ...]:
     return client, state.job, f"states/{state_file(state.job)}", state.sha256
 
 
-def kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
+def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts: tables and rows of them."""
+    clients = plan.clients
+    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
+    columns = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
+    yield "fleet", zip(*columns, strict=True)
+    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
+    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    for place, prices in enumerate(plan.prices):
+        facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
+        yield "exchanges", [(prices.exchange, place, *facts)]
+        # SQLite stores NaN as NULL, so an unknown number is read back as None.
+        values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
+        yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
+        for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+            for direction, parts in (("down", trace.down), ("up", trace.up)):
+                key = prices.exchange, model, direction
+                yield "payloads", [(*key, part, size) for part, size in parts.items()]
+
+
+def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
     """Rows of a client of each kind."""
     named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
     return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
 
 
-def refusal_row(refusal: Refusal) -> tuple[Any, ...]:
+def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
     """A kind's row of one of its clients' refusals."""
     parts = json.dumps(dict(refusal.parts))
     return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
 
 
-def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> dict[str, Any]:
-    """Rows of ``JOB`` as columns of the table, without scalars; texts as lists."""
+def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> tuple[list[Any], list[list[Any]]]:
+    """Rows of ``JOB`` as columns of the table but for scalars, as they are hashed and as they are inserted.
+
+    SQLite stores NaN as NULL.
+    """
     order = np.argsort(rows["job"])
     columns: dict[str, Any] = {name: rows[name][order] for name in _JOB_COLUMNS}
     columns["exchange"] = [exchanges[place] for place in columns["exchange"].tolist()]
     columns["ending"] = [_ENDINGS[number] for number in columns["ending"].tolist()]
-    return columns
+    inserted = {
+        name: column.tolist() if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
+    }
+    into = columns["into_version"]
+    columns["into_version"] = np.where(into < 0, NULL, into)
+    inserted["into_version"] = [None if version < 0 else version for version in inserted["into_version"]]
+    return list(columns.values()), list(inserted.values())
 
 
 # In the order of the table; the last one, scalars, comes after training.

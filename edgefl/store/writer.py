@@ -17,13 +17,13 @@ import numpy as np
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.files import atomically
-from edgefl.core.plan import COLUMNS, Plan
+from edgefl.core.plan import Plan
 from edgefl.core.yamls import dump
 from edgefl.store.checks import stamp, unstamp
-from edgefl.store.digests import NULL, SCALARS, Digests, in_chunks
+from edgefl.store.digests import SCALARS, Digests, in_chunks
 from edgefl.store.folders import DATABASE, PLAN, fresh_folder
 from edgefl.store.reader import Reader, read
-from edgefl.store.rows import INSERT_JOB, SavedState, job_columns, kind_rows, refusal_row, state_row
+from edgefl.store.rows import INSERT_JOB, SavedState, job_columns, plan_rows, state_row
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
 # The database until the first commit, and the folders of files.
@@ -198,23 +198,8 @@ class Store:
             except RunError as error:
                 raise self._given_up(error) from error
             self.set_meta({"plan_sha256": hashlib.sha256(content).hexdigest()})
-        clients = plan.clients
-        self._insert("kinds", kind_rows(clients.one_of_each_kind()))
-        kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
-        columns = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
-        self._insert("fleet", zip(*columns, strict=True))
-        refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
-        self._insert("refused_kinds", [(kind, *refusal_row(one)) for kind, one in refused.items()])
-        for place, prices in enumerate(plan.prices):
-            facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
-            self._insert("exchanges", [(prices.exchange, place, *facts)])
-            # SQLite stores NaN as NULL, so an unknown number is read back as None.
-            values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
-            self._insert("prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)])
-            for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
-                for direction, parts in (("down", trace.down), ("up", trace.up)):
-                    key = prices.exchange, model, direction
-                    self._insert("payloads", [(*key, part, size) for part, size in parts.items()])
+        for table, rows in plan_rows(plan, test_samples):
+            self._insert(table, rows)
         self.commit()
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
@@ -228,14 +213,10 @@ class Store:
             rows: of ``edgefl.core.event.JOB``.
             exchanges: the names that the rows' numbers stand for.
         """
-        columns = job_columns(rows, exchanges)
-        lists = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
-        place = list(columns).index("into_version")
-        columns["into_version"] = np.where(columns["into_version"] < 0, NULL, columns["into_version"])
-        lists[place] = [None if version < 0 else version for version in lists[place]]
         with self._writing():
-            self._digests.add("jobs", list(columns.values()))
-            self._db.executemany(INSERT_JOB, zip(*lists, repeat(None), strict=False))
+            hashed, inserted = job_columns(rows, exchanges)
+            self._digests.add("jobs", hashed)
+            self._db.executemany(INSERT_JOB, zip(*inserted, repeat(None), strict=False))
 
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
         """Adds training's scalars to the rows of jobs, by job, once for each."""
