@@ -147,7 +147,7 @@ def _reals(column: Any) -> Words:
 
 
 def _texts(column: Any) -> Words:
-    return np.array([_text(value) for value in column], dtype=np.uint64)
+    return np.fromiter(map(_text, column), np.uint64, len(column))
 
 
 @lru_cache(maxsize=4096)
