@@ -30,6 +30,8 @@ _READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df"}
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
 SALVAGE = "--salvage reads what is whole"
+# What SQLite raises of a damaged file; its message may quote names that are no text any more.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 # Without these tables no other row can be understood.
 _NEEDED = {"meta", "kinds", "fleet", "exchanges", "prices"}
 
@@ -92,7 +94,7 @@ class Reader:
             if is_stamped(self.folder):
                 return
             damage = damage_of(self._db)
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
         for table, what in damage.items():
             name = f"table {table} of run.sqlite" if table != STRUCTURE else "run.sqlite"
@@ -111,7 +113,7 @@ class Reader:
         rows = self._db.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
         try:
             number = json.loads(rows[0]["value"]) if rows else None
-        except ValueError as error:
+        except (ValueError, TypeError) as error:
             raise _damaged(self.folder, error) from error
         if number != FORMAT:
             raise _other_format(self.folder, number)
@@ -141,7 +143,7 @@ class Reader:
         """
         try:
             return [dict(row) for row in self._db.execute(sql, values)]
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
@@ -158,7 +160,7 @@ class Reader:
         cursor.row_factory = None
         try:
             found = np.fromiter(cursor.execute(sql), dtype=np.dtype(list(dtypes.items())))
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
