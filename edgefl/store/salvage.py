@@ -10,7 +10,7 @@ from edgefl.store.schema import SCHEMA_SQL, STORED
 
 
 def salvaged(database: sqlite3.Connection, damaged: Collection[str]) -> sqlite3.Connection:
-    """A database in memory with the tables that are whole; the damaged ones are empty there.
+    """A database in memory with the tables that are whole; the damaged ones and the digests are empty.
 
     Args:
         database: a run's; it is closed.
@@ -19,7 +19,7 @@ def salvaged(database: sqlite3.Connection, damaged: Collection[str]) -> sqlite3.
     copy = sqlite3.connect(":memory:")
     copy.executescript(SCHEMA_SQL)
     for table in STORED:
-        if table in damaged:
+        if table in damaged or table == "digests":
             continue
         cursor = database.cursor()
         cursor.row_factory = None

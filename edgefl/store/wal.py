@@ -23,7 +23,7 @@ _Words = NDArray[np.uint32]
 
 
 def lost_commits(database: Path) -> bool:
-    """Whether the log of a database holds a commit that SQLite will not see."""
+    """Whether the log of a database may hold commits that SQLite will not see."""
     for attempt in range(_TRIES):
         try:
             content = database.with_name(f"{database.name}-wal").read_bytes()
@@ -37,34 +37,29 @@ def lost_commits(database: Path) -> bool:
 
 
 def _cut_short(log: bytes) -> bool:
-    """Whether there is a commit at or behind the first frame that is not as it was written."""
+    """Whether the first frame that SQLite will not see is neither the end nor one of an earlier log.
+
+    A log that begins anew leaves the frames of earlier ones behind its own, with the first salt of each less.
+    """
     if len(log) < _HEADER + _FRAME:
         return False
-    magic, _, page, *_ = np.frombuffer(log[:_HEADER], ">u4").tolist()
+    magic, _, page, begun, salt, *_ = np.frombuffer(log[:_HEADER], ">u4").tolist()
     order = ">u4" if magic & 1 else "<u4"
     if magic & ~1 != _MAGIC or page < _SMALLEST_PAGE or page & (page - 1):
         return True
-    header = np.frombuffer(log[:_HEADER], order).astype(np.uint32)
-    state = _sums(header[None, :6])[0]
+    state = _sums(np.frombuffer(log[:24], order).astype(np.uint32)[None])[0]
     if state.tolist() != np.frombuffer(log[24:_HEADER], ">u4").tolist():
         return True
     count = (len(log) - _HEADER) // (_FRAME + page)
     frames = np.frombuffer(log, np.uint8, count * (_FRAME + page), _HEADER).reshape(count, -1)
     heads = np.ascontiguousarray(frames[:, :_FRAME]).view(">u4")
-    # Frames of before the log began anew have other salts.
-    current = (heads[:, 2:4] == np.frombuffer(log[16:24], ">u4")).all(axis=1)
-    commits = np.flatnonzero(current & (heads[:, 1] != 0))
-    if not len(commits):
-        return False
-    upto = int(commits[-1]) + 1
-    hashed = np.concatenate([frames[:upto, :8], frames[:upto, _FRAME:]], axis=1)
-    sums = _sums(hashed.view(order).astype(np.uint32))
+    hashed = np.concatenate([frames[:, :8], frames[:, _FRAME:]], axis=1)
     step = _power(hashed.shape[1] // 8)
-    for frame, stored in zip(sums, heads[:upto, 4:6].tolist(), strict=True):
+    for head, frame in zip(heads.tolist(), _sums(hashed.view(order).astype(np.uint32)), strict=True):
         state = step @ state + frame
-        if state.tolist() != stored:
-            return True
-    return not bool(current[:upto].all())
+        if head[2:] != [salt, *np.frombuffer(log[20:24], ">u4").tolist(), *state.tolist()]:
+            return not 0 < (salt - head[2]) % 2**32 <= begun
+    return False
 
 
 def _sums(words: _Words) -> _Words:
