@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
+from contextlib import closing
 
 import pytest
 from damage import flipped, zeroed
@@ -17,6 +19,8 @@ from edgefl.protocol import flatten
 from edgefl.report.summary import summaries
 from edgefl.runs import Callbacks
 from edgefl.store import read, verify
+from edgefl.store.digests import damaged_tables
+from edgefl.store.schema import STORED
 
 SCENARIO = {
     "name": "damaged",
@@ -160,3 +164,22 @@ def test_verify_names_what_is_damaged(runs, tmp_path):
         found, [("plan.yaml", "is damaged"), (version, "is damaged"), (state, "cannot be read")], strict=True
     ):
         assert f"{name.rpartition('/')[2]} {what}" in line
+
+
+def test_every_value_of_every_table_counts(runs):
+    """Each column of the first row of each table that has rows, changed alone: its table is damaged."""
+    seen = set()
+    with closing(sqlite3.connect(f"file:{runs['ended'] / 'run.sqlite'}?mode=ro", uri=True)) as source:
+        database = sqlite3.connect(":memory:")
+        source.backup(database)
+    for table, columns in STORED.items():
+        for column, kind in columns.items() if table != "digests" else ():
+            other = f"{column} || 'x'" if kind == "TEXT" else f"{column} + 1000000"
+            first = f"rowid = (SELECT MIN(rowid) FROM {table} WHERE {column} IS NOT NULL)"  # noqa: S608 - our own names
+            if database.execute(f"UPDATE {table} SET {column} = {other} WHERE {first}").rowcount:  # noqa: S608 - our own names
+                assert len(damaged_tables(database)) >= 1, (table, column)
+                seen.add(table)
+            database.rollback()
+    assert damaged_tables(database) == {}
+    assert seen >= {"meta", "fleet", "prices", "jobs", "merges", "evaluations", "versions", "states"}
+    database.close()
