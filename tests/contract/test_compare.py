@@ -136,3 +136,20 @@ def test_commands_keep_to_columns(runs, capsys, monkeypatch, arguments, shown, w
     assert max(map(len, tables)) <= width
     words = " ".join(re.split(r"[\s│┃━╇]+", out))
     assert [text for text in shown if text not in words] == []
+
+
+def test_a_profile_of_several_runs_begins_with_one_table(capsys):
+    """Devices by runs: a client's round, with marks for lower bounds and for what does not fit."""
+    _, out, _ = run_command(
+        capsys, "profile", "costs", "--device", "raspberry-pi-zero-2w", "--device", "phone-mid", "--device", "zcu102",
+        "--set", "sweep.method=[fedavg, spherefed]",
+    )  # fmt: skip
+    head, _, zero, phone = (line.split() for line in out.splitlines()[:4])
+    assert head[-3:] == ["fedavg", "┃", "spherefed"]
+    assert zero[0] == "raspberry-pi-zero-2w"
+    assert zero[2].startswith("!")
+    assert phone[0] == "phone-mid"
+    assert phone[2].startswith(">")
+    assert "no price, for the reasons below: zcu102\n" in out
+    _, out, _ = run_command(capsys, "profile", "costs", "--device", "phone-mid", "--set", "sweep=null")
+    assert out.startswith("costs: fedavg")
