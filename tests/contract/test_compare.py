@@ -140,10 +140,10 @@ def test_commands_keep_to_columns(runs, capsys, monkeypatch, arguments, shown, w
 
 def test_a_profile_of_several_runs_begins_with_one_table(capsys):
     """Devices by runs: a client's round, with marks for lower bounds and for what does not fit."""
-    _, out, _ = run_command(
-        capsys, "profile", "costs", "--device", "raspberry-pi-zero-2w", "--device", "phone-mid", "--device", "zcu102",
-        "--set", "sweep.method=[fedavg, spherefed]",
-    )  # fmt: skip
+    devices = [
+        word for name in ("raspberry-pi-zero-2w", "phone-mid", "zcu102") for word in ("--device", name)
+    ]
+    _, out, _ = run_command(capsys, "profile", "costs", *devices, "--set", "sweep.method=[fedavg, spherefed]")
     head, _, zero, phone = (line.split() for line in out.splitlines()[:4])
     assert head[-3:] == ["fedavg", "┃", "spherefed"]
     assert zero[0] == "raspberry-pi-zero-2w"
