@@ -41,6 +41,7 @@ def profile(
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
     from edgefl.report.layers import checked
+    from edgefl.report.overview import overview
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -52,6 +53,8 @@ def profile(
         print_json({"profiles": profiles, "published": claims})
         return
     console = stdout()
+    if len(profiles) > 1:
+        console.print(overview(profiles))
     for each in profiles:
         console.rule(f"{each.scenario}: {each.method}", align="left")
         for note in each.assumed:

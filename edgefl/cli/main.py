@@ -9,6 +9,7 @@ from typing import Any
 from edgefl.cli.app import app
 from edgefl.cli.console import print_error
 from edgefl.cli.signals import ending_once
+from edgefl.cli.streams import streams
 from edgefl.core.errors import EdgeflError
 from edgefl.core.notes import printed
 from edgefl.core.user_code import explained, internal
@@ -22,16 +23,17 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     Raises:
         SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
     """
-    try:
-        with ending_once(), printed():
-            program(arguments)
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    except BaseException as error:
-        told = error if isinstance(error, EdgeflError) else explained(error)
-        if told is None:
-            if not isinstance(error, Exception):
-                raise
-            told = internal(error)
-        print_error(told)
-        sys.exit(told.exit_status)
+    with streams(document="--json" in (sys.argv[1:] if arguments is None else arguments)):
+        try:
+            with ending_once(), printed():
+                program(arguments)
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
+        except BaseException as error:
+            told = error if isinstance(error, EdgeflError) else explained(error)
+            if told is None:
+                if not isinstance(error, Exception):
+                    raise
+                told = internal(error)
+            print_error(told)
+            sys.exit(told.exit_status)

@@ -12,6 +12,8 @@ import typer
 from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
 from edgefl.cli.options import AsJson, FleetLink, Offline, Salvage, ScenarioName, Seed, Settings, overrides
+from edgefl.cli.streams import OutputError
+from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError
 
 if TYPE_CHECKING:
@@ -68,21 +70,24 @@ def run(
 
 
 def _print_runs(result: Result, *, as_json: bool) -> None:
-    """Prints what a group's runs found, and what to do next."""
-    from edgefl.report.comparison import comparison
+    """Prints what the runs gave, where they are saved, and what may be asked of them next."""
+    from edgefl.report.comparison import Comparison, comparison
 
     runs = _summaries(result)
-    if as_json:
-        print_json({"group_dir": str(result.folder), "runs": runs})
-    if as_json or not runs:
-        return
-    console = stdout()
-    console.print(comparison(runs))
-    console.print()
-    console.print(f"saved in {result.folder}", soft_wrap=True)
-    target = _next_target(runs)
-    asked = "" if target is None else f" --target {target}"
-    console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
+    try:
+        if as_json:
+            print_json({"group_dir": str(result.folder), **document(Comparison(runs))})
+        elif runs:
+            console = stdout()
+            # Why a run failed was said when it did.
+            console.print(comparison(runs, reasons=False))
+            console.print()
+            console.print(f"saved in {result.folder}", soft_wrap=True)
+            target = _next_target(runs)
+            if target is not None:
+                console.print(f"next: edgefl compare {result.folder} --target {target}", soft_wrap=True)
+    except OutputError as error:
+        raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 
 
 def _summaries(result: Result) -> list[Summary]:
@@ -177,19 +182,24 @@ def _check_method(name: str) -> None:
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs, or groups of runs.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
+    ],
     target: Annotated[
         float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
     ] = None,
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs: accuracy, and the time, bytes and energy to reach a target."""
-    from edgefl.report.comparison import comparison
+    """Compare runs: accuracy, and the time, bytes, work and energy to reach a target.
+
+    Runs that differ in nothing but their seeds are averaged.
+    """
+    from edgefl.report.comparison import Comparison, comparison
     from edgefl.report.summary import summaries
 
     compared = summaries(runs, target, salvage=salvage, note=print_note)
     if as_json:
-        print_json({"runs": compared})
+        print_json(Comparison(compared))
     else:
         stdout().print(comparison(compared))

@@ -10,7 +10,11 @@ class Steps(Progress):
     """One bar over a known number of steps; it disappears at the end."""
 
     def __init__(self, console: Console) -> None:
-        columns = BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}")
+        columns = (
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+        )
         super().__init__(
             *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal, transient=True
         )

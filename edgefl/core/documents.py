@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -18,19 +19,21 @@ def document(value: Any) -> Any:
     """Plain data of records, mappings, sequences and paths, however nested.
 
     A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
-    that tells a field from a keyword is dropped.
+    that tells a field from a keyword is dropped. NaN and infinities, which JSON lacks, become None.
     """
     if is_dataclass(value):
         return dict(_keys(value))
     if hasattr(value, "model_dump"):
         # A pydantic model; not by its class, since importing pydantic would slow every command down.
-        return value.model_dump()
+        value = value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
         return {key: document(inner) for key, inner in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 

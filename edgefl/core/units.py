@@ -130,3 +130,20 @@ def show_seconds(value: float) -> str:
         minutes, rest = divmod(round(value), 60)
         return f"{minutes} min {rest:02d} s"
     return _scaled(value, [(1, "s"), (1e-3, "ms"), (1e-6, "us")])
+
+
+_LEAST_SHARE = 1e-4
+
+
+def show_share(value: float, digits: int = 0) -> str:
+    """A share as a percentage for display: ``"12%"``, ``"0.03%"``, ``"<0.01%"``.
+
+    Args:
+        value: the share; 1 is 100%.
+        digits: decimals; as many more as a share that is not zero needs not to be shown as zero, two at most.
+    """
+    if value and abs(value) < _LEAST_SHARE:
+        return "<0.01%" if value > 0 else ">-0.01%"
+    while value and digits < 2 and not float(f"{abs(value):.{digits + 2}f}"):  # noqa: PLR2004 - two decimals
+        digits += 1
+    return f"{value:.{digits}%}"

@@ -1,4 +1,4 @@
-"""What a model costs here and on devices: records, and tables that fit 100 columns."""
+"""What a model costs here and on devices: records, and tables of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE
-from edgefl.core.units import show_bytes, show_flops, show_seconds
-from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
+from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
+from edgefl.report.tables import MISSING, Cell, Fitted, Line, fits, joules
 
 # Rates from here on are shown without decimals.
 _WHOLE_RATES = 1000
@@ -160,18 +159,18 @@ def bench(result: BenchResult) -> RenderableType:
     weights, activations = map(show_bytes, result.memory)
     memory = f"{show_bytes(sum(result.memory))} = weights {weights} + activations {activations}"
     blocks: list[RenderableType] = [
-        Text(f"{result.model}: {show_bytes(result.size_bytes)}{', int8' if result.quantised else ''}"),
-        Text(f"{batch}: {show_flops(result.flops)}, {moved}"),
-        Text(f"memory: {memory}"),
+        Line(f"{result.model}: {show_bytes(result.size_bytes)}{', int8' if result.quantised else ''}"),
+        Line(f"{batch}: {show_flops(result.flops)}, {moved}"),
+        Line(f"memory: {memory}"),
     ]
     if result.measured:
         columns: dict[str, Callable[[Measured], Cell]] = {"measured here": lambda row: row.runtime, **FIGURES}
         table = Fitted(result.measured, columns, yields=("runs", "p90", "load"))
-        blocks += [Text(""), table, *_notes(result)]
+        blocks += [Line(), table, *_notes(result)]
     if result.slowest:
-        blocks += [Text(""), Fitted(result.slowest, _OPERATOR, left=("type",))]
+        blocks += [Line(), Fitted(result.slowest, _OPERATOR, left=("type",))]
     if result.devices:
-        blocks += [Text(""), *_devices(result.devices, quantised=result.quantised)]
+        blocks += [Line(), *_devices(result.devices, quantised=result.quantised)]
     return Group(*blocks)
 
 
@@ -179,7 +178,7 @@ _OPERATOR: dict[str, Callable[[OperatorTime], Cell]] = {
     "slowest operators": lambda one: one.node,
     "type": lambda one: one.op,
     "time": lambda one: show_seconds(one.seconds),
-    "share": lambda one: f"{one.share:.1%}",
+    "share": lambda one: show_share(one.share, 1),
 }
 # A measurement's figures as texts, by their headings.
 FIGURES: dict[str, Callable[[Measured], str]] = {
@@ -200,22 +199,23 @@ def _rate(per_second: float | None, *, digits: int) -> str:
     return f"{per_second:,.{digits}g}" if per_second < _WHOLE_RATES else f"{per_second:,.0f}"
 
 
-def _notes(result: BenchResult) -> Iterator[Text]:
+def _notes(result: BenchResult) -> Iterator[Line]:
     """How the measurements were made, and how PyTorch compares."""
     rows = result.measured
     warm = min(row.warmup for row in rows)
-    yield Text(
+    yield Line(
         f"each in a fresh process after at least {warm} warm-up calls; memory: growth of the process",
-        style="dim",
+        "dim",
     )
     busy = min((row.core_share for row in rows if row.threads == 1), default=1.0)
     if busy < _ALONE:
-        yield Text(
-            f"other programs were running: one thread had {busy:.0%} of a core, so times may be too long",
-            style="yellow",
+        yield Line(
+            f"other programs were running: one thread had {show_share(busy)} of a core, "
+            "so times may be too long",
+            "yellow",
         )
     if any(row.stopped_early for row in rows):
-        yield Text("* fewer calls than asked for: the time budget was used up (--budget)", style="dim")
+        yield Line("* fewer calls than asked for: the time budget was used up (--budget)", "dim")
     by_threads: dict[int, list[Measured]] = {}
     for row in rows:
         by_threads.setdefault(row.threads, []).append(row)
@@ -223,9 +223,9 @@ def _notes(result: BenchResult) -> Iterator[Text]:
         if in_torch:
             ratio = in_torch[0].p50_s / in_onnx.p50_s
             suffix = f"{threads} {'thread' if threads == 1 else 'threads'}: {ratio:.2f}"
-            yield Text(f"p50 ratio, PyTorch in fp32 / ONNX Runtime in {result.precision}, {suffix}")
+            yield Line(f"p50 ratio, PyTorch in fp32 / ONNX Runtime in {result.precision}, {suffix}")
     if result.pytorch:
-        yield Text(f"not compared with PyTorch: {result.pytorch}", style="dim")
+        yield Line(f"not compared with PyTorch: {result.pytorch}", "dim")
 
 
 # Before a time whose launch overhead is a guess, or missing.
@@ -246,16 +246,16 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
         marks = {_MARKS.get(price.launch) for _, price in priced}
         for mark, meaning in _MEANING.items():
             if mark in marks:
-                yield Text(f"{mark} {meaning}", style="dim")
+                yield Line(f"{mark} {meaning}", "dim")
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row.unknown:
             reason = row.unknown.removeprefix(f"device {row.device!r} ").removeprefix("has ")
             reasons.setdefault(reason, []).append(row.device)
     for reason, names in reasons.items():
-        yield Text(f" {', '.join(names)}: {reason}", style="yellow")
+        yield Line(f" {', '.join(names)}: {reason}", "yellow")
     if quantised and any("int8" in reason for reason in reasons):
-        yield Text(" --dtype fp32 prices the same graph in floats", style="dim")
+        yield Line(" --dtype fp32 prices the same graph in floats", "dim")
 
 
 def _bound(price: Price) -> str:
@@ -263,7 +263,7 @@ def _bound(price: Price) -> str:
     bound, seconds = max(price.bounds._asdict().items(), key=lambda one: one[1])
     if not seconds:
         return MISSING
-    return f"{bound.removesuffix('_s')} {seconds / price.seconds:.0%}"
+    return f"{bound.removesuffix('_s')} {show_share(seconds / price.seconds)}"
 
 
 _DEVICE: dict[str, Callable[[tuple[Predicted, Price]], Cell]] = {

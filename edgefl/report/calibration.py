@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Group, RenderableType
 
-from edgefl.core.units import show_seconds
+from edgefl.core.units import show_seconds, show_share
 from edgefl.report.tables import MISSING, figures
 
 
@@ -49,7 +49,7 @@ def _cells(row: Prediction) -> list[str]:
         row.network,
         row.use,
         show_seconds(row.measured_s),
-        f"{row.spread:.0%}",
+        show_share(row.spread),
         MISSING if row.predicted_s is None else show_seconds(row.predicted_s),
         MISSING if row.error is None else f"{row.error:+.0%}",
     ]

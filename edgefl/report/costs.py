@@ -1,16 +1,14 @@
-"""A profile and published savings as tables that fit a terminal of 100 columns."""
+"""A profile and published savings as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from numpy import format_float_positional
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
 from edgefl.planning.costs import (
     Comparison,
     DeviceCost,
@@ -22,7 +20,7 @@ from edgefl.planning.costs import (
     Saved,
 )
 from edgefl.report.layers import AT_LEAST, by_layer
-from edgefl.report.tables import MISSING, Cell, Fitted, fits, joules
+from edgefl.report.tables import MISSING, Cell, Column, Fitted, Grid, Labelled, Line, fits, joules
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -33,7 +31,7 @@ def profile(costs: Profile) -> RenderableType:
 
 def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     title = f"{work.exchange} ({work.when}), {work.model}, {work.samples:,} samples, {work.steps:,} steps"
-    yield Text(title, style="bold")
+    yield Line(title, "bold")
     lines = {
         "work": _flops(work.flops),
         "of": _flops(work.flops_by_part) if work.flops_by_part else "",
@@ -44,20 +42,20 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         "memory": _checked(work.measured.memory) if work.measured else "",
         "time": _measured(work.measured) if work.measured else "",
     }
-    yield _indented({label: text for label, text in lines.items() if text})
-    priced = [Row(_name(row, work.devices), row, row.price) for row in work.devices if row.price]
+    yield Labelled({f"  {label}": text for label, text in lines.items() if text})
+    priced = [Row(row_name(row, work.devices), row, row.price) for row in work.devices if row.price]
     if priced:
-        # What a column left out holds is in the others' totals.
-        yield Fitted(priced, _TIMES, left=("\nfits",), yields=("by\nmemory", "bound by\ncompute"))
+        yield Fitted(priced, _TIMES, left=("fits",), yields=_BOUNDS)
         if any(row.is_bound for row in priced):
-            yield Text(f"{AT_LEAST} launch overhead unknown; time is a lower bound", style="dim")
-        yield Text("")
-        yield Fitted(priced, _ENERGIES, yields=("receive", "transmit"))
+            yield Line(f"{AT_LEAST} launch overhead unknown; time is a lower bound", "dim")
+        yield Line()
+        battery = {} if all(row.price.battery_share is None for row in priced) else _BATTERY
+        yield Fitted(priced, _ENERGIES | battery, yields=("receive", "transmit", "tail"))
     for row in work.devices:
         if not row.price:
             reason = row.unknown.removeprefix(f"device {row.device!r} ")
-            yield Text(f" {row.device}: {reason}{_holds(row)}", style="yellow")
-    yield Text("")
+            yield Line(f" {row.device}: {reason}{_holds(row)}", "yellow")
+    yield Line()
     if work.layers is not None:
         yield from by_layer(work, [(row.name, row.costs) for row in priced])
 
@@ -73,7 +71,7 @@ def _assumed(notes: Sequence[str]) -> list[RenderableType]:
     if not guessed:
         return []
     shown = ", ".join(guessed[:_MOST]) + (f" and {len(guessed) - _MOST} more" if len(guessed) > _MOST else "")
-    return [Text(f"some numbers are assumed: {shown} (edgefl show device|link NAME)", style="dim")]
+    return [Line(f"some numbers are assumed: {shown} (edgefl show device|link NAME)", "dim")]
 
 
 _MOST = 6
@@ -103,16 +101,6 @@ def _flops(flops: Mapping[str, int]) -> str:
     return " + ".join(f"{name} {show_flops(value)}" for name, value in flops.items() if value) or "no FLOPs"
 
 
-def _indented(lines: Mapping[str, str]) -> Table:
-    """Labels and texts; a long text wraps within its column."""
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column()
-    for label, text in lines.items():
-        grid.add_row(f"  {label}", text)
-    return grid
-
-
 def _parts(parts: Mapping[str, int]) -> str:
     held = {part: size for part, size in parts.items() if size}
     if not held:
@@ -136,22 +124,26 @@ class Row(NamedTuple):
     def bound(self, place: int) -> str:
         """The share of the time that one of the bounds takes."""
         whole = sum(self.price.bounds)
-        return f"{self.price.bounds[place] / whole:.0%}" if whole else MISSING
+        return show_share(self.price.bounds[place] / whole) if whole else MISSING
 
 
+# Shares of the time to compute, by what bounds it.
+_BOUNDS: dict[str, Callable[[Row], Cell]] = {
+    "compute-bound": lambda row: row.bound(0),
+    "memory-bound": lambda row: row.bound(1),
+    "launch-bound": lambda row: row.bound(2),
+}
 # Times by phase, what bounds the computing, and memory.
 _TIMES: dict[str, Callable[[Row], Cell]] = {
-    "\ndevice": lambda row: row.name,
-    "\ndown": lambda row: _seconds(row.price.down_s),
-    "\ncompute": lambda row: (AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
-    "\nup": lambda row: _seconds(row.price.up_s),
-    "bound by\ncompute": lambda row: row.bound(0),
-    "by\nmemory": lambda row: row.bound(1),
-    "by\nlaunch": lambda row: row.bound(2),
-    "memory\nused": lambda row: _least(row.costs.memory_share),
-    "\nfits": lambda row: fits(row.costs.fits),
+    "device": lambda row: row.name,
+    "down": lambda row: _seconds(row.price.down_s),
+    "compute": lambda row: (AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
+    "up": lambda row: _seconds(row.price.up_s),
+    **_BOUNDS,
+    "memory used": lambda row: _share(row.costs.memory_share),
+    "fits": lambda row: fits(row.costs.fits),
 }
-# Energy by phase, and the battery's share.
+# Energy by phase; and the battery's share, where there is one.
 _ENERGIES: dict[str, Callable[[Row], Cell]] = {
     "device": lambda row: row.name,
     "energy": lambda row: joules(row.price.joules),
@@ -160,11 +152,13 @@ _ENERGIES: dict[str, Callable[[Row], Cell]] = {
     "transmit": lambda row: joules(row.price.energy.transmit_j),
     "tail": lambda row: joules(row.price.energy.tail_j),
     "idle": lambda row: joules(row.price.energy.idle_j),
+}
+_BATTERY: dict[str, Callable[[Row], Cell]] = {
     "of battery": lambda row: _share(row.price.battery_share),
 }
 
 
-def _name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
+def row_name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:
     """The device, with the type and link that distinguish it from the other rows."""
     links = {other.link for other in rows if other.device == row.device}
     parts = [row.device, *([] if row.dtype == "fp32" else [row.dtype])]
@@ -175,28 +169,15 @@ def _seconds(value: float) -> str:
     return show_seconds(value) if value else "0 s"
 
 
-def _least(share: float | None) -> str:
-    """A percentage to a tenth, or that it is less."""
-    return "<0.1%" if share and share < _SHOWN else _share(share)
-
-
 def _share(share: float | None) -> str:
-    """A percentage with enough digits not to round to zero."""
-    if share is None:
-        return MISSING
-    if share >= _SHOWN or not share:
-        return f"{100 * share:.1f}%"
-    return f"{format_float_positional(100 * share, 2, unique=False, fractional=False)}%"
-
-
-_SHOWN = 0.0005
+    return MISSING if share is None else show_share(share, 1)
 
 
 def _holds(row: DeviceCost) -> str:
     """Whether the memory would suffice, which is known without a price."""
     if row.memory_share is None:
         return ""
-    return f"; memory used {row.memory_share:.1%}, {'fits' if row.fits else 'does not fit'}"
+    return f"; memory used {show_share(row.memory_share, 1)}, {'fits' if row.fits else 'does not fit'}"
 
 
 def published(comparisons: Sequence[Comparison]) -> RenderableType:
@@ -207,34 +188,33 @@ def published(comparisons: Sequence[Comparison]) -> RenderableType:
 def _comparison(comparison: Comparison) -> list[RenderableType]:
     claim = comparison.claim
     columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
-    table = Table(show_edge=False, header_style="bold")
-    for head in ("model", "device"):
-        table.add_column(head, overflow="fold")
-    for head in columns:
-        table.add_column(head, justify="right")
-        table.add_column("saved", justify="right")
-    for row in comparison.ours:
-        table.add_row(row.model, row.device, *(cell for column in columns.values() for cell in column(row)))
-    table.add_section()
-    theirs = (cell for head in columns for cell in ("", f"up to {getattr(claim, head):.1%}"))
-    table.add_row(Text("published", style="bold"), "", *theirs)
+    names = [Column(head, floor=_NAME, left=True, names=True) for head in ("model", "device")]
+    heads = [Column(head) for column in columns for head in (column, "saved")]
+    ours = [
+        [row.model, row.device, *(cell for column in columns.values() for cell in column(row))]
+        for row in comparison.ours
+    ]
+    claims = (cell for head in columns for cell in ("", f"up to {show_share(getattr(claim, head), 1)}"))
+    table = Grid([*names, *heads], [*ours, [Text("published", "bold"), "", *claims]], pad_edge=True)
     title = f"{claim.method} against {claim.against}, {claim.exchange}: ours and {claim.source}"
-    why = [Text(claim.why)] if claim.why else []
-    return [Text(title, style="bold"), table, *why, Text("")]
+    why = [Line(claim.why)] if claim.why else []
+    return [Line(title, "bold"), table, *why, Line()]
 
 
 def _latency(row: Saved) -> tuple[str, str]:
     """The time that the other method takes, and the share of it saved."""
     if row.latency is None or row.against_s is None:
         return MISSING, MISSING
-    return show_seconds(row.against_s), f"{row.latency:.3%}"
+    return show_seconds(row.against_s), show_share(row.latency, 3)
 
 
 def _memory(row: Saved) -> tuple[str, str]:
     """The memory that the other method takes, and the share of it saved."""
     if row.memory is None:
         return MISSING, MISSING
-    return show_bytes(row.against_bytes), f"{row.memory:.3%}"
+    return show_bytes(row.against_bytes), show_share(row.memory, 3)
 
 
+# A model or a device wraps no narrower than this if there is another way.
+_NAME = 20
 _COLUMNS = {"latency": _latency, "memory": _memory}

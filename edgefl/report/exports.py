@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_seconds
-from edgefl.report.tables import MISSING, Cell, Fitted
+from edgefl.core.units import show_bytes, show_seconds, show_share
+from edgefl.report.tables import MISSING, Cell, Fitted, Line
 
 
 @dataclass(frozen=True)
@@ -123,19 +122,17 @@ def exports(models: Sequence[Exported]) -> RenderableType:
     if smaller:
         against = "same class, drop and in float32: compared with the float32 model, both in ONNX Runtime"
         table = Fitted(smaller, _COMPACT, yields=("of float32", "same class", "in float32", "1 image"))
-        parts += [Text(), table, Text(against, style="dim")]
+        parts += [Line(), table, Line(against, "dim")]
     in_ort = [one.ort for one in models if one.ort]
     if in_ort:
         against = "max error and same class: against the ONNX file"
         table = Fitted(in_ort, _ORT, yields=("max error", "same class"))
-        parts += [Text(), table, Text(against, style="dim")]
+        parts += [Line(), table, Line(against, "dim")]
     standings: dict[str, list[str]] = {}
     for one in models:
         standings.setdefault(one.standing, []).append(_whose(one))
     parts += [
-        Text(f"{', '.join(whose)}: {standing}", style="yellow")
-        for standing, whose in standings.items()
-        if standing
+        Line(f"{', '.join(whose)}: {standing}", "yellow") for standing, whose in standings.items() if standing
     ]
     return Group(*parts)
 
@@ -148,10 +145,10 @@ def _parity(models: Sequence[Exported]) -> Fitted:
         "size": lambda one: show_bytes(one.compact.fp32_bytes if one.compact else one.size_bytes),
         "samples": lambda one: f"{one.parity.samples:,}",
         "max error": lambda one: f"{one.parity.max_error:.1e}",
-        "same class": lambda one: f"{one.parity.agreement:.0%}",
-        "accuracy": lambda one: f"{one.parity.accuracy:.2%}",
-        "PyTorch": lambda one: f"{one.parity.torch_accuracy:.2%}",
-        "reported": lambda one: MISSING if one.reported is None else f"{one.reported:.2%}",
+        "same class": lambda one: show_share(one.parity.agreement),
+        "accuracy": lambda one: show_share(one.parity.accuracy, 2),
+        "PyTorch": lambda one: show_share(one.parity.torch_accuracy, 2),
+        "reported": lambda one: MISSING if one.reported is None else show_share(one.reported, 2),
     }
     # "same class" is always 100%: no other model passes.
     return Fitted(models, columns, yields=("same class", "samples", "size"))
@@ -161,10 +158,10 @@ def _parity(models: Sequence[Exported]) -> Fitted:
 _COMPACT: dict[str, Callable[[tuple[Exported, Compact]], Cell]] = {
     "file": lambda row: row[0].path.name,
     "size": lambda row: show_bytes(row[0].size_bytes),
-    "of float32": lambda row: f"{row[0].size_bytes / row[1].fp32_bytes:.0%}",
-    "same class": lambda row: f"{row[1].agreement:.1%}",
-    "accuracy": lambda row: f"{row[1].accuracy:.2%}",
-    "drop": lambda row: f"{row[1].drop:.2%}",
+    "of float32": lambda row: show_share(row[0].size_bytes / row[1].fp32_bytes),
+    "same class": lambda row: show_share(row[1].agreement, 1),
+    "accuracy": lambda row: show_share(row[1].accuracy, 2),
+    "drop": lambda row: show_share(row[1].drop, 2),
     "1 image": lambda row: show_seconds(row[1].latency_ms / 1000),
     "in float32": lambda row: show_seconds(row[1].fp32_latency_ms / 1000),
 }
@@ -175,8 +172,8 @@ _ORT: dict[str, Callable[[Ort], Cell]] = {
     "ORT format": lambda one: one.path.name,
     "size": lambda one: show_bytes(one.size_bytes),
     "max error": lambda one: f"{one.max_error:.1e}",
-    "same class": lambda one: f"{one.agreement:.1%}",
-    "accuracy": lambda one: f"{one.accuracy:.2%}",
+    "same class": lambda one: show_share(one.agreement, 1),
+    "accuracy": lambda one: show_share(one.accuracy, 2),
 }
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rich.console import RenderableType
 
+from edgefl.core.units import show_share
 from edgefl.report.tables import MISSING, Fitted
 
 
@@ -61,10 +62,10 @@ def inference(results: Inference) -> RenderableType:
     columns: dict[str, Callable[[ImageClasses], str]] = {
         "image": file,
         "class": lambda image: image.classes[0].name,
-        "probability": lambda image: f"{image.classes[0].probability:.1%}",
+        "probability": lambda image: show_share(image.classes[0].probability, 1),
         "next": lambda image: (
-            ", ".join(f"{name} {share:.1%}" for name, share in image.classes[1:]) or MISSING
+            ", ".join(f"{name} {show_share(share, 1)}" for name, share in image.classes[1:]) or MISSING
         ),
         "changed": lambda image: image.changes or MISSING,
     }
-    return Fitted(results.images, columns, left=("class",), wraps=("next", "changed"))
+    return Fitted(results.images, columns, wraps=("class", "next", "changed"))

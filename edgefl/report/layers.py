@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from rich.console import RenderableType
-from rich.text import Text
+from rich.console import Group, RenderableType
 
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.layers import ModelLayers
@@ -21,7 +20,7 @@ from edgefl.planning.costs import (
     OtherPrice,
     OtherWork,
 )
-from edgefl.report.tables import MISSING, Cell, Fitted, joules
+from edgefl.report.tables import MISSING, Cell, Fitted, Line, joules
 
 AT_LEAST = ">"
 """Stands before a time that is a lower bound."""
@@ -37,30 +36,30 @@ def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iter
     if not work.layers and not work.other_work:
         return
     if work.layers:
-        yield Text(f"{work.exchange}, {work.model}, layer by layer: {work.steps:,} steps", style="bold")
+        yield Line(f"{work.exchange}, {work.model}, layer by layer: {work.steps:,} steps", "bold")
         yield Fitted(work.layers, _LAYER, yields=("moved", "kernels"))
-        yield Text(
+        yield Line(
             "FLOPs of forward, grad-input and grad-weight; weights, their gradients and kept results in fp32",
-            style="dim",
+            "dim",
         )
     if work.other_work:
-        yield Text("")
+        yield Line()
         yield Fitted(work.other_work, _OTHER)
     for name, row in rows:
-        yield Text("")
+        yield Line()
         yield from _on(name, row)
-    yield Text("")
+    yield Line()
 
 
 def _on(name: str, row: DeviceCost) -> Iterator[RenderableType]:
     if row.by_layer is None:
-        yield Text(f"{name}: only times of whole steps are known, so none of layers", style="yellow")
+        yield Line(f"{name}: only times of whole steps are known, so none of layers", "yellow")
         return
     found, least = row.by_layer, AT_LEAST if row.launch == "none" else ""
-    yield Text(name, style="bold")
+    yield Line(name, "bold")
     if found.layers:
         yield Fitted(found.layers, {head: partial(cell, least) for head, cell in _PRICED.items()})
-        yield Text("")
+        yield Line()
     yield Fitted(_totals(found), {head: partial(cell, least) for head, cell in _OTHERS.items()})
 
 
@@ -122,10 +121,12 @@ _OTHERS: dict[str, Callable[[str, OtherPrice], Cell]] = {
 
 def checked(models: Sequence[ModelLayers]) -> RenderableType:
     """Each model's forward pass on one sample, as fvcore and as the tracer count it."""
-    return Text("\n").join(
-        Text(
-            f"{model.model}, forward, one sample, convolutions and linear layers: "
-            f"fvcore {show_flops(model.fvcore_flops)}, traced {show_flops(model.traced_flops)}"
+    return Group(
+        *(
+            Line(
+                f"{model.model}, forward, one sample, convolutions and linear layers: "
+                f"fvcore {show_flops(model.fvcore_flops)}, traced {show_flops(model.traced_flops)}"
+            )
+            for model in models
         )
-        for model in models
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
+from edgefl.report.settings import settings_of
 from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, read, runs_in
@@ -43,12 +45,14 @@ class Reached:
         t_s: virtual seconds.
         round: the round it was reached after, from 0.
         bytes: traffic of all clients, both directions.
+        flops: operations of all clients.
         energy: of all clients.
     """
 
     t_s: float
     round: int
     bytes: int
+    flops: int
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
 
 
@@ -93,6 +97,8 @@ class Summary:
         waited_for_devices: the same by device.
         host_s: the wall time of the whole run; None while it runs, and for a dry run.
         target: None where there is no target.
+        settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
+        fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
     """
 
     name: str
@@ -132,6 +138,8 @@ class Summary:
     waited_for_devices: Sequence[WaitedDevice]
     host_s: float | None
     target: Target | None
+    settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
+    fleet_id: str | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -208,6 +216,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     available_s = totals["admitted"] * virtual_s
     kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
     clients, devices = waited(reader)
+    settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     return Summary(
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
@@ -233,6 +242,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         waited_for_devices=devices,
         host_s=meta.get("host_wall_s"),
         target=None if target is None else _to_target(reader, target),
+        settings=settings,
+        fleet_id=fleet_id,
     )
 
 
@@ -261,19 +272,23 @@ def _after_rounds(reader: Reader) -> str | None:
     return rows[0]["exchange"] if rows else None
 
 
+# What a job's work was charged counts from when its work ended, as its bytes count from when they had moved.
+_TO_TARGET = """
+SELECT model, t_s, round, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients, MIN(version),
+  (SELECT IFNULL(SUM(flops), 0) FROM jobs WHERE IFNULL(worked_s, ended_s) <= t_s) AS flops
+FROM evaluations WHERE accuracy >= ? GROUP BY model
+"""
+
+
 def _to_target(reader: Reader, target: float) -> Target:
-    rows = reader.query(
-        "SELECT model, t_s, round, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients, "
-        "MIN(version) FROM evaluations WHERE accuracy >= ? GROUP BY model",
-        target,
-    )
     reached = {
         row["model"]: Reached(
             row["t_s"],
             row["round"],
             row["bytes"],
+            row["flops"],
             EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
         )
-        for row in rows
+        for row in reader.query(_TO_TARGET, target)
     }
     return Target(target, reached.get("global"), reached.get("personal"))

@@ -1,17 +1,17 @@
-"""Tables for terminals of any width, plain tables, and texts of cells that several tables share."""
+"""Tables for terminals of any width, and texts of cells that several tables share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
+from edgefl.report.texts import longest_line, longest_word, spelled, visible, wrapped
 
 Cell = str | Text
 Record = TypeVar("Record")
@@ -19,100 +19,256 @@ Record = TypeVar("Record")
 MISSING = "-"
 UNKNOWN = "unknown"
 
-# The narrowest column that a name folds into.
-_LEAST = 8
-# The narrowest column that text wraps in, unless it is shorter or has a longer word.
-_TEXT = 16
+# A text, a figure beside others, and a label wrap no narrower than this if there is another way.
+_TEXT, _FIGURE, _LABEL = 16, 14, 24
 _PADDING, _RULE = 2, 1
 
 
-class Fitted:
-    """Names and figures, one row each.
+class Line:
+    """A line of text; where it is too long, it goes on in the next, and no word is broken."""
 
-    If the terminal is too narrow, headings wrap first; then columns are left out, the least important first,
-    and a line below lists them. Names fold only if that is not enough.
+    def __init__(self, text: str = "", style: str = "") -> None:
+        self._text, self._style = visible(text), style
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The lines at the console's width."""
+        del console
+        for line in wrapped(spelled(self._text, options.encoding), options.max_width):
+            yield Text(line, style=self._style, no_wrap=True)
+
+
+class Labelled:
+    """Texts behind their labels; a long text goes on below itself."""
+
+    def __init__(self, lines: Mapping[str, str]) -> None:
+        self._lines = {visible(label): visible(text) for label, text in lines.items()}
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The lines at the console's width."""
+        del console
+        indent = max(map(len, self._lines), default=0) + _PADDING
+        for label, text in self._lines.items():
+            for place, line in enumerate(
+                wrapped(spelled(text, options.encoding), options.max_width - indent)
+            ):
+                yield Text(f"{'' if place else label:<{indent}}{line}", no_wrap=True)
+
+
+class Column(NamedTuple):
+    """A table's column.
+
+    Attributes:
+        head: its heading.
+        floor: what its texts wrap to before a column goes to another table; None if they do not.
+        left: whether it is left-aligned.
+        yields: whether it goes to a second table where the first is too narrow.
+        names: whether it stands in every table, since it says what a row is; it is among the first columns.
+    """
+
+    head: str
+    floor: int | None = None
+    left: bool = False
+    yields: bool = False
+    names: bool = False
+
+
+class Grid:
+    """A table that fits any width, with no word broken and nothing left out.
+
+    If the terminal is too narrow, headings and texts wrap first; then columns go to a second table, or to
+    several, each with the names. If a table of these and one column is too wide, each row becomes a block of
+    lines, one for each column.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, title: str = "", pad_edge: bool
+    ) -> None:
+        self._columns = [column._replace(head=visible(column.head)) for column in columns]
+        # As Text, since a user's names may look like markup.
+        self._rows = [[_text(cell) for cell in row] for row in rows]
+        self._title, self._pad_edge = title, pad_edge
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table at the console's width."""
+        del console
+        yield from _Laid(self, options).blocks()
+
+    @property
+    def parts(self) -> tuple[list[Column], list[list[Text]], str, bool]:
+        """The columns, the rows, the title, and whether there is a space at the edges."""
+        return self._columns, self._rows, self._title, self._pad_edge
+
+
+class _Laid:
+    """A table at a width."""
+
+    def __init__(self, grid: Grid, options: ConsoleOptions) -> None:
+        self._encoding = options.encoding
+        columns, rows, self._title, self._pad_edge = grid.parts
+        self._columns = [column._replace(head=self._spelled(column.head)) for column in columns]
+        self._rows = [[Text(self._spelled(cell.plain), cell.style) for cell in row] for row in rows]
+        # Without spaces at the edges, a table has two columns more.
+        self._room = options.max_width + (0 if self._pad_edge else _PADDING)
+        places = range(len(columns))
+        self._names = [place for place in places if columns[place].names]
+        self._natural = [max(map(longest_line, self._cells(place))) for place in places]
+        self._least = [max(map(longest_word, self._cells(place))) for place in places]
+        self._floor = [self._floor_of(place) for place in places]
+
+    def _spelled(self, text: str) -> str:
+        return spelled(text, self._encoding)
+
+    def _cells(self, place: int) -> Iterator[str]:
+        yield self._columns[place].head
+        yield from (row[place].plain for row in self._rows)
+
+    def _floor_of(self, place: int) -> int:
+        """A column's width before others go to another table: of whole cells, or of its texts wrapped."""
+        head, *cells = self._cells(place)
+        whole = max(map(longest_line, cells), default=0)
+        floor = self._columns[place].floor
+        return max(longest_word(head), whole if floor is None else max(self._least[place], min(whole, floor)))
+
+    def blocks(self) -> Iterator[Table | Line]:
+        """The title and the tables."""
+        if self._title:
+            yield Line(self._title, "italic")
+        for number, places in enumerate(self._split()):
+            if number:
+                yield Line()
+            widths = self._widths(places)
+            if widths is None:
+                yield from self._stacked(places)
+            else:
+                yield self._table(places, widths)
+
+    def _split(self) -> list[list[int]]:
+        """The columns of each table."""
+        first = list(range(len(self._columns)))
+        second: list[int] = []
+        if not self._fits(first):
+            second = [place for place in first if self._columns[place].yields]
+            first = [place for place in first if not self._columns[place].yields]
+        first = first[len(self._names) :]
+        return [*self._packed(first), *self._packed(second)] or [self._names]
+
+    def _packed(self, places: list[int]) -> list[list[int]]:
+        """Columns in tables of about the same number, each with the names."""
+        tables: list[list[int]] = []
+        for place in places:
+            if not tables or not self._fits([*tables[-1], place]):
+                tables.append(self._names.copy())
+            tables[-1].append(place)
+        size = -(-len(places) // max(len(tables), 1))
+        even = [[*self._names, *places[start : start + size]] for start in range(0, len(places), size or 1)]
+        return even if all(map(self._fits, even)) else tables
+
+    def _fits(self, places: Sequence[int]) -> bool:
+        return _whole([self._floor[place] for place in places]) <= self._room
+
+    def _widths(self, places: Sequence[int]) -> list[int] | None:
+        """Natural widths if they fit; else narrower ones, the first widened first; None if none fit."""
+        for narrow in (self._natural, self._floor, self._least):
+            widths = [narrow[place] for place in places]
+            spare = self._room - _whole(widths)
+            if spare >= 0:
+                break
+        else:
+            return None
+        named = len(self._names)
+        for group in (range(named), range(named, len(places))):
+            while spare and (wanting := [n for n in group if widths[n] < self._natural[places[n]]]):
+                for number in wanting[:spare]:
+                    widths[number] += 1
+                spare -= min(spare, len(wanting))
+        return [self._needed(place, width) for place, width in zip(places, widths, strict=True)]
+
+    def _needed(self, place: int, width: int) -> int:
+        """What of a width a column's texts use."""
+        return max(longest_line("\n".join(wrapped(cell, width))) for cell in self._cells(place))
+
+    def _table(self, places: Sequence[int], widths: Sequence[int]) -> Table:
+        table = Table(show_edge=False, pad_edge=self._pad_edge, header_style="bold")
+        heads = [
+            wrapped(self._columns[place].head, width) for place, width in zip(places, widths, strict=True)
+        ]
+        lines = max(map(len, heads))
+        for place, head, width in zip(places, heads, widths, strict=True):
+            text = Text("\n".join([""] * (lines - len(head)) + head))
+            justify: JustifyMethod = "left" if self._columns[place].left else "right"
+            table.add_column(text, justify=justify, no_wrap=True, width=width)
+        for row in self._rows:
+            cells = [row[place] for place in places]
+            texts = ("\n".join(wrapped(cell.plain, width)) for cell, width in zip(cells, widths, strict=True))
+            table.add_row(*(Text(text, cell.style) for text, cell in zip(texts, cells, strict=True)))
+        return table
+
+    def _stacked(self, places: Sequence[int]) -> Iterator[Line]:
+        """A block of lines for each row."""
+        for row in self._rows:
+            for place in places:
+                head = self._columns[place].head.replace("\n", " ").strip()
+                text = f"{head}: {row[place].plain}" if head else row[place].plain
+                yield Line(f"  {text}") if place else Line(text, "bold")
+
+
+def _text(cell: Cell) -> Text:
+    return Text(visible(cell.plain), cell.style) if isinstance(cell, Text) else Text(visible(cell))
+
+
+def _whole(widths: Sequence[int]) -> int:
+    """The width of a table with these columns."""
+    return sum(widths) + _PADDING * len(widths) + _RULE * (len(widths) - 1)
+
+
+class Fitted(Grid):
+    """Names and figures, one row each.
 
     Args:
         records: one for each row.
         columns: record -> cell, by the column's heading; the first column holds the names.
         left: headings of columns that are left-aligned.
         wraps: headings of columns whose text may wrap.
-        yields: headings of columns that may be left out, the least important first.
+        yields: headings of columns that go to a second table, if one is too wide.
+        names: how many columns say what a row is; they stand in every table.
     """
 
     def __init__(
         self,
-        records: Sequence[Record],
+        records: Iterable[Record],
         columns: Mapping[str, Callable[[Record], Cell]],
         *,
         left: Collection[str] = (),
         wraps: Collection[str] = (),
-        yields: Sequence[str] = (),
+        yields: Collection[str] = (),
+        names: int = 1,
     ) -> None:
-        self._heads = list(columns)
-        # As Text, since names may contain markup.
-        self._rows = [[Text.assemble(cell(record)) for cell in columns.values()] for record in records]
-        self._left, self._wraps, self._yields = {self._heads[0], *left, *wraps}, wraps, yields
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """The table at the console's width."""
-        room = options.max_width
-        omitted: list[str] = []
-        columns = list(range(len(self._heads)))
-        while _whole([self._least(column) for column in columns]) > room and len(omitted) < len(self._yields):
-            omitted.append(self._yields[len(omitted)])
-            columns = [column for column in columns if self._heads[column] not in omitted]
-        yield self._table(columns, room)
-        if omitted:
-            names = ", ".join(head.replace("\n", " ").strip() for head in omitted)
-            yield Text(f"columns left out: {names} (--json has all)", style="dim")
-
-    def _table(self, columns: Sequence[int], room: int) -> Table:
-        table = Table(show_edge=False, header_style="bold")
-        widths = self._widths(columns, room)
-        for column, width in zip(columns, widths, strict=True):
-            head = self._heads[column]
-            justify = "left" if head in self._left else "right"
-            table.add_column(head, justify=justify, overflow="fold", width=width)  # type: ignore[arg-type]
-        for row in self._rows:
-            table.add_row(*(row[column] for column in columns))
-        return table
-
-    def _widths(self, columns: Sequence[int], room: int) -> list[int]:
-        """Natural widths if they fit; else the narrowest, widened from left to right while there is room."""
-        natural = [max(map(_longest, self._cells(column))) for column in columns]
-        if _whole(natural) <= room:
-            return natural
-        widths = [self._least(column) for column in columns]
-        spare = room - _whole(widths)
-        if spare < 0:
-            return [max(_LEAST, widths[0] + spare), *widths[1:]]
-        for place, width in enumerate(natural):
-            more = min(spare, width - widths[place])
-            widths[place] += more
-            spare -= more
-        return widths
-
-    def _least(self, column: int) -> int:
-        """A column's narrowest width: whole cells, or words if they wrap, and whole words of its heading."""
-        head, *cells = self._cells(column)
-        least = max(map(cell_len, head.split()), default=1)
-        if head not in self._wraps:
-            return max([least, *map(_longest, cells)])
-        words = [cell_len(word) for cell in cells for word in cell.split()]
-        return max([least, *words, min(_TEXT, max(map(_longest, cells), default=0))])
-
-    def _cells(self, column: int) -> list[str]:
-        return [self._heads[column], *(str(row[column]) for row in self._rows)]
+        aligned = {next(iter(columns)), *left, *wraps}
+        heads = [
+            Column(
+                head,
+                _TEXT if head in wraps else None,
+                left=head in aligned,
+                yields=head in yields,
+                names=place < names,
+            )
+            for place, head in enumerate(columns)
+        ]
+        rows = ([cell(record) for cell in columns.values()] for record in records)
+        super().__init__(heads, rows, pad_edge=True)
 
 
-def _longest(text: str) -> int:
-    return max(map(cell_len, text.splitlines()), default=0)
+def figures(heads: Sequence[str], rows: Iterable[Sequence[Cell]], left: int = 1) -> Grid:
+    """A table of ``left`` columns of labels, and columns of figures."""
+    labels = [Column(head, _LABEL, left=True, names=True) for head in heads[:left]]
+    return Grid([*labels, *(Column(head, _FIGURE) for head in heads[left:])], rows, pad_edge=False)
 
 
-def _whole(widths: Sequence[int]) -> int:
-    """The width of a table with these columns."""
-    return sum(widths) + _PADDING * len(widths) + _RULE * (len(widths) - 1)
+def named(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str]) -> Grid:
+    """A table of names and texts."""
+    first, *others = heads
+    columns = [Column(first, left=True, names=True), *(Column(head, _TEXT, left=True) for head in others)]
+    return Grid(columns, rows, title=title, pad_edge=True)
 
 
 def fits(suffices: bool | None) -> Cell:  # noqa: FBT001 - the value to show
@@ -130,24 +286,3 @@ def energy(total: EnergyTotal) -> str:
     known, clients = total.energy_known, total.energy_clients
     partial = total.joules is not None and known < clients
     return joules(total.joules) + (f" ({known} of {clients} clients)" if partial else "")
-
-
-def figures(heads: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Table:
-    """A plain table: ``left`` columns of labels, the first of which never wraps, and columns of figures."""
-    table = Table(show_edge=False, pad_edge=False, header_style="bold")
-    for place, head in enumerate(heads):
-        justify: JustifyMethod = "left" if place < left else "right"
-        table.add_column(head, justify=justify, no_wrap=not place, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def named(title: str, rows: Sequence[tuple[str, ...]], heads: Sequence[str]) -> Table:
-    """A plain table of texts."""
-    table = Table(title=title or None, title_justify="left", show_edge=False, header_style="bold")
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table

@@ -63,7 +63,7 @@ class Display(Progress, Callbacks):
     def engine(self, line: str) -> None:
         """Prints what trains, unless it is the same as before."""
         if line != self._engine:
-            self.console.print(line, style="dim", soft_wrap=True, markup=False, highlight=False)
+            self.console.print(line, style="dim", soft_wrap=True)
         self._engine = line
 
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
@@ -92,7 +92,7 @@ class Display(Progress, Callbacks):
     def ended(self, name: str, status: str, reason: str) -> None:
         """Prints how a run ended."""
         if status != "done":
-            self.console.print(f"{name} failed: {reason}", style="red", soft_wrap=True, markup=False)
+            self.console.print(f"{name} failed: {reason}", style="red", soft_wrap=True)
         elif self.disable:
             shown = ", ".join(filter(None, (self._scores, self._clock)))
             self.console.print(f"{name}: {shown}", soft_wrap=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.core.errors import UserError
+from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summary
 from edgefl.report.summary import summary as summary_of
 from edgefl.store import read, runs_in
@@ -86,7 +87,10 @@ class RunResult:
             UserError: the run cannot be read.
         """
         with read(self.folder) as reader:
-            return dict(_flat(reader.resolved()["scenario"]))
+            settings, _ = settings_of(reader)
+        return {
+            key: json.dumps(value) if isinstance(value, list) else value for key, value in settings.items()
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,15 +177,6 @@ def _opened(folder: Path) -> RunResult:
     if "name" not in meta:
         return RunResult(folder.name, folder, UNREADABLE, "the run is being created")
     return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by dotted key."""
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
 
 
 def _pandas() -> Any:

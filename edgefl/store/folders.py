@@ -144,7 +144,7 @@ def is_run(folder: Path) -> bool:
 
 
 def runs_in(folder: Path) -> list[Path]:
-    """The run directories of a group, in order; a run directory itself is a group of one.
+    """The runs in a group, or in a folder of groups, in order; a run's directory is a group of one.
 
     Raises:
         UserError: there are none.
@@ -152,7 +152,10 @@ def runs_in(folder: Path) -> list[Path]:
     if is_run(folder):
         return [folder]
     runs = (
-        sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number)
+        sorted(
+            (path.parent for level in ("*", "*/*") for path in folder.glob(f"{level}/{DATABASE}")),
+            key=lambda path: _by_number(path.relative_to(folder)),
+        )
         if folder.is_dir()
         else []
     )
@@ -171,4 +174,4 @@ def runs_in(folder: Path) -> list[Path]:
 
 def _by_number(path: Path) -> list[tuple[int, str]]:
     """Sorts 100-x after 99-x."""
-    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]
+    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", str(path))]

@@ -99,19 +99,19 @@ def test_a_dry_run_on_digits_has_the_runs_own_clock(tmp_path):
 
 
 def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsys):
-    """A comparison has rows for data, models and clients only where runs differ in them."""
+    """A comparison has rows for the settings in which runs differ, by key, and for no others."""
     group = edgefl.run(small(), out=tmp_path / "one", engine="null")
     other = small(task={"dataset": "mnist", "clients": 7}, model={"name": "mlp", "hidden": [8]})
     edgefl.run(other, out=tmp_path / "other", engine="null", download=False)
     main_ok(["compare", str(group.folder), str(group.runs[0].folder)])
     alone = capsys.readouterr().out
     assert alone.count("small") == 1
-    assert not any(line.startswith(("data ", "model ", "clients ")) for line in alone.splitlines())
+    assert not any(line.startswith(("task.", "model.")) for line in alone.splitlines())
     main_ok(["compare", str(tmp_path / "one"), str(tmp_path / "other")])
     rows = {line.split("│")[0].strip(): line.split("│")[1:] for line in capsys.readouterr().out.splitlines()}
-    assert [cell.strip() for cell in rows["data"]] == ["digits", "mnist"]
-    assert [cell.strip() for cell in rows["clients"]] == ["6", "7"]
-    assert "model" not in rows
+    assert [cell.strip() for cell in rows["task.dataset.name"]] == ["digits", "mnist"]
+    assert [cell.strip() for cell in rows["task.clients"]] == ["6", "7"]
+    assert "model.name" not in rows
 
 
 def main_ok(arguments):

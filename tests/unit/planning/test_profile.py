@@ -101,12 +101,6 @@ def test_a_time_without_launch_overhead_is_marked(capsys):
     assert "> launch overhead unknown; time is a lower bound" in out
 
 
-@pytest.mark.parametrize(("share", "shown"), [(0.0, "0.0%"), (0.00095, "0.1%"), (0.8667, "86.7%")])
-def test_a_share_does_not_round_to_nothing(share, shown):
-    """What is not nothing is not shown as nothing."""
-    assert costs._share(share) == shown  # noqa: SLF001
-
-
 def test_layers_agree_with_fvcore():
     """Each layer's products are counted alike, and together they are the model's."""
     (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})

@@ -9,8 +9,11 @@ import pytest
 from commands import run_command, shown
 from toys import TOYS
 
+from edgefl.core.documents import document
 from edgefl.core.units import show_seconds
-from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.averages import seeds_together
+from edgefl.report.comparison import Comparison, comparison, dry_runs
+from edgefl.report.settings import dotted
 from edgefl.report.summary import Accuracy, Reached, Target
 from edgefl.runs.dry import dry_run
 
@@ -143,19 +146,158 @@ def test_check_prints_json(capsys):
     assert (status, json.loads(out)) == (2, {"runs": []})
 
 
-@pytest.mark.parametrize(
-    ("models", "rows"),
-    [
-        (["global"], ["time, global", "bytes, global", "energy, global"]),
-        (["global", "personal"], ["time, global", "time, personal", "bytes, personal", "energy, personal"]),
-    ],
-)
-def test_what_a_target_took_is_told_of_what_was_evaluated(models, rows):
-    """Traffic and energy are those of personal models, or of the global one where it alone is evaluated."""
+QUANTITIES = ("time", "bytes", "work", "energy")
+
+
+def scored(models, reached=(), **changes):
+    """A run that evaluated some models, of which some reached the target."""
     found = dry("sync").summary
-    accuracy = dict.fromkeys(models, Accuracy(0.95, None, 3, None, 20, 0))
-    reached = Reached(t_s=2.0, round=3, bytes=1000, energy=found.energy)
-    target = Target(0.9, reached, reached if "personal" in models else None)
-    shown_rows = cells(comparison([replace(found, accuracy=accuracy, target=target)]))
-    assert [label.replace(" to 90%", "") for label in shown_rows if " to 90%" in label] == rows
-    assert shown_rows[f"bytes to 90%, {models[-1]}"] == ["1 kB"]
+    accuracy = {model: Accuracy(0.95, None, 3, 0.02, 20, 0) for model in models}
+    took = Reached(t_s=2.0, round=3, bytes=1000, flops=5_000_000, energy=found.energy)
+    target = Target(0.9, *(took if model in reached else None for model in ("global", "personal")))
+    return replace(found, accuracy=accuracy, target=target, **changes)
+
+
+@pytest.mark.parametrize("models", [["global"], ["personal"], ["global", "personal"]])
+def test_rows_follow_what_was_evaluated(models):
+    """Accuracies, and all quantities to the target, of those models alone."""
+    found = cells(comparison([scored(models, reached=models)]))
+    accuracies = [label for label in found if label.startswith("accuracy")]
+    assert accuracies == [f"accuracy, {model}" for model in models]
+    assert [label for label in found if " to 90%" in label] == [
+        f"{quantity} to 90%, {model}" for model in models for quantity in QUANTITIES
+    ]
+    assert found[f"bytes to 90%, {models[-1]}"] == ["1 kB"]
+    assert found[f"work to 90%, {models[-1]}"] == ["5 MFLOP"]
+
+
+def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
+    """A model that was not evaluated has no target to reach."""
+    found = cells(
+        comparison([scored(["global", "personal"], ["personal"]), scored(["global"], name="other")])
+    )
+    for quantity in QUANTITIES:
+        assert found[f"{quantity} to 90%, global"] == ["not reached", "not reached"]
+        assert found[f"{quantity} to 90%, personal"][1] == "-"
+    assert found["time to 90%, personal"][0] == "2 s"
+
+
+def test_a_run_without_training_has_no_rows_of_accuracy():
+    """Nor of targets."""
+    assert not [label for label in cells(comparison([dry("sync").summary])) if "accuracy" in label]
+
+
+def test_a_reason_is_given_once():
+    """`run` tells it when a run fails; `compare` has nobody else to tell it."""
+    failed = replace(dry("sync").summary, status="failed", reason="a loss of [/] nan")
+    assert "quickstart failed: a loss of [/] nan\n" in shown(comparison([failed]), 100)
+    assert "a loss" not in shown(comparison([failed], reasons=False), 100)
+    assert "quickstart failed\n" in shown(comparison([failed], reasons=False), 100)
+
+
+def seeds(number, **settings):
+    """Runs that differ in their seeds, with accuracies and times that do."""
+    return [
+        scored(
+            ["global", "personal"],
+            ["global"] if seed else [],
+            name=f"fedavg, seed {seed}",
+            seed=seed,
+            settings={"seed": seed, "method": "fedavg", **settings},
+            fleet_id="a",
+            virtual_s=10.0 + seed,
+        )
+        for seed in range(number)
+    ]
+
+
+def test_seeds_are_averaged():
+    """The mean and the sample's deviation, which say that they are over seeds."""
+    table = comparison([*seeds(3), *(replace(run, name="other") for run in seeds(1, **{"local.epochs": 2}))])
+    found = cells(table)
+    text = shown(table, 100)
+    assert "3 seeds ┃" in text
+    assert "fedavg ┃" in text
+    assert found["virtual time"] == ["11 s ±1 s", "10 s"]
+    assert found["accuracy, personal"] == ["95.0%", "95.0%"]
+    assert found["deviation over clients"] == ["2.0%", "2.0%"]
+    assert found["time to 90%, global"] == ["2 s (2 of 3)", "not reached"]
+    assert found["seed"] == ["0, 1, 2", "0"]
+    assert "± standard deviation over seeds" in text
+    assert "± standard deviation over clients" in shown(comparison(seeds(1)), 100)
+
+
+def test_only_what_is_alike_is_averaged():
+    """Not runs of other settings, fleets or models, of the same seed, or unfinished ones."""
+    one, two = seeds(2)
+    for other in (
+        replace(two, settings={**two.settings, "method": "x"}),
+        replace(two, fleet_id="b"),
+        replace(two, status="running"),
+        replace(two, settings=None),
+        replace(two, accuracy={}),
+        replace(two, seed=one.seed),
+    ):
+        assert [len(each.runs) for each in seeds_together([one, other])] == [1, 1]
+    assert [len(each.runs) for each in seeds_together([one, two, one, two])] == [2, 2]
+
+
+def test_the_document_has_every_run_and_the_averages():
+    """Numbers by dotted key, and the settings that differ in the order of the runs."""
+    runs = [*seeds(2), *seeds(1, **{"local.epochs": 2})]
+    found = document(Comparison(runs))
+    (average,) = found["averages"]
+    assert len(found["runs"]) == 3
+    assert (average["name"], average["seeds"]) == ("fedavg", [0, 1])
+    assert average["figures"]["virtual_s"] == {"mean": 10.5, "deviation": pytest.approx(0.5**0.5), "runs": 2}
+    assert average["figures"]["target.global.t_s"]["runs"] == 1
+    assert found["differences"] == {"seed": [0, 1, 0], "local.epochs": [None, None, 2]}
+
+
+def test_many_runs_have_a_row_each():
+    """At 80 columns in several tables, each with all names; settings that differ come first."""
+    runs = [run for rate in (0.1, 0.2, 0.3, 0.4, 0.5) for run in named_by(rate)]
+    found = shown(comparison(runs), 80)
+    assert max(map(len, found.splitlines())) <= 80
+    assert found.index("local.optimizer.lr") < found.index("virtual time")
+    for rate in (0.1, 0.5):
+        rows = [line for line in found.splitlines() if line.startswith(f"lr {rate}")]
+        assert len(rows) == len([line for line in found.splitlines() if line.startswith("━")])
+    for heading in ("accuracy", "energy", "wasted bytes"):
+        assert heading in found
+
+
+def named_by(rate):
+    """Two seeds of a rate, with waste."""
+    wasted = replace(dry("toy").summary.wasted, jobs=3)
+    runs = seeds(2, **{"local.optimizer.lr": rate})
+    return [replace(run, name=f"lr {rate}, seed {run.seed}", wasted=wasted) for run in runs]
+
+
+def test_settings_that_differ_are_shown_by_key():
+    """One row a setting; what names say, and parameters that another component lacks, are left out."""
+    names = ("fedavg", "flexchill", "spherefed")
+    each = [
+        {"method": "fedavg", "local.optimizer.lr": 0.5},
+        {"method": "flexchill", "method.temperature": 0.5, "local.optimizer.lr": 0.5},
+        {"method": "spherefed", "method.base": "fedavg", "local.optimizer.lr": 10.0},
+    ]
+    runs = [
+        replace(dry("sync").summary, name=name, settings={"seed": 7, **settings}, fleet_id="a")
+        for name, settings in zip(names, each, strict=True)
+    ]
+    found = cells(comparison(runs))
+    assert found["local.optimizer.lr"] == ["0.5", "0.5", "10"]
+    assert not {"method", "method.temperature", "method.base", "seed"} & found.keys()
+    renamed = [replace(run, name=f"run {place}") for place, run in enumerate(runs)]
+    assert cells(comparison(renamed))["method"] == list(names)
+
+
+def test_keys_are_those_of_set():
+    """A list stays whole."""
+    scenario = {"method": {"name": "flexchill", "temperature": 4}, "evaluate": {"models": ["global"]}}
+    assert dotted(scenario) == {
+        "method.name": "flexchill",
+        "method.temperature": 4,
+        "evaluate.models": ["global"],
+    }

@@ -39,22 +39,30 @@ def test_no_name_is_cut(width):
         assert cut == []
 
 
-def test_headings_wrap_before_columns_are_left_out():
-    """A heading takes two lines first; then a column is left out, and a line lists it."""
+def test_headings_wrap_before_columns_go_to_a_second_table():
+    """A heading takes two lines first; then columns that matter less stand in a table of their own."""
     assert lines(75, yields=("share",))[1].split("┃")[2].strip() == "used"
-    assert "left out" not in "".join(lines(75, yields=("share",)))
-    found = lines(60, yields=("share",))
-    assert "99%" not in "".join(found)
-    assert found[-1] == "columns left out: share (--json has all)"
+    assert "" not in lines(75, yields=("share",))
+    found = lines(60, yields=("share", "rate"))
+    blank = found.index("")
+    assert [head.split() for head in found[1].split("┃")] == [["name"], ["taken"], ["used"]]
+    assert [head.split() for head in found[blank + 1].split("┃")] == [["name"], ["rate"], ["share"]]
+    assert "99%" not in "".join(found[:blank])
 
 
-def test_a_name_folds_if_nothing_else_helps():
-    """Over several lines, with no character lost."""
-    found = lines(40, yields=("share", "rate"))
+def test_a_name_goes_on_behind_a_hyphen_if_nothing_else_helps():
+    """In a table of two columns that is too wide."""
+    found = lines(32)
     pieces = [line.split("│")[0].strip() for line in found if "│" in line]
-    assert "".join(pieces) == "".join(NAMES)
-    assert len(pieces) > len(NAMES)
-    assert max(map(len, found)) <= 44  # the line that names the columns wraps by words
+    assert pieces[:4] == ["raspberry-pi-zero-2w", "averylongfilename-", "of-my-model.onnx", NAMES[0]]
+    assert max(map(len, found)) <= 32
+
+
+def test_rows_become_blocks_if_two_columns_are_too_wide():
+    """A line for each cell."""
+    words = [("a" * 30, "b" * 30)]
+    found = shown(Fitted(words, {"name": itemgetter(0), "text": itemgetter(1)}), 40)
+    assert found.splitlines() == ["name: " + "a" * 30, "  text: " + "b" * 30]
 
 
 def test_text_wraps_by_words():

@@ -1,0 +1,174 @@
+"""Runs that differ in nothing but their seeds, taken together."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from edgefl.core.documents import document
+from edgefl.report.settings import canonical, dotted
+from edgefl.report.summary import Summary
+from edgefl.report.tables import MISSING
+
+_SEED = "seed"
+
+
+class Spread(NamedTuple):
+    """A figure of several runs.
+
+    Attributes:
+        mean: of the runs that have it.
+        deviation: the standard deviation of a sample, with n - 1; None if only one run has it.
+        runs: how many have it.
+    """
+
+    mean: float
+    deviation: float | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class Average:
+    """Runs that differ in nothing but their seeds.
+
+    Attributes:
+        name: what their names have in common.
+        seeds: theirs.
+        runs: their directories.
+        figures: every number of their summaries, by dotted key.
+    """
+
+    name: str
+    seeds: Sequence[int]
+    runs: Sequence[str]
+    figures: Mapping[str, Spread]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A run, or several that differ in nothing but their seeds.
+
+    Attributes:
+        name: a heading.
+        runs: one or more.
+    """
+
+    name: str
+    runs: tuple[Summary, ...]
+
+    @property
+    def first(self) -> Summary:
+        """Any of the runs, for what all have in common."""
+        return self.runs[0]
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What the runs have in common; their seeds as a list."""
+        common = dict(self.first.settings or {})
+        if len(self.runs) > 1:
+            common[_SEED] = [run.seed for run in self.runs]
+        return common
+
+    def show(
+        self,
+        show: Callable[[Any], str],
+        figure: Callable[[Summary], float | None],
+        nothing: str = MISSING,
+    ) -> str:
+        """A figure, or its mean and deviation over the runs that have it.
+
+        Args:
+            show: a number as text.
+            figure: the figure; None if a run has none.
+            nothing: stands where no run has it.
+        """
+        values = [value for run in self.runs if (value := figure(run)) is not None]
+        if not values:
+            return nothing
+        found = spread(values)
+        text = show(found.mean) + (f" ±{show(found.deviation)}" if found.deviation else "")
+        return text + (f" ({found.runs} of {len(self.runs)})" if found.runs < len(self.runs) else "")
+
+    def all(self, text: Callable[[Summary], str]) -> str:
+        """What the runs have, each text once."""
+        return "; ".join(dict.fromkeys(filter(None, map(text, self.runs))))
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The mean and deviation of at least one value."""
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(statistics.fmean(values), deviation, len(values))
+
+
+def seeds_together(runs: Sequence[Summary]) -> list[Compared]:
+    """The runs, those that are done and differ in nothing but their seeds together, under names that differ.
+
+    Of runs with the same seed too, the first ones are taken together, then the second ones, and so on.
+    """
+    found: dict[Any, list[Summary]] = {}
+    for place, run in enumerate(runs):
+        found.setdefault(_key(run, place, found), []).append(run)
+    return _named_apart([Compared(_common_name(group), tuple(group)) for group in found.values()])
+
+
+def _key(run: Summary, place: int, found: Mapping[Any, Sequence[Summary]]) -> Any:
+    if run.settings is None or run.status != "done":
+        return place
+    alike = canonical({**run.settings, _SEED: None}), run.fleet_id, tuple(sorted(run.accuracy))
+    number = 0
+    while any(other.seed == run.seed for other in found.get((alike, number), ())):
+        number += 1
+    return alike, number
+
+
+def _common_name(runs: Sequence[Summary]) -> str:
+    first, *others = (run.name.split(", ") for run in runs)
+    return ", ".join(part for part in first if all(part in other for other in others)) or runs[0].method
+
+
+def _named_apart(compared: Sequence[Compared]) -> list[Compared]:
+    """Those of one name with their directories and seeds."""
+    names = Counter(one.name for one in compared)
+    return [
+        one if names[one.name] == 1 else replace(one, name=f"{one.name}\n{_source(one)}") for one in compared
+    ]
+
+
+def _source(one: Compared) -> str:
+    groups = list(dict.fromkeys(map(_group, one.runs)))
+    more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
+    return f"{groups[0]}{more}" + (f", seed {one.first.seed}" if len(one.runs) == 1 else "")
+
+
+def _group(run: Summary) -> str:
+    """The folder that distinguishes runs of one name."""
+    folder = Path(run.run_dir)
+    return folder.parent.name if re.match(r"\d\d+-", folder.name) else folder.name
+
+
+def averages(compared: Sequence[Compared]) -> list[Average]:
+    """The averages of all that are more than one run."""
+    return [
+        Average(
+            one.name, [run.seed for run in one.runs], [run.run_dir for run in one.runs], _figures(one.runs)
+        )
+        for one in compared
+        if len(one.runs) > 1
+    ]
+
+
+def _figures(runs: Sequence[Summary]) -> dict[str, Spread]:
+    each = [dotted(document(replace(run, settings=None))) for run in runs]
+    keys = dict.fromkeys(
+        key for one in each for key, value in one.items() if _is_number(value) and key != _SEED
+    )
+    return {key: spread([one[key] for one in each if _is_number(one.get(key))]) for key in keys}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,128 @@
+"""What a round costs a client, by device and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from edgefl.core.ledger import total
+from edgefl.core.units import show_joules, show_seconds
+from edgefl.planning.costs import DeviceCost, Profile
+from edgefl.report.costs import row_name
+from edgefl.report.layers import AT_LEAST
+from edgefl.report.tables import Cell, Line, figures
+
+# Before the figures of a device that cannot hold the work.
+_TOO_LARGE = "!"
+_MINUTE_S, _HOUR_S = 60, 3600
+_MOST = 9
+
+
+class Round(NamedTuple):
+    """A client's round on a device.
+
+    Attributes:
+        seconds: of receiving, computing and sending; None if the device has no price.
+        joules: None if unknown.
+        is_bound: whether the seconds are a lower bound.
+        fits: whether the memory suffices in every exchange; None if that is unknown.
+    """
+
+    seconds: float | None
+    joules: float | None
+    is_bound: bool
+    fits: bool | None
+
+    def mark(self) -> str:
+        """The signs before a figure."""
+        return _TOO_LARGE * (self.fits is False) + AT_LEAST * self.is_bound
+
+    def time(self) -> Cell:
+        """The seconds in few characters."""
+        return "" if self.seconds is None else self._styled(brief(self.seconds))
+
+    def energy(self) -> Cell:
+        """The joules."""
+        return "" if self.joules is None else self._styled(show_joules(self.joules))
+
+    def _styled(self, text: str) -> Cell:
+        return Text(self.mark() + text, "red" if self.fits is False else "")
+
+
+def overview(profiles: Sequence[Profile]) -> RenderableType:
+    """A table of times and one of energies: a row for each device, a column for each run and model."""
+    columns = {head: found for each in profiles for head, found in _rounds(each).items()}
+    devices = list(dict.fromkeys(name for rounds in columns.values() for name in rounds))
+    priced = [
+        name for name in devices if any(rounds[name].seconds is not None for rounds in columns.values())
+    ]
+    known = [name for name in devices if any(rounds[name].joules is not None for rounds in columns.values())]
+    blocks: list[RenderableType] = []
+    for title, names, cell in (("time", priced, Round.time), ("energy", known, Round.energy)):
+        if names:
+            blocks += [_table(f"{title} of a client's round", names, columns, cell), Line()]
+    shown = [rounds[name] for name in priced for rounds in columns.values()]
+    return Group(*blocks, *_notes(shown, [name for name in devices if name not in priced]), Line())
+
+
+def _table(
+    title: str,
+    names: Sequence[str],
+    columns: dict[str, dict[str, Round]],
+    cell: Callable[[Round], Cell],
+) -> RenderableType:
+    rows = ([name, *(cell(rounds[name]) for rounds in columns.values())] for name in names)
+    return figures([title, *columns], rows)
+
+
+def _rounds(profile: Profile) -> dict[str, dict[str, Round]]:
+    """A client's rounds by column and device: all exchanges of every round."""
+    found: dict[str, dict[str, list[DeviceCost]]] = {}
+    models = dict.fromkeys(work.model for work in profile.exchanges)
+    for work in profile.exchanges:
+        if work.when.startswith("every round"):
+            head = profile.scenario if len(models) == 1 else f"{profile.scenario}, {work.model}"
+            column = found.setdefault(head, {})
+            for row in work.devices:
+                column.setdefault(row_name(row, work.devices), []).append(row)
+    return {head: {name: _round(rows) for name, rows in column.items()} for head, column in found.items()}
+
+
+def _round(rows: Sequence[DeviceCost]) -> Round:
+    prices = [row.price for row in rows]
+    seconds = total(*(None if one is None else one.down_s + one.compute_s + one.up_s for one in prices))
+    joules = total(*(None if one is None else one.joules for one in prices))
+    is_bound = any(
+        price and price.compute_s and row.launch == "none" for price, row in zip(prices, rows, strict=True)
+    )
+    fits = (
+        False
+        if any(row.fits is False for row in rows)
+        else None
+        if any(row.fits is None for row in rows)
+        else True
+    )
+    return Round(seconds, joules, is_bound, fits)
+
+
+def brief(seconds: float) -> str:
+    """A duration in one unit: ``"7.05 min"``."""
+    if round(seconds) < _MINUTE_S:
+        return show_seconds(seconds)
+    scale, unit = (_MINUTE_S, "min") if round(seconds) < _HOUR_S else (_HOUR_S, "h")
+    return f"{seconds / scale:.3g} {unit}" if seconds < 999.5 * scale else f"{seconds / scale:,.0f} {unit}"
+
+
+def _notes(shown: Sequence[Round], unpriced: Sequence[str]) -> list[Line]:
+    notes = ["a round is to receive, compute and send; exchanges before and after the rounds are below"]
+    if any(one.is_bound for one in shown):
+        notes.append(f"{AT_LEAST} launch overhead unknown; time is a lower bound")
+    if any(one.fits is False for one in shown):
+        notes.append(f"{_TOO_LARGE} does not fit into the device's memory")
+    if unpriced:
+        more = f" and {len(unpriced) - _MOST} more" if len(unpriced) > _MOST else ""
+        notes.append(f"no price, for the reasons below: {'; '.join(unpriced[:_MOST])}{more}")
+    return [Line(note, "dim") for note in notes]

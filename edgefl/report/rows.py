@@ -1,0 +1,261 @@
+"""The figures by which runs are compared, as texts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
+from edgefl.report.averages import Compared
+from edgefl.report.summary import Accuracy, Reached, Summary
+from edgefl.report.tables import MISSING, UNKNOWN, energy
+from edgefl.report.waiting import Lost
+
+# Devices with rows of what was lost to them.
+_MOST_WAITED = 3
+_MODELS = ("global", "personal")
+_NOT_REACHED = "not reached"
+
+Figure = Callable[[Summary], float | None]
+Show = Callable[[Any], str]
+
+
+class Row(NamedTuple):
+    """A figure of each run.
+
+    Attributes:
+        label: its name.
+        cell: it as text.
+        main: whether it is shown where many runs are compared.
+    """
+
+    label: str
+    cell: Callable[[Compared], str]
+    main: bool = False
+
+
+def rows(compared: Sequence[Compared]) -> Iterator[Row]:
+    """The figures that apply to some of the runs."""
+    runs = [run for one in compared for run in one.runs]
+    yield from _accuracies(runs, averaged=len(runs) > len(compared))
+    yield _amount("virtual time", show_seconds, lambda run: run.virtual_s, main=True)
+    yield _amount("bytes down", show_bytes, lambda run: run.down_bytes, main=True)
+    yield _amount("bytes up", show_bytes, lambda run: run.up_bytes, main=True)
+    for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
+        yield Row(f"  {part}, down / up", partial(_part, part=part))
+    yield _amount("work of all clients", show_flops, lambda run: run.flops)
+    yield Row("energy of all clients", _energy, main=True)
+    if any(run.energy.joules for run in runs):
+        yield Row("  compute / radio / tail / idle", _phases)
+    yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
+    if any(run.refused for run in runs):
+        yield Row("clients refused", lambda one: one.all(_refused), main=True)
+    yield from _to_target(runs)
+    yield from usage(runs)
+    yield from _waited(runs)
+    yield _amount("host time", show_seconds, lambda run: run.host_s)
+
+
+def _amount(label: str, show: Show, figure: Figure, *, main: bool = False) -> Row:
+    return Row(label, lambda one: one.show(show, figure), main)
+
+
+def _tenths(share: float) -> str:
+    return show_share(share, 1)
+
+
+def _refused(run: Summary) -> str:
+    return f"{run.refused:,} of {run.clients:,}"
+
+
+def _evaluated(runs: Sequence[Summary]) -> list[str]:
+    return [model for model in _MODELS if any(model in run.accuracy for run in runs)]
+
+
+def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:
+    """The accuracies of the models that were evaluated; of averages, the deviation is over seeds."""
+    models = _evaluated(runs)
+    scores = [score for run in runs for score in run.accuracy.values()]
+    for model in models:
+        yield Row(f"accuracy, {model}", partial(_accuracy, model=model, alone=not averaged), main=True)
+    if averaged and any(score.spread is not None for score in scores):
+        yield _amount("  deviation over clients", _tenths, _figure_of("personal", lambda score: score.spread))
+    if any(map(_covered, runs)):
+        yield Row("  of clients", lambda one: one.all(_covered))
+    after = next((run.after_rounds for run in runs if run.after_rounds), None)
+    if after and any(score.before is not None for score in scores):
+        which = "both" if len(models) > 1 else models[0]
+        yield Row(f"  before {after}, {which}", partial(_before, models=models))
+
+
+def _figure_of(model: str, figure: Callable[[Accuracy], float | None]) -> Figure:
+    return lambda run: figure(run.accuracy[model]) if model in run.accuracy else None
+
+
+def _accuracy(one: Compared, model: str, *, alone: bool) -> str:
+    text = one.show(_tenths, _figure_of(model, lambda score: score.value))
+    score = one.first.accuracy.get(model)
+    return f"{text} ±{_tenths(score.spread)}" if alone and score and score.spread is not None else text
+
+
+def _covered(run: Summary) -> str:
+    """How many clients the mean of personal accuracies covers, unless it is all, and all of them trained."""
+    score = run.accuracy.get("personal")
+    if score is None or (score.clients == run.clients and not score.untrained):
+        return ""
+    return f"{score.clients} of {run.clients}, {score.untrained} untrained"
+
+
+def _before(one: Compared, models: Sequence[str]) -> str:
+    texts = [one.show(_tenths, _figure_of(model, lambda score: score.before)) for model in models]
+    return MISSING if set(texts) == {MISSING} else " / ".join(texts)
+
+
+def _part(one: Compared, part: str) -> str:
+    moved = [run.bytes_by_part[part] for run in one.runs if part in run.bytes_by_part]
+    if not moved:
+        return MISSING
+    return " / ".join(show_bytes(sum(way) / len(one.runs)) for way in zip(*moved, strict=True))
+
+
+def _energy(one: Compared) -> str:
+    if len(one.runs) == 1:
+        return energy(one.first.energy)
+    shown = one.show(show_joules, lambda run: run.energy.joules, UNKNOWN)
+    partly = any(run.energy.energy_known < run.energy.energy_clients for run in one.runs)
+    return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
+
+
+_PHASES = (("compute",), ("receive", "transmit"), ("tail",), ("idle",))
+
+
+def _phases(one: Compared) -> str:
+    whole = sum(run.energy.joules or 0.0 for run in one.runs)
+    parts = (
+        sum(run.joules_by_phase.get(name, 0.0) for run in one.runs for name in names) for names in _PHASES
+    )
+    return " / ".join(show_share(part / whole) for part in parts) if whole else MISSING
+
+
+def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What it took each model that was evaluated to reach the target, if any run has one."""
+    targets = {run.target.accuracy for run in runs if run.target}
+    if not targets:
+        return
+    name = f"{max(targets):.0%}" if len(targets) == 1 else "its target"
+    if len(targets) > 1:
+        yield Row("target", lambda one: one.all(_target), main=True)
+    for model in _evaluated(runs):
+        for label, (show, figure) in _TOOK.items():
+            cell = partial(_took, model=model, show=show, figure=figure)
+            yield Row(f"{label} to {name}, {model}", cell, main=True)
+
+
+_TOOK: dict[str, tuple[Show, Callable[[Reached], float | None]]] = {
+    "time": (show_seconds, lambda reached: reached.t_s),
+    "bytes": (show_bytes, lambda reached: reached.bytes),
+    "work": (show_flops, lambda reached: reached.flops),
+    "energy": (show_joules, lambda reached: reached.energy.joules),
+}
+
+
+def _target(run: Summary) -> str:
+    return f"{run.target.accuracy:.0%}" if run.target else MISSING
+
+
+def _took(one: Compared, model: str, show: Show, figure: Callable[[Reached], float | None]) -> str:
+    """What it took; "-" without a target or the model, other than where the target is not reached."""
+    if one.first.target is None or not any(model in run.accuracy for run in one.runs):
+        return MISSING
+    found = [_reached(run, model) for run in one.runs]
+    if not any(found):
+        return _NOT_REACHED
+    if len(found) == 1 and found[0] and show is show_joules:
+        return energy(found[0].energy)
+    values = {id(run): figure(reached) for run, reached in zip(one.runs, found, strict=True) if reached}
+    return one.show(show, lambda run: values.get(id(run)), UNKNOWN)
+
+
+def _reached(run: Summary, model: str) -> Reached | None:
+    if run.target is None:
+        return None
+    return run.target.personal if model == "personal" else run.target.global_
+
+
+def usage(runs: Sequence[Summary]) -> Iterator[Row]:
+    """How busy clients were, what of their work was wasted if any was, and what else stopped a run."""
+    yield _amount("utilisation", show_share, lambda run: run.utilisation)
+    if any(run.fairness is not None and run.fairness < 1 for run in runs):
+        yield Row("participation, fairness", _participation)
+    if any(run.wasted.jobs for run in runs):
+        yield Row("jobs merged / late / lost / cut", _jobs)
+        for label, (show, wasted, whole) in _WASTED.items():
+            cell = partial(_wasted, show=show, wasted=wasted, whole=whole)
+            yield Row(f"wasted {label}", cell, main=label in _MAIN_WASTE)
+    if any(map(stopped, runs)):
+        yield Row("stopped by", lambda one: one.all(lambda run: stopped(run) or "rounds"), main=True)
+
+
+def _participation(one: Compared) -> str:
+    if one.first.fairness is None:
+        return MISSING
+    merged = one.all(lambda run: f"{run.merged_clients:,} of {run.clients - run.refused:,}")
+    return f"{merged}, {one.show('{:.2f}'.format, lambda run: run.fairness)}"
+
+
+def _jobs(one: Compared) -> str:
+    endings = zip(*(run.spent.values() for run in one.runs), strict=True)
+    return " / ".join(f"{sum(part.jobs for part in parts) / len(parts):,.0f}" for parts in endings)
+
+
+_WASTED: dict[str, tuple[Show, Figure, Figure]] = {
+    "bytes": (show_bytes, lambda run: run.wasted.bytes, lambda run: run.down_bytes + run.up_bytes),
+    "work": (show_flops, lambda run: run.wasted.flops, lambda run: run.flops),
+    "energy": (show_joules, lambda run: run.wasted.joules, lambda run: run.energy.joules),
+    "client time": (show_seconds, lambda run: run.wasted.client_s, lambda run: run.client_s),
+}
+_MAIN_WASTE = {"bytes", "energy"}
+
+
+def _wasted(one: Compared, show: Show, wasted: Figure, whole: Figure) -> str:
+    """A wasted quantity and its share of the whole."""
+    text = one.show(show, wasted, UNKNOWN)
+    part, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (wasted, whole))
+    return f"{text} ({show_share(part / all_)})" if part and all_ else text
+
+
+def stopped(run: Summary) -> str:
+    """What stopped the run before its last round, if anything did."""
+    return run.stopped if run.stopped and run.stopped != "rounds" else ""
+
+
+def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What was lost to the devices that cost most, and to which of its parts."""
+    lost_s: Counter[str] = Counter()
+    for run in runs:
+        lost_s.update({one.device: one.lost.lost_s for one in run.waited_for_devices})
+    for device, _ in lost_s.most_common(_MOST_WAITED):
+        yield Row(f"waited for {device}", partial(_lost, device=device))
+        yield Row("  link/compute/slowdown/jitter", partial(_lost_parts, device=device))
+
+
+def _lost_to(one: Compared, device: str) -> list[Lost]:
+    return [each.lost for run in one.runs for each in run.waited_for_devices if each.device == device]
+
+
+def _lost(one: Compared, device: str) -> str:
+    """The seconds, and their share of the run."""
+    lost_s = sum(lost.lost_s for lost in _lost_to(one, device))
+    share = show_share(lost_s / sum(run.virtual_s for run in one.runs)) if lost_s else ""
+    return f"{show_seconds(lost_s / len(one.runs))} ({share})" if lost_s else show_seconds(0)
+
+
+def _lost_parts(one: Compared, device: str) -> str:
+    found = _lost_to(one, device)
+    whole = sum(lost.lost_s for lost in found)
+    parts = zip(
+        *((lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s) for lost in found), strict=True
+    )
+    return " / ".join(show_share(sum(part) / whole) for part in parts) if whole else MISSING

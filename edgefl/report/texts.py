@@ -1,0 +1,111 @@
+"""Text that any output can show, in lines in which no word is broken."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from rich.cells import cell_len, chop_cells
+
+# The error handler that spells out what an encoding lacks.
+SPELLED = "edgefl.spelled"
+
+# By code point, since some of them look like ASCII.
+_IN_ASCII = {
+    0xB1: "+-", 0xD7: "x", 0xB7: ".", 0xB2: "2", 0xB0: " deg", 0xB5: "u", 0x3BC: "u", 0x2013: "-",
+    0x2014: "-", 0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"', 0x2026: "...", 0x2022: "*",
+    0x2192: "->", 0x2264: "<=", 0x2265: ">=", 0x2500: "-", 0x2501: "-", 0x2502: "|", 0x256D: "+",
+    0x256E: "+", 0x256F: "+", 0x2570: "+",
+}  # fmt: skip
+
+# All but the newline; a lone surrogate is a byte of a file's name that is no UTF-8.
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+# Where a line may end: at spaces, but not between a number and its unit, nor within a duration, nor before a
+# slash. Where that is not enough: behind the hyphens, underscores and slashes of a name, but not in an
+# exponent or a rate.
+_SPACE = re.compile(r"(?<!\d)(?<!\d min)(?<!\d h) +(?!/ )|(?<=\d) +(?![^\W\d_]|/ )")
+_JOINT = re.compile(r"(?<=[^\s(_/-][-_/])(?<!\de-)(?!s\b)(?=[^\s_/-])")
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = visible(error.object[error.start : error.end])
+    return "".join(_IN_ASCII.get(ord(char), char if char.isascii() else "?") for char in missing), error.end
+
+
+codecs.register_error(SPELLED, _spell)
+
+
+def spelled(text: str, encoding: str) -> str:
+    """The text with what an encoding lacks in ASCII, such as ``+-`` for ``±``, or as a question mark."""
+    return text if text.isascii() else text.encode(encoding, SPELLED).decode(encoding)
+
+
+def visible(text: str) -> str:
+    """The text with a tab as a space and other control characters as escapes; newlines stay."""
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return " " if found[0] == "\t" else found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def longest_word(text: str) -> int:
+    """The cells of the longest part of a text that should not be broken, with its line's indentation."""
+    lines = ((_indent(line), _words(line)) for line in text.split("\n"))
+    parts = ((indent, part) for indent, words in lines for word in words for part in _parts(word.rstrip(" ")))
+    return max(indent + cell_len(part) for indent, part in parts)
+
+
+def longest_line(text: str) -> int:
+    """The cells of the longest line."""
+    return max(cell_len(line.rstrip(" ")) for line in text.split("\n"))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most ``width`` cells; only a word that is longer by itself is broken."""
+    return [part for line in text.split("\n") for part in _wrapped(line, max(width, 1))]
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    indent = min(_indent(line), width // 2)
+    room = width - indent
+    return [" " * indent + part.rstrip(" ") for part in _filled(_words(line), room, _broken)]
+
+
+def _broken(word: str, room: int) -> list[str]:
+    """A name that is too long, in lines that end behind its hyphens."""
+    # A cell of two columns does not fit into one.
+    return _filled(_parts(word), room, lambda part, room: chop_cells(part, max(room, 2)))
+
+
+def _filled(parts: Iterable[str], room: int, broken: Callable[[str, int], list[str]]) -> list[str]:
+    """Parts in lines, as many in each as fit; spaces behind the last do not count."""
+    lines = [""]
+    for part in parts:
+        joined = lines[-1] + part
+        if cell_len(joined.rstrip(" ")) <= room:
+            lines[-1] = joined
+            continue
+        pieces = [part] if cell_len(part.rstrip(" ")) <= room else broken(part, room)
+        lines = [*lines, *pieces] if lines[-1] else pieces
+    return lines
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+def _words(line: str) -> list[str]:
+    """The words, each with the spaces behind it."""
+    line = line.strip(" ")
+    ends = [0, *(gap.end() for gap in _SPACE.finditer(line)), len(line)]
+    return [line[start:end] for start, end in pairwise(ends)]
+
+
+def _parts(word: str) -> list[str]:
+    return _JOINT.split(word)

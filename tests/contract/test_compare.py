@@ -1,0 +1,155 @@
+"""`edgefl compare` on folders of runs, and what `edgefl run` prints of them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+from commands import run_command
+
+import edgefl
+from edgefl.report.summary import summaries
+from edgefl.store import read
+
+HOSTILE = "a [/] [rev b] :warning: [link=x]"
+SMALL = {
+    "name": HOSTILE,
+    "task": {"dataset": "digits", "clients": 6, "partition": "iid"},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.3}},
+    "fleet": "home-lab",
+    "server": {"participants": 3, "rounds": 3},
+    "evaluate": {"target": 0.01, "models": ["global"]},
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder of two groups: a sweep over seeds, and a run of its own with another seed."""
+    folder = tmp_path_factory.mktemp("runs")
+    sweep = {**SMALL, "sweep": {"seed": [1, 2], "local.epochs": [1, 2]}}
+    edgefl.run(sweep, engine="loop", out=folder / "sweep")
+    edgefl.run({**SMALL, "seed": 3}, engine="loop", out=folder / "alone")
+    return folder
+
+
+def test_a_folder_of_groups_has_all_their_runs(runs, capsys):
+    """Seeds are averaged across groups; what differs is a row."""
+    status, out, _ = run_command(capsys, "compare", runs)
+    assert status == 0
+    assert "3 seeds" in out
+    assert "2 seeds" in out
+    assert [
+        cell.strip()
+        for line in out.splitlines()
+        if line.startswith("local.epochs")
+        for cell in line.split("│")
+    ]
+    status, out, _ = run_command(capsys, "compare", runs, "--json")
+    found = json.loads(out)
+    assert len(found["runs"]) == 5
+    assert sorted(len(one["runs"]) for one in found["averages"]) == [2, 3]
+    assert set(found["differences"]) == {"seed", "local.epochs"}
+
+
+def test_work_to_the_target_is_counted_as_bytes_are(runs):
+    """The bytes of jobs up to an evaluation are those that its row has, and the work is the same jobs'."""
+    (run,) = summaries([runs / "alone"])
+    with read(runs / "alone") as reader:
+        evaluation = reader.rows("evaluations")[0]
+        jobs = [job for job in reader.rows("jobs") if job["arrived_s"] <= evaluation["t_s"]]
+    assert run.target.global_.bytes == sum(job["down_bytes"] + job["up_bytes"] for job in jobs)
+    assert run.target.global_.flops == sum(job["flops"] for job in jobs) > 0
+    assert run.target.global_.flops < run.flops
+
+
+def test_names_are_not_markup(runs, capsys):
+    """Nor emoji; `compare` and `export` of such a run print it as it is."""
+    _, out, _ = run_command(capsys, "compare", runs / "alone")
+    assert HOSTILE in out
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["piped", "terminal"])
+def test_a_hostile_name_does_not_end_a_run(tmp_path, capsys, monkeypatch, forced):
+    """Its progress bar, its table and where it is saved; as a terminal shows them too."""
+    if forced:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    file = tmp_path / "[rev b].yaml"
+    file.write_text(yaml.safe_dump({**SMALL, "notes": HOSTILE}), encoding="utf-8")
+    status, out, err = run_command(capsys, "run", file, "--engine", "loop", "--out", tmp_path / "[b]out")
+    assert status == 0, err
+    assert HOSTILE in out
+    assert "[b]out" in out
+
+
+def test_the_next_step_is_told_where_it_helps(tmp_path, capsys):
+    """A target that was reached and is not the run's own; none without accuracies, and no rows of them."""
+    file = tmp_path / "small.yaml"
+    file.write_text(yaml.safe_dump(SMALL), encoding="utf-8")
+    _, out, _ = run_command(capsys, "run", file, "--engine", "null", "--out", tmp_path / "null")
+    assert "next:" not in out
+    assert "accuracy" not in out
+    _, out, _ = run_command(capsys, "run", file, "--engine", "loop", "--out", tmp_path / "loop")
+    assert "next: edgefl compare" in out
+    assert "--target" in out
+
+
+def test_why_a_run_failed_is_said_once(tmp_path, capsys):
+    """On stderr, when it fails."""
+    file = tmp_path / "small.yaml"
+    diverging = {**SMALL, "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 1e30}}}
+    file.write_text(yaml.safe_dump(diverging), encoding="utf-8")
+    status, out, err = run_command(capsys, "run", file, "--engine", "loop", "--out", tmp_path / "run")
+    assert status == 1
+    reason = summaries([tmp_path / "run"])[0].reason
+    assert (out + err).count(reason) == 1
+    _, out, _ = run_command(capsys, "compare", tmp_path / "run")
+    assert out.count(reason) == 1
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["compare"], ["global", "virtual time"]),
+        (["check", "stragglers"], ["partial work"]),
+        (
+            ["profile", "quickstart", "--device", "raspberry-pi-zero-2w"],
+            ["memory", "used", "fits", "compute-"],
+        ),
+        (["list", "devices"], ["raspberry-pi-zero-2w"]),
+        (["show", "device", "raspberry-pi-zero-2w"], ["efficiency.elementwise"]),
+    ],
+    ids=lambda value: value[0],
+)
+def test_commands_keep_to_columns(runs, capsys, monkeypatch, arguments, shown, width):
+    """Piped as well; nothing is left out, and no name is broken but behind a hyphen."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    found = [runs] if arguments == ["compare"] else []
+    status, out, _ = run_command(capsys, *arguments, *found)
+    assert status == 0
+    tables = [line for line in out.splitlines() if re.search("[│┃━]", line)]
+    assert max(map(len, tables)) <= width
+    words = " ".join(re.split(r"[\s│┃━╇]+", out))
+    assert [text for text in shown if text not in words] == []
+
+
+def test_a_profile_of_several_runs_begins_with_one_table(capsys):
+    """Devices by runs: a client's round, with marks for lower bounds and for what does not fit."""
+    devices = [
+        word for name in ("raspberry-pi-zero-2w", "phone-mid", "zcu102") for word in ("--device", name)
+    ]
+    _, out, _ = run_command(capsys, "profile", "costs", *devices, "--set", "sweep.method=[fedavg, spherefed]")
+    head, _, zero, phone = (line.split() for line in out.splitlines()[:4])
+    assert head[-3:] == ["fedavg", "┃", "spherefed"]
+    assert zero[0] == "raspberry-pi-zero-2w"
+    assert zero[2].startswith("!")
+    assert phone[0] == "phone-mid"
+    assert phone[2].startswith(">")
+    assert "no price, for the reasons below: zcu102\n" in out
+    _, out, _ = run_command(capsys, "profile", "costs", "--device", "phone-mid", "--set", "sweep=null")
+    assert out.startswith("costs: fedavg")

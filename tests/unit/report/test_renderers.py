@@ -1,0 +1,183 @@
+"""Everything that commands print as tables, with long names that look like markup, at any width."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from edgefl.core.devices import Bounds
+from edgefl.planning import costs as records
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.profile import ProfileOptions
+from edgefl.planning.profile import profile as profile_run
+from edgefl.report import bench, calibration, costs, exports, inference, layers, overview
+from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.summary import Accuracy, Reached, Target
+from edgefl.report.tables import named
+from edgefl.runs import drafts
+from edgefl.runs.dry import dry_run
+
+# Names in the records below that are users' words; each is replaced by a generated name.
+WORDS = [
+    "raspberry-pi-4b", "raspberry-pi-zero-2w", "phone-mid", "pixel-6", "wifi-pi4", "mlp", "fedavg",
+    "quickstart", "train", "body", "head", "Home.onnx", "layer", "cat", "Resnet", "title", "why",
+    "source", "text",
+]  # fmt: skip
+
+
+@cache
+def profiles():
+    """Two runs' costs on devices with and without prices, layer by layer."""
+    options = ProfileOptions(("raspberry-pi-4b", "phone-mid", "raspberry-pi-zero-2w", "pixel-6"), layers=True)
+    runs = drafts("quickstart", ["sweep={runs: [{name: fedavg, seed: 1}, {name: head, seed: 2}]}"])
+    return [profile_run(draft, options, DataAccess(need="nothing")) for draft in runs]
+
+
+@cache
+def dry():
+    """A dry run."""
+    return dry_run("quickstart", ["sweep=null", "server.policy=overselect"])[0]
+
+
+def runs(number):
+    """Runs with accuracies, targets, waste and settings of their own."""
+    found = dry().summary
+    took = Reached(2.0, 3, 1000, 5_000_000, found.energy)
+    return [
+        replace(
+            found,
+            name=f"quickstart, head {place}",
+            seed=place,
+            run_dir=f"title/{place}",
+            accuracy={
+                "global": Accuracy(0.9, 0.8, 3, None, None, None),
+                "personal": Accuracy(0.9, 0.8, 3, 0.1, 18, 2),
+            },
+            target=Target(0.9, took, None),
+            status=("done", "failed", "running")[place % 3],
+            reason="why",
+            settings={"seed": place, "method.text": f"source {place}"},
+        )
+        for place in range(number)
+    ]
+
+
+PARITY = exports.Parity(359, 1e-7, True, 1e-4, 1e-5, 1.0, 0.5, 0.5, passed=True)
+COMPACT = exports.Compact(359, 0.5, 0.51, 0.99, 2000, 1.0, 2.0, calibrated_on=512, drop=0.01)
+EXPORT = exports.Exported(Path("out/Home.onnx"), Path("card.md"), None, 1000, PARITY, 0.5, standing="why")
+MEASURED = bench.Measured("source", 1, 0.1, 0.1, 0.1, 0.1, 10.0, 1000, 0.5, 10, 100, stopped_early=True)
+PRICE = bench.Price("fp32", "layer", "assumed", 0.1, Bounds(0.1, 0.0, 0.0), 10.0, 1.0)
+BENCH = bench.BenchResult(
+    "Home.onnx", "", 1000, 1, True, "fp32", 10, 1, 10, bench.Memory(1, 1), [MEASURED], "why",
+    [bench.OperatorTime("layer", "Resnet", 0.1, 0.00001)],
+    [
+        bench.Predicted("phone-mid", "", PRICE, 10, 0.1, True),
+        bench.Predicted("pixel-6", "device 'pixel-6' has no text", None, 10, 0.1, None),
+    ],
+)  # fmt: skip
+CLAIM = SimpleNamespace(
+    method="fedavg", against="head", exchange="train", source="source", why="why", latency=0.1, memory=0.1
+)
+SAVED = records.Saved("Resnet", 1, "phone-mid", 0.00001, -0.00001, 1.0, 10)
+RENDERERS = {
+    "comparison": lambda change: comparison([change(run) for run in runs(3)]),
+    "comparison of many": lambda change: comparison([change(run) for run in runs(6)]),
+    "dry runs": lambda change: dry_runs([change(dry())]),
+    "profile": lambda change: costs.profile(change(profiles()[0])),
+    "layers": lambda change: layers.checked(change(profiles()[0]).layers),
+    "overview": lambda change: overview.overview([change(one) for one in profiles()]),
+    "published": lambda change: costs.published(
+        [records.Comparison(SimpleNamespace(**change(vars(CLAIM), keys=False)), [change(SAVED)])]
+    ),
+    "exports": lambda change: exports.exports(
+        [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
+    ),
+    "bench": lambda change: bench.bench(change(BENCH)),
+    "inference": lambda change: inference.inference(
+        change(
+            inference.Inference(
+                "Home.onnx",
+                (1, 8, 8),
+                [inference.ImageClasses("title", "text", [inference.ClassProbability("cat", 0.00001)] * 3)],
+            )
+        )
+    ),
+    "calibration": lambda change: calibration.calibration(
+        [change(calibration.Prediction("Resnet", "fit", 0.1, 0.00001, None))], []
+    ),
+    "named": lambda change: named(change("title"), [change(("cat", "text"))], change(("layer", "why"))),
+}
+
+
+def changed(value, names, *, keys=True):
+    """A record, mapping or sequence with words replaced by names, however deep."""
+    if isinstance(value, (str, Path)):
+        pattern = r"(?<![\w-])(" + "|".join(map(re.escape, names)) + r")(?![\w-])"
+        return type(value)(re.sub(pattern, lambda found: names[found[0]], str(value)))
+    if is_dataclass(value):
+        values = {one.name: changed(getattr(value, one.name), names) for one in fields(value) if one.init}
+        return replace(value, **values)
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {changed(key, names) if keys else key: changed(inner, names) for key, inner in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(changed(inner, names) for inner in value)
+    return (
+        type(value)(changed(inner, names) for inner in value) if isinstance(value, (list, tuple)) else value
+    )
+
+
+def printed(table, width):
+    """What is printed by a console that would read markup and emoji."""
+    console = Console(file=io.StringIO(), width=width, markup=True, emoji=True)
+    console.print(table)
+    return console.file.getvalue()
+
+
+def long_names(seed):
+    """Parts of a name for each word; the last part is the word's own."""
+    draw = random.Random(seed)  # noqa: S311 - a test's
+    parts = (
+        ["".join(draw.choices("ab[]:±", k=draw.randint(1, 14))) for _ in range(draw.randint(1, 4))]
+        for _ in WORDS
+    )
+    return {word: [*part, f"q{place}q"] for place, (word, part) in enumerate(zip(WORDS, parts, strict=True))}
+
+
+@pytest.mark.parametrize("renderer", RENDERERS)
+@settings(max_examples=10)
+@given(st.integers(0, 2**32), st.integers(60, 200))
+def test_names_are_whole_at_any_width(renderer, seed, width):
+    """Of each name that is shown by a wide terminal, every part is shown whole by a narrow one."""
+    parts = long_names(seed)
+    names = {word: "-".join(part) for word, part in parts.items()}
+    table = RENDERERS[renderer](lambda value, **how: changed(value, names, **how))
+    wide, text = printed(table, 10_000), printed(table, width)
+    assert max(map(len, text.splitlines())) <= width
+    shown = [word for word, name in names.items() if name in wide]
+    assert shown
+    assert [part for word in shown for part in parts[word] if part not in text] == []
+
+
+SOURCES = sorted((Path(__file__).parents[3] / "edgefl").rglob("*.py"))
+
+
+def test_markup_has_no_way_in():
+    """Rich's tables are built in one place; consoles and progress bars say that texts are none."""
+    for path in SOURCES:
+        text = path.read_text(encoding="utf-8")
+        assert "from_markup" not in text, path
+        assert path.name == "tables.py" or not re.search(r"rich\.table|rich\.panel|rich\.rule", text), path
+        for call in re.findall(r"\bTextColumn\((.*)", text):
+            assert "markup=False" in call, path
+        for call in re.findall(r"(?<!\w)Console\((.+)\)", text):
+            assert "markup=False" in call, path
