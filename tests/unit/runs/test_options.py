@@ -65,7 +65,6 @@ def test_seed_works_wherever_runs_are_planned(scenario, capsys):
 
 
 MISTAKES = {
-    "--engine": (["run", "--engine", "nope"], "unknown engine 'nope'", "--engine nope"),
     "--link": (["run", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--link of check": (["check", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--torch-device": (["run", "--torch-device", "cuda:77"], "cuda:77", "--torch-device cuda:77"),
