@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +16,16 @@ from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import Mistakes, ScenarioError
+from edgefl.core.errors import Mistakes, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
 from edgefl.core.user_code import returned, user_code
+from edgefl.core.yamls import Document
+from edgefl.planning.assumed import assumptions
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import assumptions, devices_of, fleet_of
+from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits
@@ -58,11 +61,29 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     Raises:
         UserError: the scenario, or a file that it names, is wrong.
     """
+    with _placed(draft.document):
+        return _planned(draft, access)
+
+
+@contextmanager
+def _placed(document: Document) -> Iterator[None]:
+    """Gives mistakes that are placed at a key alone, such as "server.policy", the file and the line too."""
+    try:
+        yield
+    except UserError as error:
+        for each in (error, *error.others):
+            keys = each.where.split(".")
+            if keys[0] in Scenario.model_fields:
+                each.where = str(document.place(keys))
+        raise
+
+
+def _planned(draft: Draft, access: DataAccess) -> Planned:
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
     fleet, devices = _checked(draft, access)
-    learning = learn_from(asked.learning, document, data_of(asked, document, access))
+    learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
     _check_settings(draft, learning, fleet)

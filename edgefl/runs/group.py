@@ -17,6 +17,7 @@ from edgefl.core.plan import Refusal
 from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document, dump
+from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
@@ -146,7 +147,9 @@ def _run(
         group.rmdir()
         raise
     pairs = list(zip(planned, engines, strict=True))
-    callbacks.planned([note for each, options in pairs for note in run_notes(each, trains=options.trains)])
+    assumed = in_short(line for each in planned for line in each.plan.assumed)
+    notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
+    callbacks.planned([*assumed, *notes])
     results = []
     for number, (each, options) in enumerate(pairs, start=1):
         name = each.plan.scenario.name
