@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import app
+from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_error, print_json, print_trace, stderr, stdout
 from edgefl.cli.options import AsJson, FleetLink, Offline, ScenarioName, Seed, Settings, overrides
 from edgefl.core.errors import EdgeflError, RunError
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 _TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "run quickstart",
+        "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
+        "run scenario.yaml --engine null --json",
+    )
+)
 def run(
     scenario: ScenarioName,
     settings: Settings = None,
@@ -93,7 +99,13 @@ def _next_target(runs: Sequence[Summary]) -> float | None:
     return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "check",
+        "check quickstart --set server.participants=5",
+        "check --method fedprox",
+    )
+)
 def check(
     scenarios: Annotated[
         list[str] | None,
@@ -217,7 +229,7 @@ def _check_method(name: str) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=examples("compare runs/first runs/second --target 0.9", "compare runs/first --json"))
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Runs, or groups of runs.")],
     target: Annotated[

@@ -167,6 +167,18 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     return known[canonical]
 
 
+def kind_of(word: str) -> str:
+    """A kind by its name in the singular or plural, in any case.
+
+    Raises:
+        UnknownNameError: there is no such kind.
+    """
+    for kind in KINDS:
+        if word.casefold() in {kind, singular(kind)}:
+            return kind
+    raise UnknownNameError(f"unknown kind {word!r}", where="KIND", hint=nearest(word, KINDS))
+
+
 def singular(kind: str) -> str:
     """A kind's name for one of it: "policy" of "policies"."""
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))

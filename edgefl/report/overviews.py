@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_joules, show_seconds
-from edgefl.report.tables import UNKNOWN, named
+from edgefl.report.tables import UNKNOWN, figures
 
 Range = tuple[float, float]
 
@@ -44,10 +44,10 @@ def overviews(scenarios: Sequence[Figures]) -> RenderableType:
     """A row for each scenario, with the lowest and the highest figures of its runs."""
     runs, planned = sum(each.runs for each in scenarios), sum(each.planned for each in scenarios)
     about = (
-        f"{runs} runs are valid; {planned} were planned: of those that differ only in seed and learning rate, "
-        "one. Figures of a round are means of the first three. edgefl check SCENARIO dry-runs every run."
+        f"{runs} runs are valid; {planned} were planned: one of those that differ only in seed and "
+        "learning rate. A round is the mean of the first three. edgefl check SCENARIO dry-runs every run."
     )
-    return Group(named("", [_row(each) for each in scenarios], _HEADS), Text(about, style="dim"))
+    return Group(figures(_HEADS, [_row(each) for each in scenarios]), Text(about, style="dim"))
 
 
 def _row(each: Figures) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Scenarios at a glance: every run is validated, one of each kind is planned, and its clock runs a few rounds."""
+"""Scenarios at a glance: every run is validated; one of each kind is planned, and run for a few rounds."""
 
 from __future__ import annotations
 

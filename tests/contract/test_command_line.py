@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commands import run_command
 
 from edgefl.core import catalogue
+from edgefl.runs.overview import overview
 
 
 def test_a_folders_name_is_printed_as_it_is(tmp_path, capsys, monkeypatch):
@@ -106,3 +109,76 @@ def test_check_refuses_what_run_refuses(arguments, status, what, capsys, tmp_pat
     assert found["check"][0] == found["run"][0] == status
     assert found["check"][1], "check does not say it"
     assert found["check"][1][-1].split(" failed: ")[-1] in found["run"][1][-1]
+
+
+def test_show_raw_prints_the_file_as_it_is(capsys):
+    """Byte for byte, also a file of code, so that it can be copied and changed."""
+    for kind, name in (("scenario", "quickstart"), ("Devices", "raspberry-pi-4b"), ("method", "FedAvg")):
+        status, out, _ = run_command(capsys, "show", "--raw", kind, name)
+        assert status == 0
+        assert out.encode() == catalogue.find(catalogue.kind_of(kind), name).path.read_bytes()
+
+
+def test_a_kind_is_named_in_the_singular_or_plural(capsys):
+    """In any case; another word gets the nearest."""
+    outputs = {run_command(capsys, "list", word)[1] for word in ("device", "devices", "Devices", "DEVICE")}
+    assert len(outputs) == 1
+    status, _, err = run_command(capsys, "list", "devcies")
+    assert status == 2
+    assert "did you mean 'devices'?" in err
+
+
+def test_lists_and_descriptions_are_also_json(capsys):
+    """The same as the tables have."""
+    found = json.loads(run_command(capsys, "list", "policy", "--json")[1])
+    assert {"name", "description", "file"} == set(found["kinds"]["policies"][0])
+    shown = json.loads(run_command(capsys, "show", "device", "raspberry-pi-4b", "--json")[1])
+    assert {"number", "value", "status", "source or reason"} == set(shown["rows"][0])
+
+
+def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
+    """Ranges over the runs, of which one of each kind is planned; a wrong file does not stop the others."""
+    names, real = ("quickstart", "tuning/quickstart", "fleet-million"), catalogue.entries
+    few = {name: real("scenarios")[name] for name in names}
+    monkeypatch.setattr(catalogue, "entries", lambda kind: few if kind == "scenarios" else real(kind))
+    status, out, err = run_command(capsys, "check")
+    assert status == 0
+    assert len([line for line in out.splitlines() if line.strip().startswith(names)]) == 3
+    assert "94 runs are valid; 7 were planned" in " ".join(out.split())
+    assert len([line for line in err.splitlines() if "numbers are assumed" in line]) == 1
+    found = json.loads(run_command(capsys, "check", "--json")[1])["scenarios"]
+    (first,) = [one for one in found if one["scenario"] == "quickstart"]
+    assert (first["runs"], first["planned"], first["clients"]) == (3, 3, [20, 20])
+    assert 0 < first["round_s"][0] < first["round_s"][1]
+    status, _, err = run_command(capsys, "check", "--set", "server.participants=50")
+    assert status == 2
+    assert err.count("50 participants per round, but only 20 clients") == 2
+
+
+def test_a_rounds_figures_are_those_of_the_whole_run(capsys):
+    """Where all rounds are alike, three of them tell as much as all."""
+    given = (
+        "--set",
+        "sweep=null",
+        "--set",
+        "server={rounds: 6}",
+        "--set",
+        "fleet={like: home-lab, jitter: fixed}",
+    )
+    (whole,) = json.loads(run_command(capsys, "check", "quickstart", *given, "--json")[1])["runs"]
+    short = overview("quickstart", [*given[1::2]])
+    assert short.round_bytes[0] * 6 == pytest.approx(whole["down_bytes"] + whole["up_bytes"])
+    assert short.round_s[0] * 6 == pytest.approx(whole["virtual_s"])
+    assert short.round_j[0] * 6 == pytest.approx(whole["joules"])
+
+
+def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):
+    """How many numbers, and the command that shows them; the complete list is in the JSON document."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (("check", "quickstart"), ("run", "quickstart", "--engine", "null", "--out", "made")):
+        _, _, err = run_command(capsys, *arguments)
+        (line,) = [line for line in err.splitlines() if "assumed" in line]
+        assert "numbers are assumed, of device raspberry-pi-4b, " in line
+        assert line.endswith(": edgefl show device raspberry-pi-4b")
+    (first, *_) = json.loads(run_command(capsys, "check", "quickstart", "--json")[1])["runs"]
+    assert any(note.startswith("raspberry-pi-4b: assumed ") for note in first["notes"])
