@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_joules, show_seconds
 from edgefl.report.tables import UNKNOWN, figures
 
 Range = tuple[float, float]
@@ -17,27 +16,30 @@ Range = tuple[float, float]
 class Figures(Protocol):
     """What a row is made of; see ``edgefl.runs.overview.Overview``."""
 
-    scenario: str
-    runs: int
-    planned: int
-    clients: Range
-    refused: Range
-    rounds: Range | None
-    round_s: Range | None
-    round_bytes: Range | None
-    round_j: Range | None
+    @property
+    def scenario(self) -> str: ...  # noqa: D102
+    @property
+    def runs(self) -> int: ...  # noqa: D102
+    @property
+    def planned(self) -> int: ...  # noqa: D102
+    @property
+    def clients(self) -> Range: ...  # noqa: D102
+    @property
+    def refused(self) -> Range: ...  # noqa: D102
+    @property
+    def round_s(self) -> Range | None: ...  # noqa: D102
+    @property
+    def round_bytes(self) -> Range | None: ...  # noqa: D102
+    @property
+    def round_j(self) -> Range | None: ...  # noqa: D102
 
 
-_HEADS = (
-    "scenario",
-    "runs",
-    "clients",
-    "refused",
-    "rounds",
-    "time a round",
-    "bytes a round",
-    "energy a round",
-)
+_HEADS = ("scenario", "runs", "clients", "refused", "time/round", "bytes/round", "energy/round")
+
+# Units, the largest first, and how many of the base unit each is.
+_TIME = {"h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3}
+_BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
+_ENERGY = {"MJ": 1e6, "kJ": 1e3, "J": 1.0, "mJ": 1e-3}
 
 
 def overviews(scenarios: Sequence[Figures]) -> RenderableType:
@@ -54,25 +56,26 @@ def _row(each: Figures) -> tuple[str, ...]:
     return (
         each.scenario,
         str(each.runs),
-        _between(each.clients, _count),
-        _between(each.refused, _count),
-        _between(each.rounds, _count, "-"),
-        _between(each.round_s, show_seconds, "-"),
-        _between(each.round_bytes, show_bytes, "-"),
-        _between(each.round_j, show_joules, UNKNOWN),
+        _count(each.clients),
+        _count(each.refused),
+        _between(each.round_s, _TIME),
+        _between(each.round_bytes, _BYTES),
+        _between(each.round_j, _ENERGY),
     )
 
 
-def _count(value: float) -> str:
-    return f"{value:,.0f}"
+def _count(found: Range) -> str:
+    return "-".join(dict.fromkeys(f"{value:,.0f}" for value in found))
 
 
-def _between(found: Range | None, show: Callable[[float], str], otherwise: str = "") -> str:
-    """A range, once if both ends look alike, and with one unit if they share it."""
+def _between(found: Range | None, units: dict[str, float]) -> str:
+    """A range to two digits, in one unit."""
     if found is None:
-        return otherwise
-    low, high = map(show, found)
-    if low == high:
-        return low
-    (amount, *units), (_, *others) = low.split(" "), high.split(" ")
-    return f"{amount}-{high}" if units == others and len(units) < 2 else f"{low} - {high}"  # noqa: PLR2004 - "1 h 05 min" has three
+        return UNKNOWN
+    unit = next((unit for unit, size in units.items() if found[1] >= size), list(units)[-1])
+    return f"{'-'.join(dict.fromkeys(_two_digits(value / units[unit]) for value in found))} {unit}"
+
+
+def _two_digits(value: float) -> str:
+    digits = f"{value:.2g}"
+    return f"{float(digits):.0f}" if "e" in digits and value > 1 else digits

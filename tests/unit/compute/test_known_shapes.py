@@ -72,7 +72,7 @@ def test_numbers_of_other_types_are_other_arguments():
 def test_tensors_with_values_are_never_known():
     """What they give depends on them."""
     assert [int(run(ATEN.sum.default, (torch.tensor([value]),), {})) for value in (1, 2)] == [1, 2]
-    assert not known_shapes._KNOWN
+    assert not known_shapes._KNOWN  # noqa: SLF001
 
 
 def test_a_wrong_shape_is_an_error_every_time():
