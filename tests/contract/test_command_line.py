@@ -106,6 +106,7 @@ def test_check_refuses_what_run_refuses(arguments, status, what, capsys, tmp_pat
         own = ["--out", "made"] if command == "run" else []
         ended, _, err = run_command(capsys, command, "quickstart", *arguments, *own)
         found[command] = ended, [line.split("error: ")[-1] for line in err.splitlines() if what in line]
+        assert status == 1 or "\n  where: --set " in err
     assert found["check"][0] == found["run"][0] == status
     assert found["check"][1], "check does not say it"
     assert found["check"][1][-1].split(" failed: ")[-1] in found["run"][1][-1]
