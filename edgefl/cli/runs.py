@@ -14,21 +14,22 @@ from edgefl.cli.options import AsJson, FleetLink, Offline, ScenarioName, Seed, S
 from edgefl.core.errors import EdgeflError, RunError
 
 if TYPE_CHECKING:
+    from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs.group import Overrides
-    from edgefl.runs.overview import Overview
 
 # Target accuracies to suggest, the highest first.
 _TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
-@app.command(
-    epilog=examples(
-        "run quickstart",
-        "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
-        "run scenario.yaml --engine null --json",
-    )
+_RUN = examples(
+    "run quickstart",
+    "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
+    "run scenario.yaml --engine null --json",
 )
+
+
+@app.command(epilog=_RUN)
 def run(
     scenario: ScenarioName,
     settings: Settings = None,

@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.report.tables import UNKNOWN, figures
 
-Range = tuple[float, float]
+Range: TypeAlias = tuple[float, float]
 
 
-class Figures(Protocol):
-    """What a row is made of; see ``edgefl.runs.overview.Overview``."""
+@dataclass(frozen=True)
+class Overview:
+    """A scenario, by the lowest and the highest figures of its runs.
 
-    @property
-    def scenario(self) -> str: ...  # noqa: D102
-    @property
-    def runs(self) -> int: ...  # noqa: D102
-    @property
-    def planned(self) -> int: ...  # noqa: D102
-    @property
-    def clients(self) -> Range: ...  # noqa: D102
-    @property
-    def refused(self) -> Range: ...  # noqa: D102
-    @property
-    def round_s(self) -> Range | None: ...  # noqa: D102
-    @property
-    def round_bytes(self) -> Range | None: ...  # noqa: D102
-    @property
-    def round_j(self) -> Range | None: ...  # noqa: D102
+    Attributes:
+        scenario: its name.
+        runs: how many it has.
+        planned: how many of them were planned: of those that differ only in seed and learning rate, one.
+        clients, refused: their numbers.
+        rounds: how many there will be at most; None where another limit ends them.
+        round_s: the virtual time of a round, like the next two a mean over the first rounds.
+        round_bytes: traffic of all clients.
+        round_j: energy of all clients; None where one's is unknown.
+        failed: why runs would fail.
+        assumed: a line for each assumption.
+    """
+
+    scenario: str
+    runs: int
+    planned: int
+    clients: Range
+    refused: Range
+    rounds: Range | None
+    round_s: Range | None
+    round_bytes: Range | None
+    round_j: Range | None
+    failed: Sequence[str]
+    assumed: Sequence[str]
 
 
 _HEADS = ("scenario", "runs", "clients", "refused", "time/round", "bytes/round", "energy/round")
@@ -42,7 +52,7 @@ _BYTES = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
 _ENERGY = {"MJ": 1e6, "kJ": 1e3, "J": 1.0, "mJ": 1e-3}
 
 
-def overviews(scenarios: Sequence[Figures]) -> RenderableType:
+def overviews(scenarios: Sequence[Overview]) -> RenderableType:
     """A row for each scenario, with the lowest and the highest figures of its runs."""
     runs, planned = sum(each.runs for each in scenarios), sum(each.planned for each in scenarios)
     about = (
@@ -52,7 +62,7 @@ def overviews(scenarios: Sequence[Figures]) -> RenderableType:
     return Group(figures(_HEADS, [_row(each) for each in scenarios]), Text(about, style="dim"))
 
 
-def _row(each: Figures) -> tuple[str, ...]:
+def _row(each: Overview) -> tuple[str, ...]:
     return (
         each.scenario,
         str(each.runs),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
+from edgefl.report.overviews import Overview, Range
 from edgefl.runs.dry import checked_drafts
 from edgefl.runs.group import Overrides
 from edgefl.world.driver import converse, simulate
@@ -25,38 +26,6 @@ from edgefl.world.table import stacked
 
 ROUNDS = 3
 """The clock runs so many rounds."""
-
-Range: TypeAlias = tuple[float, float]
-
-
-@dataclass(frozen=True)
-class Overview:
-    """A scenario, by the lowest and the highest figures of its runs.
-
-    Attributes:
-        scenario: its name.
-        runs: how many it has.
-        planned: how many of them were planned: of those that differ only in seed and learning rate, one.
-        clients, refused: their numbers.
-        rounds: how many there will be at most; None where another limit ends them.
-        round_s: the virtual time of a round, like the next two a mean over the first rounds.
-        round_bytes: traffic of all clients.
-        round_j: energy of all clients; None where one's is unknown.
-        failed: why runs would fail.
-        assumed: a line for each assumption.
-    """
-
-    scenario: str
-    runs: int
-    planned: int
-    clients: Range
-    refused: Range
-    rounds: Range | None
-    round_s: Range | None
-    round_bytes: Range | None
-    round_j: Range | None
-    failed: Sequence[str]
-    assumed: Sequence[str]
 
 
 def overview(scenario: str, overrides: Overrides = (), access: DataAccess | None = None) -> Overview:
