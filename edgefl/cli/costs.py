@@ -50,7 +50,7 @@ def profile(
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
     access = DataAccess(need="nothing")
-    runs = drafts(scenario, overrides(settings, {"seed": ("--seed", seed)}))
+    runs = drafts(scenario, overrides(settings, seed=seed))
     profiles = [profile_run(draft, options, access) for draft in runs]
     claims = comparisons(runs, profiles)
     if as_json:

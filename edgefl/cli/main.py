@@ -10,6 +10,7 @@ from edgefl.cli.app import app
 from edgefl.cli.console import print_error
 from edgefl.cli.signals import ending_once
 from edgefl.core.errors import EdgeflError
+from edgefl.core.notes import printed
 from edgefl.core.user_code import explained, internal
 
 _INTERRUPTED = 130
@@ -22,7 +23,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
         SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
     """
     try:
-        with ending_once():
+        with ending_once(), printed():
             program(arguments)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)

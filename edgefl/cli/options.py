@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,18 +28,32 @@ ScenarioName = Annotated[
 ]
 
 
-def overrides(settings: Sequence[str] | None, given: Mapping[str, tuple[str, Any]]) -> list[str | Override]:
-    """The settings of ``--set`` and of the options that are short for it.
+# The settings that options are short for.
+_SHORT = {
+    "engine": "engine.name",
+    "seed": "seed",
+    "link": "fleet.link",
+    "workers": "engine.workers",
+    "torch_device": "engine.device",
+    "ray_address": "engine.address",
+}
+
+
+def overrides(
+    settings: Sequence[str] | None, *, engine: str | None = None, **given: Any
+) -> list[str | Override]:
+    """What ``--set`` and the options that are short for it set.
 
     Args:
         settings: KEY=VALUE texts.
-        given: (option, value) by key; None for an option that was not given.
+        engine: an engine's name, which comes first: other options and settings are its parameters.
+        given: by option; None for one that was not given.
     """
     from edgefl.core.settings import Override
 
-    short = [
-        Override(key, str(value), f"{option} {value}")
-        for key, (option, value) in given.items()
-        if value is not None
-    ]
-    return [*(settings or []), *short]
+    def short(name: str, value: Any) -> Override:
+        return Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")
+
+    first = [] if engine is None else [short("engine", engine)]
+    others = [short(name, value) for name, value in given.items() if value is not None]
+    return [*first, *(settings or []), *others]

@@ -16,6 +16,7 @@ from edgefl.core.errors import EdgeflError, RunError
 if TYPE_CHECKING:
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
+    from edgefl.runs import Result
     from edgefl.runs.group import Overrides
 
 # Target accuracies to suggest, the highest first.
@@ -52,45 +53,44 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
-    from edgefl.report.comparison import comparison
-    from edgefl.report.summary import summaries
     from edgefl.runs import run as run_scenario
     from edgefl.runs.progress import Display
 
-    given = {
-        "seed": ("--seed", seed),
-        "fleet.link": ("--link", link),
-        "engine.workers": ("--workers", workers),
-        "engine.device": ("--torch-device", torch_device),
-        "engine.address": ("--ray-address", ray_address),
-    }
+    short = {"link": link, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
     with Display(stderr()) as display:
         try:
             result = run_scenario(
                 scenario,
-                overrides=overrides(settings, given),
+                overrides=overrides(settings, engine=engine, seed=seed, **short),
                 data_dir=data_dir,
                 download=not offline,
-                engine=engine,
                 out=out,
                 callbacks=display,
             )
         except KeyboardInterrupt:
             display.interrupted()
             raise typer.Exit(130) from None
+    _print_runs(result, as_json=as_json)
+    if result.failed:
+        raise typer.Exit(1)
+
+
+def _print_runs(result: Result, *, as_json: bool) -> None:
+    """Prints what a group's runs found, and what to do next."""
+    from edgefl.report.comparison import comparison
+    from edgefl.report.summary import summaries
+
     runs = summaries([run.folder for run in result.runs])
     if as_json:
         print_json({"group_dir": str(result.folder), "runs": runs})
-    else:
-        console = stdout()
-        console.print(comparison(runs))
-        console.print()
-        console.print(f"saved in {result.folder}", soft_wrap=True)
-        target = _next_target(runs)
-        asked = "" if target is None else f" --target {target}"
-        console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
-    if result.failed:
-        raise typer.Exit(1)
+        return
+    console = stdout()
+    console.print(comparison(runs))
+    console.print()
+    console.print(f"saved in {result.folder}", soft_wrap=True)
+    target = _next_target(runs)
+    asked = "" if target is None else f" --target {target}"
+    console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
 
 
 def _next_target(runs: Sequence[Summary]) -> float | None:
@@ -129,7 +129,7 @@ def check(
     if method is not None:
         _check_method(method)
         return
-    given = overrides(settings, {"seed": ("--seed", seed), "fleet.link": ("--link", link)})
+    given = overrides(settings, seed=seed, link=link)
     if not scenarios:
         _check_all(given, as_json=as_json)
         return
@@ -215,7 +215,8 @@ def _check_method(name: str) -> None:
     find("methods", name, where="--method")
     findings = check_method({"name": name})
     words = {True: "kept", False: "BROKEN", None: "-"}
-    rows = [(finding.promise, words[finding.kept], finding.detail) for finding in findings]
+    details: dict[bool | None, str] = {True: "", False: "see below"}
+    rows = [(one.promise, words[one.kept], details.get(one.kept, one.detail)) for one in findings]
     console = stdout()
     console.print(named("", rows, (f"promises of {name}", "", "detail")))
     broken = [finding for finding in findings if finding.kept is False]

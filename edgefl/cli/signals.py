@@ -41,6 +41,6 @@ def ending_once() -> Iterator[None]:
     try:
         yield
     finally:
-        if first_s is None:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        for number, handler in before.items():
+            # At its exit Python would put the default in place of a function.
+            signal.signal(number, handler if first_s is None else signal.SIG_IGN)

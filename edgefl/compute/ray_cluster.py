@@ -9,7 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
+import subprocess
+import sys
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +23,7 @@ import ray
 from ray._private import utils as ray_utils
 from ray._private import worker as ray_worker
 
+from edgefl.compute import ray_agent
 from edgefl.compute.folders import owned_folder
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.host import cores
@@ -54,10 +59,12 @@ class Cluster:
         folder = None
         if address is None:
             folder = str(owned_folder("ray-", _SHORT if _SHORT.is_dir() else None))
+        watchers: list[subprocess.Popen[bytes]] = []
         # Also when the driver forgets to close, or is interrupted.
-        self.leave = weakref.finalize(self, _left, folder)
+        self.leave = weakref.finalize(self, _left, folder, watchers)
         try:
             _start(folder, workers or cores()) if folder else _join(address or "auto")
+            watchers.extend(_watcher(pid) for pid in _agents())
         except BaseException:
             self.leave()
             raise
@@ -144,6 +151,9 @@ def _init(**settings: Any) -> None:
         ray.init(log_to_driver=False, logging_level=logging.ERROR, **settings)
     finally:
         ray_utils.set_sigterm_handler = set_handler
+        if threading.current_thread() is threading.main_thread():
+            # Its own handler below Python's would print the stack.
+            signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM) or signal.SIG_DFL)
 
 
 def _unsaid(*_: Any, **__: Any) -> None:
@@ -154,8 +164,22 @@ def _stays() -> None:
     """Keeps the connection."""
 
 
-def _left(folder: str | None) -> None:
+def _agents() -> list[int]:
+    """The process of the agent that was started here, if one was; only Linux can wait for it."""
+    started = getattr(ray_worker.global_worker.node, "all_processes", {}).get("raylet", [])
+    return [one.process.pid for one in started] if hasattr(os, "pidfd_open") else []
+
+
+def _watcher(pid: int) -> subprocess.Popen[bytes]:
+    """A process that says why this one ended, where its agent was killed."""
+    command = [sys.executable, "-I", "-S", ray_agent.__file__, str(pid)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)  # noqa: S603 - our own file
+
+
+def _left(folder: str | None, watchers: list[subprocess.Popen[bytes]]) -> None:
     """Disconnects, which also ends a cluster that was started here."""
+    for watcher in watchers:
+        watcher.communicate(b".")
     ray.shutdown()
     ray_worker.print_to_stdstream = _PRINT
     if folder is not None:

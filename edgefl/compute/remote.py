@@ -274,7 +274,9 @@ def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:
         return RunError(
             f"{failed}: the worker process died: {answer.how}",
             where=where,
-            hint="a killed worker may have run out of memory: set engine.workers lower",
+            hint="a component may have called os._exit"
+            if "exit status" in answer.how
+            else "a killed worker may have run out of memory: set engine.workers lower",
         )
     cause = answer.error
     error = RunError(

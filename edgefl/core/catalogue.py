@@ -2,7 +2,10 @@
 
 Shipped components are in the package (code) and in the checkout's or the wheel's folders (YAML).
 Users' own are in folders of the same names under each directory on ``EDGEFL_PATH``; nothing else
-there is read or executed. Two files of one name are an error that names both.
+there is read or executed. Two files of one name are an error that names both. YAML files in such folders of
+the working directory are looked at last, and only for names that no other file has.
+
+A file or a directory that cannot be read is named in a note and left out; asked for by name, it is an error.
 """
 
 from __future__ import annotations
@@ -12,12 +15,21 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from edgefl.core.errors import EdgeflError, UnknownNameError, UserError, in_one_line, nearest
+from edgefl.core.errors import (
+    EdgeflError,
+    ScenarioError,
+    UnknownNameError,
+    UserError,
+    in_one_line,
+    nearest,
+)
+from edgefl.core.notes import note
 from edgefl.core.user_code import LOADED, user_code
 
 _PACKAGE = Path(__file__).parent.parent
@@ -72,6 +84,51 @@ class Entry:
     path: Path
     module: str = ""
 
+    @property
+    def unreadable(self) -> str:
+        """Why the file cannot be read; empty if it can."""
+        try:
+            found = self.path.stat()
+            if not self.path.is_file():
+                return "it is a folder" if self.path.is_dir() else "it is no file"
+            if self.path.suffix == ".py":
+                return "" if os.access(self.path, os.R_OK) else "permission denied"
+            return _unreadable(self.path, found.st_mtime_ns, found.st_size)
+        except FileNotFoundError:
+            return "it is a link to a file that does not exist"
+        except OSError as error:
+            return error.strerror or str(error)
+
+
+@lru_cache(maxsize=1024)
+def _unreadable(path: Path, *_: int) -> str:
+    """Why a YAML file cannot be read; known for as long as its time and size stay the same."""
+    from edgefl.core.nodes import MOST_BYTES
+    from edgefl.core.yamls import text_of
+
+    try:
+        text_of(path, MOST_BYTES)
+    except ScenarioError as error:
+        return error.what.removeprefix(f"cannot read {path.name}: ").removeprefix(f"{path.name} ")
+    return ""
+
+
+@dataclass
+class _Found:
+    """The components of a kind.
+
+    Attributes:
+        entries: by name.
+        broken: those whose files cannot be read, and why.
+        here: names of those in the working directory.
+        hidden: files in the working directory whose names others have.
+    """
+
+    entries: dict[str, Entry] = field(default_factory=dict)
+    broken: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    here: set[str] = field(default_factory=set)
+    hidden: dict[str, Path] = field(default_factory=dict)
+
 
 def shipped(kind: str) -> Path:
     """The folder of shipped files of a kind: in the checkout, or in the installed package."""
@@ -83,20 +140,23 @@ def shipped(kind: str) -> Path:
 
 
 def user_folders() -> list[Path]:
-    """The directories on ``EDGEFL_PATH``.
-
-    Raises:
-        UserError: one of them is not a directory.
-    """
-    folders = [
-        Path(text).expanduser() for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text
+    """The directories on ``EDGEFL_PATH``; a note names what is none."""
+    return [
+        folder for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) for folder in _folder(text)
     ]
-    for folder in folders:
-        if not folder.is_dir():
-            raise UserError(
-                f"{folder} is not a directory", where="EDGEFL_PATH", hint="separate directories with ':'"
-            )
-    return folders
+
+
+def _folder(text: str) -> Iterator[Path]:
+    if not text:
+        return
+    try:
+        folder = Path(text).expanduser()
+        next(folder.iterdir(), None)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        note(f"EDGEFL_PATH: {text} is left out: {reason}")
+    else:
+        yield folder
 
 
 def user_files() -> list[dict[str, bytes]]:
@@ -106,31 +166,55 @@ def user_files() -> list[dict[str, bytes]]:
             path.relative_to(root).as_posix(): path.read_bytes()
             for kind in KINDS
             for path in sorted((root / kind).rglob("*"))
-            if path.suffix in {".py", ".yaml"} and path.is_file()
+            if path.suffix in {".py", ".yaml"} and not Entry(path.stem, path).unreadable
         }
         for root in user_folders()
     ]
 
 
 def entries(kind: str) -> Mapping[str, Entry]:
-    """All components of one kind, by name.
+    """All components of one kind, by name; a note names each file that cannot be read.
 
     Raises:
         UserError: the kind is unknown, or two files have one name.
     """
+    found = _found(kind)
+    for entry, reason in found.broken.values():
+        note(f"{entry.path} is left out: {reason}")
+    return dict(sorted(found.entries.items()))
+
+
+def _found(kind: str) -> _Found:
     if kind not in KINDS:
         raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, KINDS))
-    found: dict[str, Entry] = {}
-    for folder in (shipped(kind), *(root / _INSIDE.get(kind, kind) for root in user_folders())):
-        for entry in _scan(kind, folder):
-            if entry.name in found:
-                raise UserError(
-                    f"two files claim the name {entry.name!r} in {kind}",
-                    where=f"{found[entry.name].path} and {entry.path}",
-                    hint="rename one of them",
-                )
-            found[entry.name] = entry
-    return dict(sorted(found.items()))
+    folders = [shipped(kind), *(root / _INSIDE.get(kind, kind) for root in user_folders())]
+    found = _Found()
+    for entry in (entry for folder in folders for entry in _scan(kind, folder)):
+        other = found.entries.get(entry.name)
+        if other is not None:
+            raise UserError(
+                f"two files claim the name {entry.name!r} in {kind}",
+                where=f"{other.path} and {entry.path}",
+                hint="rename one of them",
+            )
+        _add(found, entry)
+    here = Path.cwd() / _INSIDE.get(kind, kind)
+    if kind in _YAML and here.resolve() not in {folder.resolve() for folder in folders}:
+        for entry in _scan(kind, here):
+            if entry.name in found.entries:
+                found.hidden[entry.name] = entry.path
+            else:
+                _add(found, entry)
+                found.here.add(entry.name)
+    return found
+
+
+def _add(found: _Found, entry: Entry) -> None:
+    reason = "" if entry.module else entry.unreadable
+    if reason:
+        found.broken[entry.name] = entry, reason
+    else:
+        found.entries[entry.name] = entry
 
 
 def _scan(kind: str, folder: Path) -> list[Entry]:
@@ -153,18 +237,31 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
 
     Raises:
         UnknownNameError: no file has it; the nearest name is suggested.
+        UserError: its file cannot be read.
     """
-    known = entries(kind)
+    found = _found(kind)
+    known = found.entries
     # Underscores and hyphens are equivalent in names, as in Python distributions.
     canonical = name if kind in _YAML else name.replace("_", "-")
-    if canonical not in known:
+    if canonical not in known and canonical not in found.broken:
         folded = {each.casefold(): each for each in known}
         canonical = folded.get(canonical.casefold(), canonical)
-    if canonical not in known:
-        raise UnknownNameError(
-            f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known)
-        )
-    return known[canonical]
+    if canonical in known:
+        _tell(kind, found, canonical)
+        return known[canonical]
+    if canonical in found.broken:
+        entry, reason = found.broken[canonical]
+        raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
+    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known))
+
+
+def _tell(kind: str, found: _Found, name: str) -> None:
+    """Notes that a file of the working directory is used, or that another one is used in its place."""
+    path, folder = found.entries[name].path, f"./{_INSIDE.get(kind, kind)}"
+    if name in found.here:
+        note(f"found in {folder}: {name}")
+    elif name in found.hidden and found.hidden[name].read_bytes() != path.read_bytes():
+        note(f"{folder}/{name}.yaml is not used: the {singular(kind)} {name!r} is {path}")
 
 
 def kind_of(word: str) -> str:
@@ -230,14 +327,16 @@ def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
 
 def summary(entry: Entry) -> str:
     """A component's description: the first line of its docstring or comment, without importing it."""
-    text = entry.path.read_text(encoding="utf-8")
+    content = entry.path.read_bytes()
     if entry.path.suffix == ".py":
         try:
-            doc = ast.get_docstring(ast.parse(text)) or ""
+            doc = ast.get_docstring(ast.parse(content)) or ""
         except SyntaxError as error:
             return f"(not valid Python: {error.msg}, line {error.lineno})"
+        except ValueError as error:
+            return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
-    for line in text.splitlines():
+    for line in content.decode(errors="replace").splitlines():
         if line.startswith("#"):
             return line.lstrip("# ").strip()
         if line.startswith("title:"):

@@ -6,9 +6,10 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from pydantic import ConfigDict
 
@@ -20,6 +21,9 @@ from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
 from edgefl.core.settings import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.yamls import Document
+
+T = TypeVar("T")
+P = ParamSpec("P")
 
 # Limits of a sweep; `docs/scenarios.md` states them.
 MOST_RUNS = 10_000
@@ -40,6 +44,17 @@ class Draft(Strict):
     scenario: Scenario
     document: Document
     group: str
+
+
+def placed(function: Callable[Concatenate[Draft, P], T]) -> Callable[Concatenate[Draft, P], T]:
+    """Places what a function of a draft refuses; see ``Document.placing``."""
+
+    @wraps(function)
+    def placing(draft: Draft, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with draft.document.placing():
+            return function(draft, *args, **kwargs)
+
+    return placing
 
 
 def load(source: Path | Document, overrides: Sequence[str | Override] = ()) -> list[Draft]:
@@ -142,12 +157,16 @@ class _Sweep(NamedTuple):
         """Refuses a pair's setting that an axis would silently replace."""
         for place, pair in enumerate(self.pairs):
             for other, axis in itertools.product(pair, self.axes):
-                if meet(axis, other):
-                    raise ScenarioError(
-                        f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
-                        where=str(self.document.place([SWEEP, PAIRS, place, other])),
-                        hint=f"remove one of them, for example with --set sweep.{axis}=null",
-                    )
+                if not meet(axis, other):
+                    continue
+                # At the one that was typed, if one was.
+                both = [self.document.place([SWEEP, axis]), self.document.place([SWEEP, PAIRS, place, other])]
+                where = next((one for one in both if one.file != self.document.file), both[1])
+                raise ScenarioError(
+                    f"sweep.runs sets {other!r}, which the sweep also sets as {axis!r}",
+                    where=str(where),
+                    hint=f"remove one of them: --set sweep.{axis}=null or --set sweep.{PAIRS}=null",
+                )
 
     def check(self, override: Override) -> None:
         """Refuses an override that the sweep would silently replace."""
@@ -204,7 +223,9 @@ def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
         where = str(Document.of(root, file).place(["fleet"]))
         root = root._replace(value={**root.value, "fleet": inherited(fleet, where)})
     document = Document.of(root, file)
-    return Draft(scenario=read(Scenario, document.data, document), document=document, group=group)
+    with document.placing():
+        scenario = read(Scenario, document.data, document)
+    return Draft(scenario=scenario, document=document, group=group)
 
 
 def _setting(key: str, value: Any) -> str:

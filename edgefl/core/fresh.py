@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import BinaryIO, Protocol, TypeVar, TypeVarTuple
 
 from edgefl.core.errors import EdgeflError, RunError
+from edgefl.core.user_code import explained
 
 Arguments = TypeVarTuple("Arguments")
 Answer = TypeVar("Answer")
@@ -76,11 +77,16 @@ def main() -> None:
     """The process's side of ``call``."""
     out = answers()
     function, arguments = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by our own parent
-    error, answer = None, None
+    error: EdgeflError | None = None
+    answer = None
     try:
         answer = function(*arguments)
     except EdgeflError as raised:
         error = raised
+    except BaseException as raised:
+        error = explained(raised)
+        if error is None:
+            raise
     pickle.dump((error, answer), out)
     out.flush()
 

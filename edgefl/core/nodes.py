@@ -111,7 +111,9 @@ def written(value: Any, file: str, depth: int = 1) -> Node:
     if depth > MOST_DEPTH:
         raise ScenarioError(f"values are nested more than {MOST_DEPTH} levels deep", where=file)
     if isinstance(value, Mapping):
-        return Node({str(key): written(inner, file, depth + 1) for key, inner in value.items()}, file)
+        return Node(
+            {_key_of(key, file): written(inner, file, depth + 1) for key, inner in value.items()}, file
+        )
     if isinstance(value, list | tuple):
         return Node([written(inner, file, depth + 1) for inner in value], file)
     if isinstance(value, PurePath):
@@ -126,6 +128,12 @@ def written(value: Any, file: str, depth: int = 1) -> Node:
     if isinstance(value, str) and not _encodes(value):
         raise ScenarioError(f"{short(ascii(value))} {_NOT_UNICODE}", where=file)
     return Node(value, file)
+
+
+def _key_of(key: Any, file: str) -> str:
+    if not isinstance(key, str | int | float | None):
+        raise ScenarioError(f"a key cannot be a {type(key).__name__}", where=file)
+    return str(key)
 
 
 def compose(text: str, file: str, *, lines: bool = True, limited: bool = True) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -26,6 +27,8 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
 Count = Annotated[int, Field(gt=0)]
+# `docs/scenarios.md` states it; a client takes some 70 bytes.
+MOST_CLIENTS = 10**8
 Saving = Annotated[float, Field(gt=0, lt=1)]
 
 # A client's number, or those of many.
@@ -36,7 +39,7 @@ def _distribution(value: Any) -> Any:
     """A number as the distribution of this one value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if value < 1 or value != int(value):
+    if not (1 <= value < math.inf and value == int(value)):
         raise ValueError(f"'samples' must be a whole number of at least 1, or a distribution; got {value}")
     return {"name": "fixed", "value": float(value)}
 
@@ -56,7 +59,7 @@ class Task(Strict):
 
     dataset: Annotated[Component, OfKind("datasets")]
     partition: Annotated[Component, OfKind("partitions")] = Component(name="iid")
-    clients: Count
+    clients: Annotated[int, Field(gt=0, le=MOST_CLIENTS)]
     augment: Annotated[Component, OfKind("augmentations")] = Component(name="none")
     personal_test: Annotated[float, Field(gt=0, le=1)] = 0.3
     samples: Annotated[

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from edgefl.core.errors import ScenarioError
-from edgefl.core.nodes import Node, compose, short
+from edgefl.core.errors import Place, ScenarioError
+from edgefl.core.nodes import Node, compose, short, written
 
 SWEEP, PAIRS = "sweep", "runs"
 
@@ -16,26 +16,34 @@ class Override(NamedTuple):
 
     Attributes:
         key: its dotted key.
-        value: its value in YAML.
-        where: what gave it, as messages say, such as "--seed 3".
+        node: its value; its place is what gave it, such as "--seed 3".
     """
 
     key: str
-    value: str
-    where: str
+    node: Node
+
+    @classmethod
+    def of(cls, key: str, value: Any, where: str) -> Override:
+        """A value of Python's, and what gave it."""
+        return cls(key, written(value, where))
 
     @classmethod
     def parse(cls, text: str) -> Override:
         """One that was given as KEY=VALUE.
 
         Raises:
-            ScenarioError: it has no "=", or no key.
+            ScenarioError: it has no "=" or no key, or its value is not valid YAML.
         """
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
             what = f"{short(text)!r} is not KEY=VALUE"
             raise ScenarioError(what, where="--set", hint="for example --set server.rounds=5")
-        return cls(key.strip(), value, f"--set {short(text.strip())}")
+        return cls(key.strip(), compose(value, f"--set {short(text.strip())}", lines=False))
+
+    @property
+    def where(self) -> str:
+        """What gave it."""
+        return self.node.file
 
     @property
     def keys(self) -> list[str]:
@@ -49,22 +57,12 @@ class Override(NamedTuple):
             return self.key.split(".")
         return [SWEEP, *rest.split(".", 2)] if rest.split(".")[0] == PAIRS else [SWEEP, rest]
 
-    @property
-    def node(self) -> Node:
-        """The value.
-
-        Raises:
-            ScenarioError: it is not valid YAML.
-        """
-        return compose(self.value, self.where, lines=False)
-
 
 def put(node: Node, keys: Sequence[str], value: Node) -> Node:
     """A mapping in which the value under ``keys`` is replaced; everything else is shared with the old one.
 
-    Mappings that are not there are made, and a component's bare name becomes a mapping. A component that gets
-    another name loses its parameters, since another component has others; one that gets its own name again
-    keeps them.
+    Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
+    ``name`` changes loses its parameters, since another component has others.
 
     Raises:
         ScenarioError: what a key is to be looked up in has no keys.
@@ -74,10 +72,10 @@ def put(node: Node, keys: Sequence[str], value: Node) -> Node:
 
 def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     if depth == len(keys):
-        return _named(node, value)
+        return value
     key = keys[depth]
     if isinstance(node.value, list):
-        place = _place(node.value, keys, depth, value.file)
+        place = _place(node.value, keys, depth, _where(value))
         inner = _put(node.value[place], keys, value, depth + 1)
         return node._replace(value=[*node.value[:place], inner, *node.value[place + 1 :]])
     if node.value is None:
@@ -85,7 +83,7 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     elif isinstance(node.value, str) and depth:
         node = node._replace(value={"like" if keys[depth - 1] == "fleet" else "name": node})
     if not isinstance(node.value, dict):
-        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=value.file)
+        raise ScenarioError(f"{'.'.join(keys)!r}: {keys[depth - 1]!r} is not a mapping", where=_where(value))
     before = node.value.get(key)
     if depth == len(keys) - 1 and key == "name" and keys[0] not in {key, SWEEP} and _differ(before, value):
         return value._replace(value={key: value})
@@ -97,11 +95,8 @@ def _differ(before: Node | None, value: Node) -> bool:
     return before is not None and isinstance(before.value, str) and before.value != value.value
 
 
-def _named(old: Node, new: Node) -> Node:
-    """What replaces a value: itself, or the old component if it is that one's bare name."""
-    name = old.value.get("name") if isinstance(old.value, dict) else None
-    same = name is not None and isinstance(new.value, str) and name.value == new.value
-    return old._replace(value={**old.value, "name": new}) if same else new
+def _where(value: Node) -> str:
+    return str(Place(value.file, value.line))
 
 
 def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) -> int:

@@ -83,7 +83,8 @@ def is_users(file: str) -> bool:
     if not Path(file).is_absolute():
         return False
     real = Path(os.path.realpath(file))
-    roots = [os.path.realpath(Path(text).expanduser()) for text in _search_path()]
+    # Not Path.expanduser, which raises where there is no such user.
+    roots = [os.path.realpath(os.path.expanduser(text)) for text in _search_path()]  # noqa: PTH111
     if any(real.is_relative_to(root) for root in roots):
         return True
     return not real.is_relative_to(_PACKAGE) and not any(real.is_relative_to(one) for one in _INSTALLED)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from edgefl.core.errors import Place, ScenarioError
+from edgefl.core.errors import Place, ScenarioError, UserError
 from edgefl.core.nodes import MOST_BYTES, Node, compose, written
 
 
@@ -96,6 +98,32 @@ class Document:
             file, line = node.file, node.line
         # An option such as "--set seed=x" names its own key.
         return Place(file, line, "" if f" {dotted}=" in file else dotted)
+
+    @contextmanager
+    def placing(self) -> Iterator[None]:
+        """Places errors that name a key alone, or nothing: at the key's line, or in the file.
+
+        Raises:
+            UserError: what the block raised, or that a number does not fit into 64 bits or into memory.
+        """
+        try:
+            yield
+        except UserError as error:
+            for each in (error, *error.others):
+                if not each.where or _KEYS.fullmatch(each.where):
+                    each.where = str(self.place(each.where.split(".") if each.where else []))
+            raise
+        except (OverflowError, MemoryError) as error:
+            room = "this machine's memory" if isinstance(error, MemoryError) else "64 bits"
+            raise ScenarioError(
+                f"what this asks for is too large: it does not fit into {room}",
+                where=self.file,
+                hint="look for a number of epochs, steps, clients or units that is too large",
+            ) from error
+
+
+# A key as code names it that has no document.
+_KEYS = re.compile(r"[a-z_]+(\.[a-z_]+)*")
 
 
 def item(value: Any, key: str | int) -> Any:

@@ -207,7 +207,8 @@ def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Int
     Raises:
         ScenarioError: a client has too many.
     """
-    drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
+    with np.errstate(over="ignore"):
+        drawn = sampler.draw(draws.uniforms(draws.key(seed, "samples"), np.arange(clients)))
     if drawn.max() > _MOST_SAMPLES:
         raise ScenarioError(
             f"client {drawn.argmax()} would have {drawn.max():.3g} samples; the most is {_MOST_SAMPLES}",
@@ -280,11 +281,30 @@ def _nets(
         module, params = resolve("models", model, document, path)
         key = repr((model, shape, classes))
         if key not in known:
-            known[key] = _checked(module.build(params, shape, classes), Net, module, "model")
-            if is_users(str(module.__file__)):
-                _check_net(known[key])
+            known[key] = _net(
+                module, model.name, params, data=(shape, classes), where=str(document.place(path))
+            )
         nets.append(known[key])
     return tuple(nets)
+
+
+def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], where: str) -> Net:
+    """A model for data of a shape and a number of classes.
+
+    Raises:
+        UserError: it cannot be built, or is no net.
+    """
+    try:
+        built = module.build(params, *data)
+    except RuntimeError as error:
+        if is_users(str(module.__file__)):
+            raise
+        # Sizes that no tensor can have.
+        raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
+    net = _checked(built, Net, module, "model")
+    if is_users(str(module.__file__)):
+        _check_net(net)
+    return net
 
 
 def _check_net(net: Net) -> None:

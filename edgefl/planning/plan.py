@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,20 +14,19 @@ import torch
 from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.devices import Board
-from edgefl.core.drafts import Draft
-from edgefl.core.errors import Mistakes, ScenarioError, UserError
+from edgefl.core.drafts import Draft, placed
+from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
 from edgefl.core.user_code import returned, user_code
-from edgefl.core.yamls import Document
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
-from edgefl.planning.limits import check_limits
+from edgefl.planning.limits import check_limits, check_size
 from edgefl.planning.pricing import prices
 from edgefl.protocol import Assignment, Ctx
 
@@ -54,6 +52,7 @@ class Planned:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@placed
 @user_code()
 def plan(draft: Draft, access: DataAccess) -> Planned:
     """Plans one run; nothing is trained.
@@ -61,24 +60,6 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     Raises:
         UserError: the scenario, or a file that it names, is wrong.
     """
-    with _placed(draft.document):
-        return _planned(draft, access)
-
-
-@contextmanager
-def _placed(document: Document) -> Iterator[None]:
-    """Gives mistakes that are placed at a key alone, such as "server.policy", the file and the line too."""
-    try:
-        yield
-    except UserError as error:
-        for each in (error, *error.others):
-            keys = each.where.split(".")
-            if keys[0] in Scenario.model_fields:
-                each.where = str(document.place(keys))
-        raise
-
-
-def _planned(draft: Draft, access: DataAccess) -> Planned:
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
@@ -113,6 +94,7 @@ def _planned(draft: Draft, access: DataAccess) -> Planned:
         ),
     )
     check_limits(planned)
+    check_size(planned)
     if hasattr(selector_module, "check"):
         selector_module.check(selector, planned)
     if hasattr(policy_module, "check"):
@@ -133,6 +115,7 @@ def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Boar
         _check_schedule(draft)
     with mistakes.collected():
         fleet = fleet_of(draft, access.fleets)
+        _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     mistakes.check()
     return fleet, devices
@@ -155,7 +138,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         model=model,
         samples=samples,
         kind=kinds_of(device, link, dtype, model, samples),
-        slowdown=_slowdowns(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
+        slowdown=_multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
         admitted=np.ones(count, dtype=bool),
         devices=devices,
         links=links,
@@ -164,7 +147,7 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
     )
 
 
-def _slowdowns(sampler: Sampler, uniform: Floats) -> Floats:
+def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
     return returned(sampler.draw(uniform), np.ndarray, type(sampler).draw, "an array of multipliers")
 
 
@@ -173,6 +156,20 @@ def _apart(names: list[str]) -> tuple[str, ...]:
     return tuple(
         name if names.count(name) == 1 else f"{name} #{place + 1}" for place, name in enumerate(names)
     )
+
+
+def _check_draws(draft: Draft, fleet: Fleet) -> None:
+    """Refuses multipliers of which the largest draws are infinite."""
+    ends = np.array([2.0**-53, 0.25, 0.5, 0.75, 1 - 2.0**-53])
+    for key in ("slowdown", "jitter"):
+        with np.errstate(all="ignore"):
+            drawn = _multipliers(getattr(fleet, key), np.stack(np.meshgrid(ends, ends)).reshape(2, -1))
+        if not np.isfinite(drawn).all():
+            raise ScenarioError(
+                f"draws of {key!r} can be infinite",
+                where=str(draft.document.place(["fleet", key])),
+                hint="choose a smaller spread or a lighter tail",
+            )
 
 
 def _check_participants(draft: Draft) -> None:

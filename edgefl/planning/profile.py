@@ -15,7 +15,7 @@ from edgefl.compute.modules import layers
 from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.devices import Board, DType
-from edgefl.core.drafts import Draft
+from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.layers import ExchangeLayers
@@ -82,6 +82,7 @@ def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions)
     return list(dict.fromkeys(setups))
 
 
+@placed
 def profile(
     draft: Draft, options: ProfileOptions = ProfileOptions(), access: DataAccess | None = None
 ) -> Profile:

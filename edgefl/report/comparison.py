@@ -195,7 +195,7 @@ def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
     for device, _ in lost_s.most_common(_MOST_WAITED):
         yield f"waited for {device}", lambda run, device=device: _lost(run, device)  # type: ignore[misc]
         yield (
-            "  link / compute / slowdown / jitter",
+            "  link/compute/slowdown/jitter",
             lambda run, device=device: _lost_parts(run, device),  # type: ignore[misc]
         )
 

@@ -344,7 +344,8 @@ def _neutral(planned: Planned) -> Finding:
             _last_version(_learned(_planned(settings)))
             for settings in ({"name": name, **neutral}, {"name": "fedavg"})
         )
-        return Broken(f"not at {neutral}", (build,)) if _differences(method, fedavg, _identical) else None
+        what = f"differs from FedAvg at {neutral or 'its defaults'}"
+        return Broken(what, (build,)) if _differences(method, fedavg, _identical) else None
 
     return _finding(promise, check, planned)
 

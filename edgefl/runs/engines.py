@@ -13,7 +13,7 @@ import torch
 from edgefl.compute.job import Engine
 from edgefl.core import catalogue
 from edgefl.core.components import resolve
-from edgefl.core.drafts import Draft
+from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.host import cores
 from edgefl.core.params import Component
@@ -53,6 +53,7 @@ class EngineOptions:
         return _device(self.params.place)
 
 
+@placed
 @user_code()
 def engine_options(draft: Draft) -> EngineOptions:
     """The scenario's engine.
@@ -60,7 +61,6 @@ def engine_options(draft: Draft) -> EngineOptions:
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
-    _check_workers(draft)
     options = _checked(draft.scenario.engine, draft.document, ["engine"])
     pinned = os.environ.get(PINNED)
     if options.component.name == AUTO and pinned:
@@ -78,18 +78,6 @@ def engine_options(draft: Draft) -> EngineOptions:
             error.where = str(draft.document.place([first, *rest]))
         raise
     return options
-
-
-def _check_workers(draft: Draft) -> None:
-    """Refuses workers for an engine that has none, with the engines that do."""
-    name = draft.scenario.engine.name
-    known = catalogue.load("engines", name, where=str(draft.document.place(["engine"]))).Params.model_fields
-    if "workers" in draft.scenario.engine.params and "workers" not in known:
-        raise ScenarioError(
-            f"the engine {name!r} has no workers: it trains in one process",
-            where=str(draft.document.place(["engine", "workers"])),
-            hint="use the engine auto or processes",
-        )
 
 
 def _check_data(draft: Draft, options: EngineOptions) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from operator import attrgetter
@@ -13,10 +12,11 @@ from typing import Any, TypeAlias
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.nodes import short, written
 from edgefl.core.plan import Refusal
 from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
-from edgefl.core.yamls import Document, dump
+from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
@@ -36,16 +36,21 @@ def find_scenario(name: str | Path) -> Path:
         UnknownNameError: neither a file nor a known name.
     """
     path = Path(name)
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:  # too long, for one
+        raise UserError(f"cannot read {short(str(name))}: {error.strerror}", where="SCENARIO") from None
+    if is_file:
         return path
-    if path.is_dir():
+    if is_folder:
         raise UserError(f"{name} is a directory, not a scenario", hint="give a YAML file or a shipped name")
-    known = catalogue.entries("scenarios")
-    if str(name) in known:
-        return known[str(name)].path
-    is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
-    what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
-    raise UnknownNameError(what, hint=nearest(path.stem if is_path else str(name), known))
+    try:
+        return catalogue.find("scenarios", str(name)).path
+    except UnknownNameError:
+        is_path = path.suffix in {".yaml", ".yml"} or path.parent != Path()
+        what = f"unknown scenario {'file ' * is_path}{str(name)!r}"
+        hint = nearest(path.stem if is_path else str(name), catalogue.entries("scenarios"))
+        raise UnknownNameError(what, hint=hint) from None
 
 
 Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]
@@ -61,27 +66,14 @@ def drafts(scenario: str | Path | Mapping[str, Any], overrides: Overrides = ()) 
     """
     given = _overrides(overrides)
     if isinstance(scenario, Mapping):
-        return load(Document.parse(dump(dict(scenario)), "scenario"), given)
+        return load(Document.of(written(scenario, "scenario"), "scenario"), given)
     return load(find_scenario(scenario), given)
 
 
 def _overrides(given: Overrides) -> Sequence[str | Override]:
     if isinstance(given, Mapping):
-        return [_override(key, value) for key, value in given.items()]
+        return [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
     return [given] if isinstance(given, str) else given
-
-
-def _override(key: str, value: Any) -> Override:
-    """A setting that was given in Python.
-
-    Raises:
-        UserError: YAML has nothing like the value.
-    """
-    where = f"overrides[{key!r}]"
-    try:
-        return Override(key, json.dumps(value, default=str), where)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"a setting cannot be {type(value).__name__}: {error}", where=where) from error
 
 
 def run(
@@ -119,7 +111,7 @@ def run(
     overrides = _overrides(overrides)
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
-        overrides = [Override("engine", json.dumps(replaced), "engine"), *overrides]
+        overrides = [Override.of("engine", replaced, "engine"), *overrides]
     with shown(callbacks, progress) as watching:
         return _run(scenario, overrides, data_dir, watching, out, download=download)
 

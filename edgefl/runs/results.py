@@ -18,7 +18,7 @@ from edgefl.store import read, runs_in
 if TYPE_CHECKING:
     import pandas as pd
 
-DONE, UNREADABLE = "done", "unreadable"
+UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, repr=False)
@@ -108,8 +108,8 @@ class Result:
 
     @property
     def failed(self) -> tuple[RunResult, ...]:
-        """The runs that failed."""
-        return tuple(run for run in self.runs if run.status not in {DONE, "running"})
+        """The runs that failed or were interrupted."""
+        return tuple(run for run in self.runs if run.status in {"failed", "interrupted"})
 
     def summary(self, target: float | None = None) -> list[Summary]:
         """Each run's figures: what ``edgefl compare`` shows; without those that cannot be read.
@@ -136,15 +136,14 @@ class Result:
         settings = [run.settings for run in self._readable]
         keys = dict.fromkeys(key for each in settings for key in each)
         differing = [key for key in keys if key != "seed" and len({each.get(key) for each in settings}) > 1]
-        frames = []
-        for run, each in zip(self._readable, settings, strict=True):
-            rows = pandas.DataFrame(run.table(table))
-            named = {"run": run.name, "seed": each["seed"], **{key: each.get(key) for key in differing}}
-            for place, (key, value) in enumerate(named.items()):
-                rows.insert(place, key, value)
-            frames.append(rows)
-        filled = [each for each in frames if len(each)]
-        return pandas.concat(filled or frames, ignore_index=True) if frames else pandas.DataFrame()
+        named = [
+            {"run": run.name, "seed": each["seed"], **{key: each.get(key) for key in differing}}
+            for run, each in zip(self._readable, settings, strict=True)
+        ]
+        rows = [
+            {**own, **row} for run, own in zip(self._readable, named, strict=True) for row in run.table(table)
+        ]
+        return pandas.DataFrame(rows, columns=None if rows else ["run", "seed", *differing])
 
     @property
     def _readable(self) -> Sequence[RunResult]:
@@ -171,6 +170,8 @@ def _opened(folder: Path) -> RunResult:
             meta = reader.meta
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
+    if "name" not in meta:
+        return RunResult(folder.name, folder, UNREADABLE, "the run is being created")
     return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
 
 

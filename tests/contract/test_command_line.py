@@ -8,6 +8,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core import catalogue
+from edgefl.core.notes import note
 from edgefl.runs.overview import overview
 
 
@@ -47,7 +48,7 @@ def test_check_prints_a_note_once(capsys):
     [
         (("check", "--method", "nope"), "where: --method\n"),
         (("check", "quickstart", "--set", "sweep=3"), "where: --set sweep=3\n"),
-        (("check", "quickstart", "--set", "sweep={method: fedavg}"), "where: --set sweep={method: fedavg}, "),
+        (("check", "quickstart", "--set", "sweep={method: fedavg}"), "fedavg}, key 'sweep.method'\n"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys):
@@ -183,3 +184,16 @@ def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):
         assert line.endswith(": edgefl show device raspberry-pi-4b")
     (first, *_) = json.loads(run_command(capsys, "check", "quickstart", "--json")[1])["runs"]
     assert any(note.startswith("raspberry-pi-4b: assumed ") for note in first["notes"])
+
+
+def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys, monkeypatch):
+    """Once, on stderr."""
+    (tmp_path / "devices").mkdir()
+    bad = tmp_path / "devices" / "bad.yaml"
+    bad.write_bytes(b"\xff\xfe")
+    monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:~nouser-of-this-name")
+    note.cache_clear()
+    status, out, err = run_command(capsys, "list")
+    assert (status, err.count("note: ")) == (0, 2)
+    assert f"note: {bad} is left out: it is not UTF-8 text\n" in err
+    assert "raspberry-pi-5" in out

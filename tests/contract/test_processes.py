@@ -58,6 +58,7 @@ def build(params, site):
 """
 ONCE = "if not marker.exists(): marker.touch(); os.kill(os.getpid(), signal.SIGKILL)"
 ALWAYS = "os.kill(os.getpid(), signal.SIGKILL)"
+LEAVES = "os._exit(0)"
 EXITS = "import sys; sys.exit(0)"
 RAISES = "raise ZeroDivisionError('client one is broken')"
 
@@ -160,11 +161,12 @@ def test_a_long_job_is_not_silence(tmp_path, accident, monkeypatch, caplog):
 @pytest.mark.parametrize(
     ("what", "told"),
     [
+        (LEAVES, "the worker process died: exit status 0"),
         (EXITS, "SystemExit: 0"),
         (RAISES, "ZeroDivisionError: client one is broken"),
         (ALWAYS, "killed by signal 9"),
     ],
-    ids=["exits", "raises", "dies"],
+    ids=["leaves", "exits", "raises", "dies"],
 )
 def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
     """The run ends with the job's own error; what was saved before stays."""
@@ -175,7 +177,7 @@ def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
     assert "client 1" in one.reason
     assert "failed 3 times" in one.reason
     assert one.table("clients")
-    if what != ALWAYS:
+    if what in {EXITS, RAISES}:
         file = tmp_path / "own" / "methods" / "accident.py"
         lines = file.read_text(encoding="utf-8").splitlines()
         line = 1 + next(nth for nth, text in enumerate(lines) if what in text)
@@ -336,10 +338,10 @@ def test_no_tensor_files_are_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--engine", "processes", "--device", "cuda:0"], "cuda:0"),
+        (["--engine", "processes", "--torch-device", "cuda:0"], "cuda:0"),
         (["--engine", "loop", "--workers", "2"], "workers"),
         (["--engine", "processes", "--workers", "0"], "workers"),
-        (["--engine", "vmapped", "--device", "tpu"], "device"),
+        (["--engine", "vmapped", "--torch-device", "tpu"], "device"),
         (["--set", "engine.name=warp"], "unknown engine 'warp'"),
     ],
 )

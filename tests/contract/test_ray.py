@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -176,8 +177,8 @@ def answered(monkeypatch):
     return found
 
 
-def _kill_at(monkeypatch, order):
-    """Kills the worker that is given the n-th order; returns what the driver heard of deaths."""
+def _kill_at(monkeypatch, order, number=signal.SIGKILL):
+    """Sends a signal to the worker that is given the n-th order; returns what the driver heard of deaths."""
     from edgefl.compute import on_ray
     from edgefl.compute.remote import Died, Gone
 
@@ -186,7 +187,7 @@ def _kill_at(monkeypatch, order):
     def spied_send(self, worker, what):
         sent.append(worker)
         if len(sent) == order:
-            os.kill(self.seats[worker].pid, signal.SIGKILL)
+            os.kill(self.seats[worker].pid, number)
         send(self, worker, what)
 
     def spied_receive(self):
@@ -218,6 +219,20 @@ def test_a_killed_worker_is_replaced(capsys, cluster, loop, monkeypatch, tmp_pat
     assert heard == ["Died"]
     assert same(found, loop)
     assert capsys.readouterr().out == ""
+
+
+@needs_ray
+def test_a_stopped_worker_is_replaced(cluster, loop, monkeypatch, tmp_path, caplog):
+    """The driver says which one it is; another does its job, with the same bits, and SIGTERM is ours."""
+    monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 1.0)
+    monkeypatch.setattr("edgefl.compute.silence.LIMIT_S", 2.0)
+    before = signal.getsignal(signal.SIGTERM)
+    heard = _kill_at(monkeypatch, 3, signal.SIGSTOP)
+    run = far_run(cluster, tmp_path / "run")
+    assert heard == ["Died"]
+    assert re.search(r"worker \d \(process \d+ on .+\) is stopped", caplog.text)
+    assert same(run, loop)
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @needs_ray
@@ -317,6 +332,29 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
     assert json.loads(done.stdout)["runs"][0]["status"] == "done"
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert same(RunResult("far", out, "done", ""), loop)
+
+
+@needs_ray
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can wait for Ray's agent")
+def test_a_killed_agent_is_a_failed_run_with_a_reason(tmp_path):
+    """Ray ends the process at once; the reason is on standard error, and what was saved can be read."""
+    path, out = tmp_path / "scenario.json", tmp_path / "run"
+    path.write_text(json.dumps({**SCENARIO, "server": {"rounds": 10**5}}))
+    command = ["-m", "edgefl", "run", path, "--engine", "ray", "--workers", "1", "--out", out]
+    driver = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
+    try:
+        _until(lambda: [*out.glob("versions/*.safetensors")])
+        (agent,) = (one for one in psutil.Process(driver.pid).children() if "raylet" in one.name())
+        agent.kill()
+        said = driver.communicate(timeout=30)[1]
+    finally:
+        driver.kill()
+        driver.wait()
+    assert driver.returncode == 1
+    assert f"Ray's agent on this computer (raylet, process {agent.pid}) has ended" in said
+    assert "Traceback" not in said
+    with read(out) as found:
+        assert found.rows("merges")
 
 
 def processes():

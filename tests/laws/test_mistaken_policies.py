@@ -7,8 +7,6 @@ from plans import plan, played, prices
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.event import Kind
-from edgefl.planning.learning import DataAccess
-from edgefl.planning.plan import plan as plan_run
 from edgefl.runs import drafts
 
 _POLICY = '''"""A policy under test."""
@@ -98,9 +96,8 @@ def test_a_file_without_its_function_is_refused(own, kind, function):
     """Before the run, with the file."""
     own(kind, "hollow", '"""Hollow: nothing."""\n')
     key = {"policies": "server.policy", "selectors": "server.selector"}[kind]
-    draft, *_ = drafts("quickstart", [f"{key}=hollow"])
     with pytest.raises(UserError, match=f"'hollow' has no function '{function}'") as caught:
-        plan_run(draft, DataAccess(need="nothing"))
+        drafts("quickstart", [f"{key}=hollow"])
     assert "hollow.py" in caught.value.where
 
 

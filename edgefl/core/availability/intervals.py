@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from edgefl.core.availability import Answer, Availability, Timetable
 from edgefl.core.catalogue import user_folders
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
+from edgefl.core.nodes import short
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
 from edgefl.core.yamls import text_of
@@ -88,12 +90,16 @@ class Intervals(Timetable):
         self._start_s, self._end_s = table[:, 1], table[:, 2]
         self._period_s = period_s
         numbers = table[:, 0].astype(np.int64)
-        self._first = np.searchsorted(numbers, np.arange(numbers[-1] + 2))
+        # The clients that have rows, the first row of each, and the end of the last one's.
+        self._numbers, first = np.unique(numbers, return_index=True)
+        self._first = np.append(first, len(numbers))
 
     def at(self, clients: Ints, t_s: Floats) -> Answer:
         """See ``Timetable.at``."""
-        number = clients % (len(self._first) - 1)
-        first, end = self._first[number], self._first[number + 1]
+        number = clients % (self._numbers[-1] + 1)
+        place = np.searchsorted(self._numbers, number)
+        first = self._first[place]
+        end = np.where(self._numbers[place] == number, self._first[place + 1], first)
         base = self._base(t_s)
         row = self._bisected(first, end, t_s - base)
         inside = row >= first
@@ -130,11 +136,13 @@ class Intervals(Timetable):
 
 def _found(file: str) -> Path:
     for folder in (Path(), *user_folders()):
-        path = folder / Path(file).expanduser()
-        if path.is_file():
-            return path
+        # A name that is too long, or the home of nobody, is no file either.
+        with suppress(OSError, RuntimeError):
+            path = folder / Path(file).expanduser()
+            if path.is_file():
+                return path
     context = {
-        "what": f"no file {file!r}",
+        "what": f"no file {short(file)!r}",
         "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
     }
     raise PydanticCustomError("unknown_name", "{what}", context)

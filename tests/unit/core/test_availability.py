@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -511,3 +512,17 @@ def test_what_is_too_rare_never_happens():
     available, until = Lognormal(highest=1e-300).timetable(people(2), 0).at(*everyone(2, 5.0))
     assert not available.any()
     assert (until == math.inf).all()
+
+
+def test_a_large_client_number_takes_no_memory():
+    """Intervals of client 99999999 alone: what is kept is one row, and who has no row is never available."""
+    params = Intervals(rows="7,0,5 99999999,1,2")
+    tracemalloc.start()
+    timetable = params.timetable(None, 0)
+    clients = np.array([0, 7, 99_999_998, 99_999_999, 100_000_007])
+    answer = timetable.at(clients, np.full(5, 1.5))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
+    assert answer.available.tolist() == [False, True, False, True, True]
+    assert answer.until_s.tolist() == [math.inf, 5.0, math.inf, 2.0, 5.0]

@@ -6,6 +6,7 @@ import pytest
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, UserError
+from edgefl.core.notes import note
 from edgefl.planning.fleets import device
 
 METHOD = '"""Mine: nothing at all."""\n\nVALUE = 5\nbuild = None\n'
@@ -150,9 +151,110 @@ def test_unknown_kinds_suggest_the_nearest():
     assert caught.value.hint == "did you mean 'methods'?"
 
 
-def test_a_path_that_is_no_directory_is_named(tmp_path, monkeypatch):
-    """EDGEFL_PATH is checked, so that a typo in it does not go unnoticed."""
-    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "nowhere"))
-    with pytest.raises(UserError, match="is not a directory") as caught:
-        catalogue.entries("methods")
-    assert caught.value.where == "EDGEFL_PATH"
+@pytest.fixture
+def noted(caplog):
+    """A function that returns what was noted since it was last called."""
+    note.cache_clear()
+
+    def take():
+        texts = [record.getMessage() for record in caplog.records]
+        caplog.clear()
+        return texts
+
+    return take
+
+
+@pytest.mark.parametrize("wrong", ["nowhere", "~nouser-of-this-name/x", "file", "a\u0000b", "x" * 5000])
+def test_a_path_that_is_no_directory_is_named(wrong, tmp_path, monkeypatch, noted):
+    """A note says which part of EDGEFL_PATH is left out, once; the others are used."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "mine.py").write_text(METHOD, encoding="utf-8")
+    path = wrong if wrong.startswith("~") else f"{tmp_path}/{wrong}"
+    monkeypatch.setattr(catalogue.os, "environ", {"EDGEFL_PATH": f"{path}:{tmp_path}"})
+    assert {"mine", "fedavg"} <= set(catalogue.entries("methods"))
+    catalogue.entries("models")
+    (text,) = noted()
+    assert text.startswith(f"EDGEFL_PATH: {path} is left out: ")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.write_bytes(b"# \xff\xfe"), "it is not UTF-8 text"),
+        (lambda path: path.symlink_to("nowhere"), "it is a link to a file that does not exist"),
+        (lambda path: path.mkdir(), "it is a folder"),
+        (lambda path: path.write_bytes(b"#" * 1_000_001), "is larger than 1,000,000 bytes"),
+        (lambda path: path.symlink_to("bad.yaml"), "Too many levels of symbolic links"),
+    ],
+)
+def test_a_file_that_cannot_be_read_breaks_nothing_else(make, reason, own, noted):
+    """It is named once and left out, and an error if asked for by name."""
+    path = own("devices/good.yaml", "# Fine.\n").with_name("bad.yaml")
+    make(path)
+    found = catalogue.entries("devices")
+    assert ("good" in found, "bad" in found) == (True, False)
+    catalogue.entries("devices")
+    assert noted() == [f"{path} is left out: {reason}"]
+    with pytest.raises(UserError) as caught:
+        catalogue.find("devices", "bad")
+    assert (caught.value.what, caught.value.where) == (f"cannot read bad.yaml: {reason}", str(path))
+
+
+def test_code_that_is_a_folder_is_left_out(own, tmp_path, noted):
+    """And code in another encoding is described."""
+    own("methods/odd.py/x.txt", "")
+    own("methods/latin.py", "").write_bytes(b'# -*- coding: latin-1 -*-\n"""Gr\xfc\xdfe."""\n')
+    own("methods/null.py", "\0")
+    found = catalogue.entries("methods")
+    assert noted() == [f"{tmp_path / 'methods' / 'odd.py'} is left out: it is a folder"]
+    assert catalogue.summary(found["latin"]) == "Gr\u00fc\u00dfe."
+    assert catalogue.summary(found["null"]).startswith("(not valid Python: ")
+
+
+def test_the_working_directory_is_looked_at_last(tmp_path, monkeypatch, noted):
+    """For YAML files alone, which is said when one is used; a name that is taken stays with its file."""
+    path, here = tmp_path / "path", tmp_path / "here"
+    device = catalogue.find("devices", "raspberry-pi-5").path.read_text(encoding="utf-8")
+    for folder, names in ((path, ["both"]), (here, ["both", "mine", "raspberry-pi-5"])):
+        (folder / "devices").mkdir(parents=True)
+        for name in names:
+            (folder / "devices" / f"{name}.yaml").write_text(
+                f"# In {folder.name}.\n{device}", encoding="utf-8"
+            )
+    (here / "methods").mkdir()
+    (here / "methods" / "never.py").write_text("raise SystemExit\n", encoding="utf-8")
+    (here / "profiles" / "links").mkdir(parents=True)
+    (here / "profiles" / "links" / "string.yaml").write_text("# Two cans.\n", encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(path))
+    monkeypatch.chdir(here)
+    assert "never" not in catalogue.entries("methods")
+    assert catalogue.entries("devices")["both"].path == path / "devices" / "both.yaml"
+    assert noted() == []
+    assert catalogue.find("devices", "MINE").path == here / "devices" / "mine.yaml"
+    assert catalogue.find("devices", "mine").path == here / "devices" / "mine.yaml"
+    assert noted() == ["found in ./devices: mine"]
+    assert catalogue.find("links", "string").path == here / "profiles" / "links" / "string.yaml"
+    assert noted() == ["found in ./profiles/links: string"]
+    shipped = catalogue.find("devices", "raspberry-pi-5").path
+    assert shipped.parent == catalogue.shipped("devices")
+    assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
+
+
+def test_a_checkout_of_edgefl_is_no_second_place(monkeypatch, noted):
+    """In it the folders of the working directory are the shipped ones."""
+    monkeypatch.chdir(catalogue.shipped("devices").parent)
+    assert catalogue.find("devices", "raspberry-pi-5").path.parent == catalogue.shipped("devices")
+    monkeypatch.setenv("EDGEFL_PATH", ".")
+    monkeypatch.chdir(catalogue.shipped("devices"))
+    assert catalogue.entries("links")
+    assert noted() == []
+
+
+def test_names_are_matched_without_regard_to_case(own):
+    """Unless a file is spelled so."""
+    assert catalogue.find("methods", "FedAvg") == catalogue.find("methods", "fedavg")
+    mine = own("devices/My-Board.yaml", "# Mine.\n")
+    assert catalogue.find("devices", "my-board").path == mine
+    other = own("devices/my-board.yaml", "# Another.\n")
+    assert [catalogue.find("devices", name).path for name in ("My-Board", "my-board")] == [mine, other]

@@ -56,12 +56,22 @@ def test_errors_of_edgefl_are_raised_here():
     assert (raised.value.where, raised.value.hint) == ("--batch", "take less")
 
 
-@pytest.mark.parametrize(("function", "says"), [(fail, "ValueError: no luck"), (die, "killed by signal 9")])
-def test_other_failures_say_what_happened_where(function, says):
+def test_errors_in_a_users_code_keep_their_line():
+    """They are one message, as in this process."""
+    with pytest.raises(UserError, match="failed in fail: ValueError: no luck") as raised:
+        fresh.call(fail)
+    assert raised.value.where.startswith(f"{__file__}:")
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "says"),
+    [(signal.raise_signal, ("no number",), "TypeError: "), (die, (), "killed by signal 9")],
+)
+def test_other_failures_say_what_happened_where(function, given, says):
     """The last line of standard error, or how the process ended."""
     with pytest.raises(RunError, match=f"measuring process failed: {says}") as raised:
-        fresh.call(function)
-    assert raised.value.where == f"{__name__}.{function.__name__}"
+        fresh.call(function, *given)
+    assert raised.value.where == f"{function.__module__}.{function.__qualname__}"
 
 
 def test_a_process_ends_in_words():

@@ -67,7 +67,7 @@ def test_a_scenario_is_named_after_its_file():
         ("fleet=city-phones", lambda one: one.fleet == "city-phones"),
         ("name=a = b", lambda one: one.name == "a = b"),
         ("name=2024", lambda one: one.name == "2024"),
-        ("method=fedprox", lambda one: one.method.params == {"mu": 0.1}),
+        ("method=fedprox", lambda one: one.method.params == {}),
         ("method={name: fedprox}", lambda one: one.method.params == {}),
         ("model=mlp", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
         ("model={name: mlp}", lambda one: (one.model.name, one.model.params) == ("mlp", {})),
@@ -138,7 +138,7 @@ def test_an_override_fills_an_empty_mapping():
         ("sweep.server.rounds=[1, 0]", "--set sweep.server.rounds=[1, 0], key 'server.rounds'"),
         ("sweep={server.rounds: [1, 0]}", "--set sweep={server.rounds: [1, 0]}, key 'server.rounds'"),
         ("notes=" + "[x" * 40, "--set notes=" + "[x" * 25 + "[..."),
-        (Override("server.rounds", "0", "--rounds 0"), "--rounds 0, key 'server.rounds'"),
+        (Override.of("server.rounds", 0, "--rounds 0"), "--rounds 0, key 'server.rounds'"),
         ("seed=!!int x", "--set seed=!!int x"),
         ("seed=99999999999999999999", "--set seed=99999999999999999999"),
         ("name=\udcff", "--set name=\udcff"),
@@ -325,6 +325,12 @@ def test_a_sweep_sets_nothing_twice(key):
         ScenarioError, match=f"sweep.runs sets 'server.rounds', which the sweep also sets as '{key}'"
     ):
         _load(f"sweep: {{runs: [{{name: a, server.rounds: 3}}], {key}: [4, 5]}}\n")
+    pairs = "sweep: {runs: [{name: a, server.rounds: 3}]}\n"
+    error = _fails(pairs, f"sweep.{key}=[4, 5]")
+    assert error.where == f"--set sweep.{key}=[4, 5]"
+    for cure in (f"sweep.{key}=null", "sweep.runs=null"):
+        assert f"--set {cure}" in error.hint
+    assert len(_load(pairs, f"sweep.{key}=[4, 5]", f"sweep.{key}=null")) == 1
 
 
 def test_an_override_can_leave_the_sweep_out():

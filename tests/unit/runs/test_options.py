@@ -65,14 +65,16 @@ def test_seed_works_wherever_runs_are_planned(scenario, capsys):
 
 
 MISTAKES = {
+    "--engine": (["run", "--engine", "nope"], "unknown engine 'nope'", "--engine nope"),
     "--link": (["run", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--link of check": (["check", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--torch-device": (["run", "--torch-device", "cuda:77"], "cuda:77", "--torch-device cuda:77"),
     "--torch-device's form": (["run", "--torch-device", "gpu"], "engine.device", "--torch-device gpu"),
+    "--engine": (["run", "--engine", "warp"], "unknown engine 'warp'", "--engine warp"),
     "--workers": (["run", "--workers", "0"], "workers", "--workers 0"),
     "--workers of an engine without": (
         ["run", "--engine", "loop", "--workers", "2"],
-        "the engine 'loop' has no workers",
+        "unknown key 'workers'",
         "--workers 2",
     ),
     "--ray-address": (["run", "--ray-address", "auto"], "address", "--ray-address auto"),

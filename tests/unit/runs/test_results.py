@@ -41,23 +41,35 @@ def test_what_was_run_can_be_opened(swept):
         edgefl.open(swept.folder / "nowhere")
 
 
-def test_runs_in_progress_can_be_opened(swept, tmp_path):
-    """Beside a finished one: a run that has begun, and one whose database cannot be read."""
+def test_a_run_in_progress_can_be_opened(tmp_path):
+    """With its figures and rows so far; nothing of it failed."""
+    seen = []
+
+    class Looks(edgefl.Callbacks):
+        def evaluated(self, _):
+            result = edgefl.open(tmp_path / "run")
+            (found,) = result.summary()
+            seen.append((result.runs[0].status, result.failed, found.jobs, len(result.frame("merges"))))
+
+    scenario = {**SCENARIO, "sweep": None, "method": "fedavg", "evaluate": {"models": ["global"]}}
+    edgefl.run(scenario, engine="loop", out=tmp_path / "run", callbacks=Looks())
+    assert seen == [("running", (), 2, 1), ("running", (), 4, 2)]
+
+
+def test_runs_that_cannot_be_read_are_named_and_left_out(swept, tmp_path):
+    """One that has only just been created, and one whose database is damaged, beside a finished one."""
     (tmp_path / "01-done").symlink_to(swept.runs[0].folder)
-    store = Store.create(tmp_path / "02-begun", lambda *_: b"")
-    store.set_meta({"name": "begun"})
-    store.commit()
+    store = Store.create(tmp_path / "02-new", lambda *_: b"")
     (tmp_path / "03-broken").mkdir()
     (tmp_path / "03-broken" / "run.sqlite").write_bytes(b"nothing" * 200)
     found = edgefl.open(tmp_path)
     store.abandon()
-    assert [(run.name, run.status) for run in found.runs] == [
-        (swept.runs[0].name, "done"),
-        ("begun", "running"),
-        ("03-broken", "unreadable"),
-    ]
-    assert [run.name for run in found.failed] == ["03-broken"]
+    assert [run.status for run in found.runs] == ["done", "unreadable", "unreadable"]
+    assert [run.reason for run in found.runs[:2]] == ["", "the run is being created"]
     assert "cannot be read" in found.runs[2].reason
+    assert found.failed == ()
+    assert [one.name for one in found.summary()] == [swept.runs[0].name]
+    assert set(found.frame("jobs")["run"]) == {swept.runs[0].name}
 
 
 def test_a_frame_has_the_settings_in_which_runs_differ(swept):
@@ -101,7 +113,7 @@ def test_overrides_may_be_a_mapping(tmp_path):
     assert "overrides['local.batch_size']" in caught.value.where
     with pytest.raises(edgefl.UserError, match="'seed' is not KEY=VALUE"):
         edgefl.run(SCENARIO, overrides="seed", out=tmp_path / "2")
-    with pytest.raises(edgefl.UserError, match="cannot be dict"):
+    with pytest.raises(edgefl.UserError, match="cannot be a tuple"):
         edgefl.run(SCENARIO, overrides={"task": {("a", "b"): 1}}, out=tmp_path / "2")
 
 

@@ -1,0 +1,125 @@
+"""Whose code raised an error, and what is said of it."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+
+import pytest
+
+from edgefl.core.errors import RunError, UserError
+from edgefl.core.user_code import (
+    Terminated,
+    as_run_error,
+    defined_at,
+    explained,
+    internal,
+    returned,
+    user_code,
+)
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A module on EDGEFL_PATH, made of a text."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+
+    def make(text):
+        path = tmp_path / "mine.py"
+        path.write_text(text, encoding="utf-8")
+        names = {}
+        exec(compile(text, str(path), "exec"), names)  # noqa: S102 - our own text
+        return path, names
+
+    return make
+
+
+def _raised(function, *given):
+    try:
+        function(*given)
+    except BaseException as error:  # noqa: BLE001 - whatever it is
+        return error
+    return None
+
+
+def test_the_innermost_line_of_the_users_is_named(mine):
+    """Below a library's frames and above those of edgefl's callers."""
+    path, names = mine(
+        "import json\ndef read(text):\n    return json.loads(text)\ndef go(text):\n    read(text)\n"
+    )
+    told = explained(_raised(names["go"], "{"))
+    assert isinstance(told, UserError)
+    assert told.where == f"{path}:3"
+    assert "mine.py failed in read: JSONDecodeError" in told.what
+    assert "json/decoder.py" in told.trace
+
+
+def test_what_a_library_raises_over_a_callbacks_error_is_the_callbacks(mine):
+    """As SimPy's copies of errors, which have no frame of the user's."""
+    path, names = mine("def broken():\n    raise KeyError('lost')\n")
+
+    def wrapped():
+        try:
+            names["broken"]()
+        except KeyError as error:
+            raise json.JSONDecodeError("no", "", 0) from error
+
+    outer = _raised(wrapped)
+    outer.__traceback__ = None
+    assert explained(outer).where == f"{path}:2"
+
+
+@pytest.mark.parametrize(
+    "stop", ["KeyboardInterrupt()", "Terminated(143)", "GeneratorExit()", "RunError('ours', where='there')"]
+)
+def test_requests_to_stop_and_our_own_errors_are_nobodys(mine, stop):
+    """They pass through a user's frames as they are."""
+    names = {"Terminated": Terminated, "RunError": RunError}
+    _, made = mine(f"def step():\n    raise {stop}\n")
+    made.update(names)
+    error = _raised(made["step"])
+    assert explained(error) is None
+    with pytest.raises(type(error)) as caught, user_code():
+        made["step"]()
+    assert str(caught.value) == str(error)
+
+
+def test_an_exit_of_the_users_is_an_error(mine):
+    """With status 0, too."""
+    path, names = mine("import sys\ndef step():\n    sys.exit(0)\n")
+    with pytest.raises(UserError, match="failed in step: SystemExit: 0") as caught, user_code():
+        names["step"]()
+    assert caught.value.where == f"{path}:3"
+    assert "may not end the process" in caught.value.hint
+
+
+def test_an_error_of_edgefls_own_asks_for_a_report():
+    """With the innermost file of edgefl's."""
+    error = _raised(returned, 1, "no class", print, "")
+    # The first frame is this file's.
+    error.__traceback__ = error.__traceback__.tb_next
+    assert explained(error) is None
+    told = internal(error)
+    assert told.exit_status == 1
+    assert told.where.startswith("edgefl/core/user_code.py:")
+    assert "please report this" in told.hint
+    assert str(as_run_error(error)) == str(told)
+
+
+def test_a_function_is_found_through_what_wraps_it(mine):
+    """Partial application and decorators keep the user's place; a library's function has none."""
+    path, names = mine("def merge(a, b):\n    return a\n")
+
+    @functools.wraps(names["merge"])
+    def wrapped(*given):
+        return names["merge"](*given)
+
+    for function in (names["merge"], functools.partial(names["merge"], 1), wrapped):
+        assert str(defined_at(function)) == f"{path}:1"
+    assert defined_at(json.loads) is None
+    assert defined_at(sys.exit) is None
+    with pytest.raises(RunError, match=r"merge in .+/mine\.py returned None instead of a dict") as caught:
+        returned(None, dict, names["merge"], "a dict", RunError)
+    assert caught.value.where == f"{path}:1"
+    assert caught.value.hint == "is `return` missing?"
