@@ -47,3 +47,8 @@ def print_trace(trace: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
             file.write(trace)
         stderr().print(f"  trace: {name}", style="red", soft_wrap=True, markup=False)
+
+
+def print_note(line: str) -> None:
+    """Prints what is worth knowing beside a result to stderr."""
+    stderr().print(f"note: {line}", style="yellow", soft_wrap=True, markup=False)

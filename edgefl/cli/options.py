@@ -26,6 +26,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
 ]
+Salvage = Annotated[
+    bool, typer.Option("--salvage", help="Leave out what is damaged in a run, and say what that is.")
+]
 
 
 # The settings that options are short for.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_error, print_json, print_trace, stderr, stdout
-from edgefl.cli.options import AsJson, FleetLink, Offline, ScenarioName, Seed, Settings, overrides
+from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
+from edgefl.cli.options import AsJson, FleetLink, Offline, Salvage, ScenarioName, Seed, Settings, overrides
 from edgefl.core.errors import EdgeflError, RunError
 
 if TYPE_CHECKING:
@@ -78,11 +79,11 @@ def run(
 def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what a group's runs found, and what to do next."""
     from edgefl.report.comparison import comparison
-    from edgefl.report.summary import summaries
 
-    runs = summaries([run.folder for run in result.runs])
+    runs = _summaries(result)
     if as_json:
         print_json({"group_dir": str(result.folder), "runs": runs})
+    if as_json or not runs:
         return
     console = stdout()
     console.print(comparison(runs))
@@ -91,6 +92,16 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
     target = _next_target(runs)
     asked = "" if target is None else f" --target {target}"
     console.print(f"next: edgefl compare {result.folder}{asked}", soft_wrap=True)
+
+
+def _summaries(result: Result) -> list[Summary]:
+    """Those of the runs that have a directory; where a disk is full, it may not tell how its run ended."""
+    from edgefl.report.summary import summaries
+    from edgefl.store import is_run
+
+    saved = [run for run in result.runs if is_run(run.folder)]
+    found = summaries([run.folder for run in saved])
+    return [replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)]
 
 
 def _next_target(runs: Sequence[Summary]) -> float | None:
@@ -237,13 +248,14 @@ def compare(
     target: Annotated[
         float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
     ] = None,
+    salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare runs: accuracy, and the time, bytes and energy to reach a target."""
     from edgefl.report.comparison import comparison
     from edgefl.report.summary import summaries
 
-    compared = summaries(runs, target)
+    compared = summaries(runs, target, salvage=salvage, note=print_note)
     if as_json:
         print_json({"runs": compared})
     else:

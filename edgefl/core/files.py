@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -35,13 +37,33 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
                 os.fsync(file.fileno())
 
 
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file that is renamed to ``path`` at the end, and removed on failure."""
+    """A temporary file that is renamed to ``path`` at the end, and removed on failure.
+
+    The file has the mode of any new file, whoever writes it.
+
+    Raises:
+        RunError: it cannot be written; an existing file is unchanged.
+    """
     # Unique to the thread, so that two writers of one path do not mix their output.
     temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
+        temporary.touch()
+        mode = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
+        # Libraries replace it with a file that only its owner may read.
+        temporary.chmod(mode)
         temporary.replace(path)
     except OSError as error:
         raise RunError(f"cannot write {path.name}: {error.strerror or error}", where=str(path)) from error

@@ -1,4 +1,4 @@
-"""From a run to verified ONNX files: build, verify, compact, mobile, write.
+"""From a run to verified ONNX files: build, verify, as_reported, compact, mobile, write.
 
 Each stage takes a ``Candidate`` and returns it with its own part filled in, or raises; only the last one
 touches the disk.
@@ -22,6 +22,10 @@ from edgefl.export.trained import Trained, trained
 from edgefl.export.verify import verify
 from edgefl.planning.learning import DataAccess
 from edgefl.report.exports import Exported
+
+# The largest difference between two processors' accuracies that is taken for rounding, as a share of the test
+# samples and in samples: assumed, well above what was seen and well below what damage does.
+_ROUNDED, _ROUNDED_SAMPLES = 0.005, 2
 
 
 class SomeFailedError(ExportError):
@@ -50,6 +54,9 @@ def export(
     access: DataAccess,
     out: Path | None = None,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] = lambda _: None,
 ) -> list[Exported]:
     """Exports models of a run; each is verified before its file is written.
 
@@ -59,17 +66,19 @@ def export(
         access: how to get at its dataset.
         out: a file, or a folder if all clients are exported; ``export/`` in the run by default.
         progress: called with ("models", models done, models in all).
+        salvage: whether to export what is whole of a damaged run.
+        note: called with a line for each thing that is left out then.
 
     Raises:
-        UserError: something that was asked for does not exist, or the target cannot be written.
+        UserError: something that was asked for does not exist or is damaged, or the target cannot be written.
         ExportError: a model fails a check; its file is not written.
         SomeFailedError: some of many models fail; the others' files are written.
     """
     _check(options)
-    source = trained(folder, access, options.version)
+    source = trained(folder, access, options.version, salvage=salvage, note=note)
     clients: Sequence[int | None] = [options.client]
     if options.all_clients:
-        clients = range(source.federation.clients)
+        clients = [client for client in range(source.federation.clients) if client not in source.lost]
     else:
         # An unknown client is an error before any folder is made.
         source.predictor(options.client)
@@ -79,7 +88,7 @@ def export(
     for place, (client, path) in enumerate(zip(clients, paths, strict=True)):
         progress("models", place, len(clients))
         try:
-            done.append(write(mobile(compact(verify(build(source, client, options, path))))))
+            done.append(write(mobile(compact(as_reported(verify(build(source, client, options, path)))))))
         except EdgeflError as error:
             error.where = error.where or path.name
             if not options.all_clients:
@@ -152,6 +161,27 @@ def target(source: Trained, client: int | None, options: ExportOptions, out: Pat
             hint="choose another --out",
         )
     return path
+
+
+def as_reported(candidate: Candidate) -> Candidate:
+    """Compares the accuracy in PyTorch with the one that the run reported, if it did.
+
+    Other processors round otherwise, which may move samples that lie between two classes; more than that
+    means other weights, or other data.
+
+    Raises:
+        UserError: they contradict each other.
+    """
+    reported, parity = candidate.source.reported.get(candidate.client), candidate.parity
+    if reported is None or not parity.passed:
+        return candidate
+    if abs(parity.torch_accuracy - reported) > max(_ROUNDED, _ROUNDED_SAMPLES / parity.samples) + 1e-9:
+        raise UserError(
+            f"the model's accuracy is {parity.torch_accuracy:.2%} here, but the run reported {reported:.2%}",
+            where=str(candidate.source.folder),
+            hint="is --data-dir the data that the run was trained on?",
+        )
+    return candidate
 
 
 def write(candidate: Candidate) -> Exported:

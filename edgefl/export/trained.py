@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.store import Reader, is_run, read, runs_in
 
 LAST, BEST = "last", "best"
+_ENDED = {"interrupted": "was interrupted", "failed": "failed"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Trained:
         server: the server's state.
         states: the clients' states, by client.
         reported: the accuracies that the run reported at this version, by client; None is the global model.
+        lost: the clients whose states are damaged; only where the run is salvaged.
+        salvaged: whether what is damaged was left out.
     """
 
     folder: Path
@@ -44,6 +48,8 @@ class Trained:
     server: Tree
     states: dict[int, Tree]
     reported: dict[int | None, float]
+    lost: frozenset[int]
+    salvaged: bool
 
     @property
     def federation(self) -> Federation:
@@ -89,6 +95,8 @@ class Trained:
                 where=str(self.folder),
                 hint="use --version last",
             )
+        if client in self.lost:
+            raise UserError(f"the state of client {client} is damaged", where=str(self.folder))
         method = self.learning.methods[self.learning.spec.model_of(client)]
         state = self.states.get(client)
         return method.personal_model(self.server, self._initial(client) if state is None else state)
@@ -100,8 +108,7 @@ class Trained:
         """
         caveats = []
         if self.meta["status"] != "done":
-            interrupted = self.meta["status"] == "interrupted"
-            how = "was interrupted" if interrupted else "is still running or was killed"
+            how = _ENDED.get(self.meta["status"], "is still running or was killed")
             caveats.append(f"last saved state of a run that {how}")
         if client is not None and client not in self.states:
             stateless = f"the same for all clients, because {self.meta['method']} keeps no client state"
@@ -115,30 +122,43 @@ class Trained:
         return self.learning.methods[place].client(self.learning.nets[place].init(seed))
 
 
-def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
+def trained(
+    folder: Path,
+    access: DataAccess,
+    which: str = LAST,
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] = lambda _: None,
+) -> Trained:
     """Reads a version of a run.
 
     Args:
         folder: the run's directory.
         access: how to get at its dataset; without a folder, from where the run found it.
         which: "last", "best" (by the global accuracy, or the personal one), or a version's number.
+        salvage: whether to leave out what is damaged: clients' states, and the version that was asked for
+            where the run saved another one.
+        note: called with a line for each thing that is left out.
 
     Raises:
-        UserError: the folder is not a run, the run failed, or it has no such version or data.
+        UserError: the folder is not a run, or it has no such version or data, or something is damaged.
     """
     if not is_run(folder):
         runs = [str(run) for run in runs_in(folder)]
         raise UserError(f"{folder} holds {len(runs)} runs; name one", where=str(folder), hint=", ".join(runs))
-    with read(folder) as reader:
-        _check_done(reader)
-        version, file = _version(reader, which)
-        rows = reader.query("SELECT client, file FROM states")
+    with read(folder, salvage=salvage) as reader:
+        for line in reader.left_out:
+            note(line)
+        saved = {row["version"]: row for row in reader.rows("versions")}
+        _check_trained(reader, saved)
         resolved, access = reader.resolved(), _as_it_ran(reader, access)
         settings = resolved["scenario"]
+        left_out = note if salvage else None
+        version, server = _server(reader, which, saved, left_out)
+        states, lost = _states(reader, left_out)
         meta, models = reader.meta, [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
-        last = version == reader.query("SELECT version FROM versions WHERE last = 1")[0]["version"]
     spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
     data = data_of(spec, document, access)
     if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
@@ -148,46 +168,81 @@ def trained(folder: Path, access: DataAccess, which: str = LAST) -> Trained:
             hint="restore the files as they were, or run the scenario again",
         )
     learning = learn_from(spec, document, data)
-    states = {row["client"]: read_tree(folder / row["file"]) for row in rows}
-    server, nth = read_tree(file), made[0]["round"] if made else -1
-    return Trained(folder, meta, models, version, last, nth, learning, server, states, reported)
+    return Trained(
+        folder=folder,
+        meta=meta,
+        models=models,
+        version=version,
+        last=bool(saved[version]["last"]),
+        round=made[0]["round"] if made else -1,
+        learning=learning,
+        server=server,
+        states=states,
+        reported=reported,
+        lost=lost,
+        salvaged=salvage,
+    )
 
 
 def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
     """The given access; if it names no folder, with the one that the run was given."""
     data_dir = reader.host().get("data_dir")
-    if access.folder is not None or not data_dir or not Path(data_dir).is_dir():
+    if access.folder is not None or not isinstance(data_dir, str) or not Path(data_dir).is_dir():
         return access
     return DataAccess(Path(data_dir), download=access.download, need=access.need)
 
 
-def _check_done(reader: Reader) -> None:
-    status = reader.meta["status"]
-    if status == "failed":
-        raise UserError(
-            f"{reader.folder.name} failed, so its models cannot be exported: {reader.meta.get('reason', '')}",
-            where=str(reader.folder),
-        )
+def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
     if reader.meta["engine"] == "null":
         raise UserError(
             f"{reader.folder.name} ran on the null engine and trained nothing", where=str(reader.folder)
         )
+    if reader.meta["status"] == "failed" and not saved:
+        raise UserError(
+            f"{reader.folder.name} failed before a version was saved, so it has no models to export: "
+            f"{reader.meta.get('reason', '')}",
+            where=str(reader.folder),
+        )
 
 
-def _version(reader: Reader, which: str) -> tuple[int, Path]:
-    saved = {row["version"]: row for row in reader.rows("versions")}
+def _server(
+    reader: Reader, which: str, saved: Mapping[int, Any], left_out: Callable[[str], None] | None
+) -> tuple[int, Tree]:
+    """A version's number and state; where it is damaged and that is ``left_out``, another one's."""
     if which in {LAST, BEST}:
-        row = next((one for one in saved.values() if one[which]), None)
+        rows = sorted(saved.values(), key=lambda row: not row[which])
+        rows = rows if left_out or not rows or not rows[0][which] else rows[:1]
     else:
-        row = saved.get(int(which)) if which.isdecimal() else None
-    if row is None:
+        rows = [saved[int(which)]] if which.isdecimal() and int(which) in saved else []
+    if not rows:
         known = ", ".join(f"{version}" for version in saved) or "none"
         raise UserError(
             f"version {which!r} was not saved",
             where=str(reader.folder),
             hint=f"best, last, or one of: {known}",
         )
-    return row["version"], reader.folder / row["file"]
+    for row in rows:
+        try:
+            return row["version"], read_tree(reader.folder / row["file"], row["sha256"])
+        except UserError as error:
+            if left_out is None or row is rows[-1]:
+                raise
+            left_out(f"{error.what}; another version is exported")
+    raise AssertionError("the last one is read or raises")
+
+
+def _states(reader: Reader, left_out: Callable[[str], None] | None) -> tuple[dict[int, Tree], frozenset[int]]:
+    """The clients' states, and the clients whose state is damaged and ``left_out``."""
+    states, lost = {}, set()
+    for row in reader.rows("states"):
+        try:
+            states[row["client"]] = read_tree(reader.folder / row["file"], row["sha256"])
+        except UserError as error:
+            if left_out is None:
+                raise
+            left_out(f"client {row['client']}: {error.what}")
+            lost.add(row["client"])
+    return states, frozenset(lost)
 
 
 def _reported(reader: Reader, version: int) -> dict[int | None, float]:

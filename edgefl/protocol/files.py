@@ -10,12 +10,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.core.files import replacing
+from edgefl.core.files import replacing, sha256_of
 from edgefl.protocol.trees import Tree, flatten, paths, unflatten
 
 
-def write_tree(path: Path, tree: Tree) -> None:
+def write_tree(path: Path, tree: Tree) -> str:
     """A tree of tensors as one safetensors file, whole or not at all.
+
+    Returns:
+        The file's SHA-256, in hexadecimal.
 
     Raises:
         RunError: it cannot be written; a file that was there is as it was.
@@ -32,19 +35,26 @@ def write_tree(path: Path, tree: Tree) -> None:
     try:
         with replacing(path) as temporary:
             save_file(leaves, temporary, metadata={"empty": json.dumps(empty)})
+            return sha256_of(temporary)
     except SafetensorError as error:
         raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
 
 
-def read_tree(path: Path) -> Tree:
+def read_tree(path: Path, sha256: str | None = None) -> Tree:
     """The tree that ``write_tree`` wrote.
+
+    Args:
+        path: the file.
+        sha256: what ``write_tree`` returned; None if the content is not to be compared.
 
     Raises:
         UserError: the file is missing or damaged.
     """
     try:
+        if sha256 not in {None, sha256_of(path)}:
+            raise UserError(f"{path.name} is damaged: its content is not what was written", where=str(path))
         with safe_open(path, framework="pt") as file:
             empty = json.loads((file.metadata() or {}).get("empty", "[]"))
             return unflatten({name: file.get_tensor(name) for name in file.keys()}, empty)  # noqa: SIM118 - no dict
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, ValueError, TypeError, AttributeError) as error:
         raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -149,23 +149,46 @@ class DryRun:
     summary: Summary = field(metadata={INLINE: Summary})
 
 
-def summaries(folders: list[Path], target: float | None = None) -> list[Summary]:
+def summaries(
+    folders: list[Path],
+    target: float | None = None,
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> list[Summary]:
     """One summary per run; a group stands for its runs.
 
     Args:
         folders: runs or groups.
         target: an accuracy in (0, 1]; None for each run's own.
+        salvage: whether to leave out what is damaged in a run, in place of refusing it.
+        note: called with a line for all that is left out, among it the runs of a group that cannot be read;
+            None refuses those too.
 
     Raises:
-        UserError: a folder is neither, or the target is out of range.
+        UserError: a folder is neither, a run that is named cannot be read, none of a group can be, or the
+            target is out of range.
     """
     if target is not None and not 0 < target <= 1:
         raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where="--target")
-    runs = []
+    runs: list[Summary] = []
+    skipped: list[UserError] = []
     # A run that is named twice, or by its group too, is listed once.
     for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
-        with read(path) as reader:
-            runs.append(summary(reader, target))
+        try:
+            with read(path, salvage=salvage) as reader:
+                runs.append(summary(reader, target))
+                left_out = reader.left_out
+        except UserError as error:
+            if note is None or path in folders:
+                raise
+            skipped.append(error)
+            left_out = [f"{error.what}; the run is left out"]
+        if note is not None:
+            for line in left_out:
+                note(line)
+    if skipped and not runs:
+        raise skipped[0]
     return runs
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import platform
-import sqlite3
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -195,30 +194,50 @@ def execute(
         "done" or "failed", and why it failed.
     """
     start, rss_bytes = time.perf_counter(), psutil.Process().memory_info().rss
-    plan = planned.plan
-    store = Store.create(folder, write_tree)
-    run = Run(planned, store, None, callbacks)
+    name = planned.plan.scenario.name
     try:
-        describe(planned, store, options.component.name)
-        callbacks.started(plan.scenario.name, plan.scenario.server.until.rounds, folder)
-        status, reason, host = _ended(run, options)
+        store = Store.create(folder, write_tree)
+    except RunError as error:
+        # A full disk, say: the next run may be on another one.
+        status, reason = "failed", str(error)
+    else:
+        run = Run(planned, store, None, callbacks)
+        try:
+            status, reason, host = _described(run, options, folder)
+        except BaseException as error:
+            # Not an Exception: somebody stopped the run, and what was saved is valid.
+            ended = "failed" if isinstance(error, Exception) else "interrupted"
+            reason = str(error) if isinstance(error, EdgeflError) else type(error).__name__
+            if not store.begun:
+                store.abandon()
+                raise
+            with suppress(RunError):
+                run.flush()
+            with suppress(RunError):
+                store.close(ended, reason=reason)
+            raise
         wall_s = time.perf_counter() - start
-        where = None if data_dir is None else str(data_dir.resolve())
-        facts = {"host_wall_s": wall_s, "memory": _memory(rss_bytes), "data_dir": where}
-        _write_host(folder, {**host, **facts})
-        store.close(status, reason=reason, host_wall_s=wall_s)
-    except sqlite3.OperationalError as error:
-        # A full disk, say: what was committed stays, and the next run may be on another disk.
-        store.abandon()
-        status, reason = "failed", f"cannot write {folder}: {error}"
-    except BaseException as error:
-        run.flush()
-        # Not an Exception: somebody stopped the run, and what was saved is valid.
-        ended = "failed" if isinstance(error, Exception) else "interrupted"
-        store.close(ended, reason=str(error) if isinstance(error, EdgeflError) else type(error).__name__)
-        raise
-    callbacks.ended(plan.scenario.name, status, reason)
+        if store.begun:
+            where = None if data_dir is None else str(data_dir.resolve())
+            facts = {"host_wall_s": wall_s, "memory": _memory(rss_bytes), "data_dir": where}
+            _write_host(folder, {**host, **facts})
+        try:
+            store.close(status, reason=reason, host_wall_s=wall_s)
+        except RunError as error:
+            status, reason = "failed", reason or str(error)
+    callbacks.ended(name, status, reason)
     return status, reason
+
+
+def _described(run: Run, options: EngineOptions, folder: Path) -> tuple[str, str, dict[str, Any]]:
+    """Writes the plan and runs to the end; see ``_ended``."""
+    try:
+        describe(run.planned, run.store, options.component.name)
+    except RunError as error:
+        return "failed", str(error), {}
+    scenario = run.planned.plan.scenario
+    run.callbacks.started(scenario.name, scenario.server.until.rounds, folder)
+    return _ended(run, options)
 
 
 def describe(planned: Planned, store: Store, engine: str) -> None:
@@ -254,14 +273,15 @@ def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
             _train(run, options, host)
         else:
             run.to_end()
-    except (UserError, sqlite3.OperationalError):
+    except UserError:
         raise
     except BaseException as error:
         told = as_run_error(error)
         # Not an Exception and not of a user's code: somebody stopped the run.
         if isinstance(told, InternalError) and not isinstance(error, Exception):
             raise
-        run.flush()
+        with suppress(RunError):
+            run.flush()
         return "failed", _reason(run.store.folder, told), host
     return "done", "", host
 
@@ -323,4 +343,6 @@ def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
             name: installed(name) for name in ("torch", "torchvision", "numpy", "simpy", "edgefl-emulator")
         },
     }
-    atomically(folder / "host.json", json.dumps(facts, indent=2).encode())
+    # A full disk, or somebody's folder of that name: the run is as good without.
+    with suppress(RunError):
+        atomically(folder / "host.json", json.dumps(facts, indent=2).encode())

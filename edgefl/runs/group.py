@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
-from itertools import chain, count
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,7 +23,7 @@ from edgefl.runs.engines import engine_options
 from edgefl.runs.execute import execute
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
-from edgefl.store import fresh_folder
+from edgefl.store import claimed
 from edgefl.world.selectors import reads
 
 
@@ -130,23 +128,18 @@ def _run(
     folder = Path(data_dir) if data_dir else None
     training = any(options.trains for options in engines)
     access = DataAccess(folder, download=download, need="pixels" if training else "labels")
-    group = Path(out) if out else _fresh_name(Path("runs"), slug(drafted[0].group))
-    fresh_folder(group)
-    callbacks.planning(len(drafted))
-    try:
+    with claimed(Path(out) if out else None, slug(drafted[0].group)) as group:
+        callbacks.planning(len(drafted))
         planned = [plan(draft, access) for draft in drafted]
-    except BaseException:
-        group.rmdir()
-        raise
-    pairs = list(zip(planned, engines, strict=True))
-    assumed = in_short(line for each in planned for line in each.plan.assumed)
-    notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
-    callbacks.planned([*assumed, *notes])
-    results = []
-    for number, (each, options) in enumerate(pairs, start=1):
-        name = each.plan.scenario.name
-        target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
-        results.append(RunResult(name, target, *execute(each, target, options, callbacks, folder)))
+        pairs = list(zip(planned, engines, strict=True))
+        notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
+        assumed = in_short(line for each in planned for line in each.plan.assumed)
+        callbacks.planned([*assumed, *notes])
+        results = []
+        for number, (each, options) in enumerate(pairs, start=1):
+            name = each.plan.scenario.name
+            target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
+            results.append(RunResult(name, target, *execute(each, target, options, callbacks, folder)))
     return Result(group, tuple(results))
 
 
@@ -173,12 +166,3 @@ def _refusal_notes(planned: Planned) -> list[str]:
         f"{name}: {len(group)} of {clients} clients refused: {max(group, key=attrgetter('needs_bytes'))}"
         for group in kinds.values()
     ]
-
-
-def _fresh_name(parent: Path, name: str) -> Path:
-    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
-    names = (f"{name}-{stamp}{suffix}" for suffix in chain([""], map("-{}".format, count(2))))
-    folder = next(folder for folder in map(parent.joinpath, names) if not folder.exists())
-    if parent.exists() and not parent.is_dir():
-        raise UserError(f"{parent} is a file; runs go into a directory of that name", hint="pass --out DIR")
-    return folder

@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from edgefl.core.errors import RunError, UserError
 from edgefl.protocol import Tree, matched, nbytes, read_tree, rebuild, structure, tree_map, write_tree
-from edgefl.store import state_file
+from edgefl.store import SavedState, state_file
 
 
 @dataclass(frozen=True)
@@ -24,10 +25,12 @@ class StateFile:
     Attributes:
         path: the file, unchanged until the checkpoint after the client's next state.
         order: the tree's keys in order, as JSON; null stands for a tensor.
+        sha256: of the file's content.
     """
 
     path: Path
     order: str
+    sha256: str
 
     def read(self) -> Tree:
         """The state as it was put, copied into memory.
@@ -36,10 +39,15 @@ class StateFile:
         copy, sums over leaves and kernels would give other bits than for a state that stayed in memory.
 
         Raises:
-            UserError: the file is missing or damaged.
+            RunError: the file is missing or damaged.
         """
         keys = json.loads(self.order)
-        return rebuild(keys, map(torch.clone, matched(keys, read_tree(self.path))))
+        try:
+            tree = read_tree(self.path, self.sha256)
+        except UserError as error:
+            # Nobody gave us this file: the run wrote it and needs it.
+            raise RunError(f"a client's state is lost: {error.what}", where=error.where) from error
+        return rebuild(keys, map(torch.clone, matched(keys, tree)))
 
 
 class States:
@@ -64,7 +72,7 @@ class States:
         self._jobs: dict[int, int] = {}
         self._orders: dict[int, str] = {}
         self._changed: set[int] = set()  # the newest state came after the last checkpoint
-        self._filed: set[int] = set()  # the newest state's file is written
+        self._filed: dict[int, str] = {}  # the SHA-256 of the newest state's file, if it is written
         self._saving = False
 
     @property
@@ -99,15 +107,15 @@ class States:
         # Clients of one model share one text.
         self._orders[client] = sys.intern(json.dumps(structure(tree)))
         self._changed.add(client)
-        self._filed.discard(client)
+        self._filed.pop(client, None)
         self._hold(client, own)
 
     def get(self, client: int) -> Tree | None:
         """A client's newest state, which becomes the most recently used; None if it never wrote one.
 
         Raises:
-            RunError: a state that must leave memory for it cannot be written; no state is lost.
-            UserError: its file is missing or damaged.
+            RunError: a state that must leave memory for it cannot be written, and no state is lost; or its
+                file is missing or damaged.
         """
         if client in self._held:
             self._held.move_to_end(client)
@@ -122,7 +130,7 @@ class States:
     def file(self, client: int) -> StateFile | None:
         """A client's newest state on disk; None if it is only in memory or does not exist."""
         path = self.path(client)
-        return None if path is None else StateFile(path, self._orders[client])
+        return None if path is None else StateFile(path, self._orders[client], self._filed[client])
 
     def path(self, client: int) -> Path | None:
         """The path of ``file``."""
@@ -131,28 +139,38 @@ class States:
         return self._folder / state_file(self._jobs[client])
 
     @contextmanager
-    def saving(self) -> Iterator[dict[int, tuple[int, Tree | None]]]:
-        """A checkpoint: the states that changed since the last one, for ``Store.checkpoint``.
+    def saving(self) -> Iterator[dict[int, SavedState]]:
+        """A checkpoint: the states that changed since the last one, all in files, for ``Store.checkpoint``.
 
         They count as saved if the block ends without an error.
 
         Yields:
-            client -> (job that wrote its state, the state, or None if its file exists).
+            By client, the states that changed.
+
+        Raises:
+            RunError: one cannot be written; no state is lost.
         """
-        changed = {client: (self._jobs[client], self._unfiled(client)) for client in sorted(self._changed)}
+        for client in sorted(self._changed):
+            self._file(client)
+        changed = {
+            client: SavedState(self._jobs[client], self._filed[client]) for client in sorted(self._changed)
+        }
         self._saving = True
         try:
             yield changed
         finally:
             self._saving = False
-        for client, (job, _) in changed.items():
-            if self._jobs[client] == job:
-                self._changed.remove(client)
-                self._filed.add(client)
+        self._changed -= {client for client, saved in changed.items() if self._jobs[client] == saved.job}
         self._shrink()
 
-    def _unfiled(self, client: int) -> Tree | None:
-        return None if client in self._filed else self._held[client]
+    def _file(self, client: int) -> None:
+        """Writes a client's newest state, unless its file is there."""
+        if client in self._filed:
+            return
+        if self._folder is None:
+            raise ValueError("states without a folder are not saved")
+        path = self._folder / state_file(self._jobs[client])
+        self._filed[client] = write_tree(path, self._held[client])
 
     def _hold(self, client: int, tree: Tree) -> None:
         self._release(client)
@@ -171,9 +189,7 @@ class States:
             return
         while self._held_bytes > self._budget_bytes:
             client = next(iter(self._held))
-            if client not in self._filed:
-                write_tree(self._folder / state_file(self._jobs[client]), self._held[client])
-                self._filed.add(client)
+            self._file(client)
             self._release(client)
 
 

@@ -1,23 +1,30 @@
 """A run on disk: ``plan.yaml``, ``run.sqlite``, ``host.json`` and safetensors files of versions and states.
 
-Rows are committed at every merge, together with the names of the files they refer to. Files are immutable
-and written under a temporary name first; a file that no row refers to is deleted only after the commit.
+Rows are committed at every merge, together with the names and SHA-256 of the files they refer to and with a
+digest of each table. Files are immutable and written under a temporary name first; a file that no row refers
+to is deleted only after the commit. A run is checked when it is opened, its files when they are read.
 Nothing is pickled.
 """
 
+from edgefl.store.folders import claimed, fresh_folder, is_run, runs_in
 from edgefl.store.plans import read_plan
-from edgefl.store.reader import Reader, fresh_folder, is_run, read, runs_in
+from edgefl.store.reader import Reader, content_damage, read, verify
+from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import TABLES
-from edgefl.store.writer import Store, state_file
+from edgefl.store.writer import Store
 
 __all__ = [
     "TABLES",
     "Reader",
+    "SavedState",
     "Store",
+    "claimed",
+    "content_damage",
     "fresh_folder",
     "is_run",
     "read",
     "read_plan",
     "runs_in",
     "state_file",
+    "verify",
 ]

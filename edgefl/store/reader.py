@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,41 +15,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.files import sha256_of
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
+from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
+from edgefl.store.folders import DATABASE, PLAN
+from edgefl.store.salvage import salvaged
 from edgefl.store.schema import FORMAT, TABLES
+from edgefl.store.wal import lost_commits
 
-DATABASE, PLAN = "run.sqlite", "plan.yaml"
 # The commits that read older formats.
-_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2"}
+_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df"}
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
+SALVAGE = "--salvage reads what is whole"
+# What SQLite raises of a damaged file; its message may quote names that are no text any more.
+UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+# Without these tables no other row can be understood.
+_NEEDED = {"meta", "kinds", "fleet", "exchanges", "prices"}
 
 
 class Reader:
-    """One run's directory, open for reading; or the rows of a store in memory.
+    """One run's directory, open for reading, as of one commit; or the rows of a store in memory.
 
     Attributes:
         where: the directory as text; empty in memory.
         meta: facts about the whole run.
+        left_out: what was damaged and is not read, a line each; only where the run is salvaged.
     """
 
-    def __init__(self, folder: Path | None, database: sqlite3.Connection | None = None) -> None:
+    def __init__(
+        self, folder: Path | None, database: sqlite3.Connection | None = None, *, salvage: bool = False
+    ) -> None:
         """Opens a run directory, or reads an open database.
 
         Args:
             folder: the directory; None in memory.
             database: the database; None for the directory's.
+            salvage: whether to leave out damaged tables in place of refusing the run.
 
         Raises:
-            UserError: it is not one, or of another format.
+            UserError: it is not one, of another format, or damaged.
         """
         self._folder = folder
         self.where = "" if folder is None else str(folder)
+        self.salvage = salvage
+        self.left_out: list[str] = []
         self._db = _database(self.folder) if database is None else database
-        self._db.row_factory = sqlite3.Row
         try:
+            self._db.row_factory = sqlite3.Row
+            if database is None:
+                self._check()
             self.meta = self._meta()
         except BaseException:
             self._db.close()
@@ -67,14 +83,46 @@ class Reader:
             raise ValueError("a run in memory has no directory")
         return self._folder
 
+    def _check(self) -> None:
+        """Refuses a database that is damaged, or leaves out what is."""
+        try:
+            # All that is read is of one commit, however the run goes on.
+            self._db.execute("BEGIN")
+            self._check_format()
+            if lost_commits(self.folder / DATABASE):
+                self._refuse_or_note("run.sqlite-wal is damaged: what was committed last is lost")
+            if is_stamped(self.folder):
+                return
+            damage = damage_of(self._db)
+        except UNREADABLE as error:
+            raise _damaged(self.folder, error) from error
+        for table, what in damage.items():
+            name = f"table {table} of run.sqlite" if table != STRUCTURE else "run.sqlite"
+            self._refuse_or_note(f"{name} is damaged: {what}", needed=table in _NEEDED)
+        if damage:
+            self._db = salvaged(self._db, damage)
+            self._db.row_factory = sqlite3.Row
+
+    def _refuse_or_note(self, what: str, *, needed: bool = False) -> None:
+        if needed or not self.salvage:
+            hint = "nothing else can be understood without it" if needed else SALVAGE
+            raise UserError(f"{self.folder.name}: {what}", where=self.where, hint=hint)
+        self.left_out.append(f"{self.folder.name}: {what}")
+
+    def _check_format(self) -> None:
+        rows = self._db.execute("SELECT value FROM meta WHERE key = 'format'").fetchall()
+        try:
+            number = json.loads(rows[0]["value"]) if rows else None
+        except (ValueError, TypeError) as error:
+            raise _damaged(self.folder, error) from error
+        if number != FORMAT:
+            raise _other_format(self.folder, number)
+
     def _meta(self) -> dict[str, Any]:
         try:
-            meta = {row["key"]: json.loads(row["value"]) for row in self.query("SELECT key, value FROM meta")}
+            return {row["key"]: json.loads(row["value"]) for row in self.query("SELECT key, value FROM meta")}
         except ValueError as error:
             raise _damaged(self.folder, error) from error
-        if meta.get("format") != FORMAT:
-            raise _other_format(self.folder, meta.get("format"))
-        return meta
 
     def rows(self, table: str, order: str = "") -> list[dict[str, Any]]:
         """A table as a list of dicts, in the order it was written unless another is given.
@@ -95,7 +143,7 @@ class Reader:
         """
         try:
             return [dict(row) for row in self._db.execute(sql, values)]
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
@@ -112,7 +160,7 @@ class Reader:
         cursor.row_factory = None
         try:
             found = np.fromiter(cursor.execute(sql), dtype=np.dtype(list(dtypes.items())))
-        except sqlite3.DatabaseError as error:
+        except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
@@ -122,9 +170,13 @@ class Reader:
         Raises:
             UserError: it is missing or damaged.
         """
-        file = self.folder / PLAN
+        path = self.folder / PLAN
+        if what := content_damage(path, self.meta.get("plan_sha256")):
+            raise UserError(
+                f"{self.folder.name}: {what}", where=str(path), hint="the run's settings are in it alone"
+            )
         # What edgefl wrote itself may be long: it holds the rows of traces.
-        return replace(Document.parse(text_of(file), str(file), limited=False), context=RESOLVED)
+        return replace(Document.parse(text_of(path), str(path), limited=False), context=RESOLVED)
 
     def resolved(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
@@ -134,13 +186,23 @@ class Reader:
         """``host.json`` as plain data; empty if missing or damaged, since no result depends on it."""
         try:
             host = json.loads((self.folder / "host.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return host if isinstance(host, dict) else {}
 
     def close(self) -> None:
         """Closes the database."""
         self._db.close()
+
+
+def content_damage(path: Path, sha256: Any) -> str:
+    """What is wrong with a file of which the SHA-256 is known; empty if nothing is."""
+    try:
+        if sha256_of(path) == sha256:
+            return ""
+    except OSError as error:
+        return f"{path.name} cannot be read: {error.strerror}"
+    return f"{path.name} is damaged: its content is not what was written"
 
 
 def _database(folder: Path) -> sqlite3.Connection:
@@ -158,9 +220,9 @@ def _opened(file: Path) -> sqlite3.Connection:
     In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
     be writing, so the file is opened as immutable.
     """
-    if os.access(file.parent, os.W_OK) or file.with_name(f"{file.name}-wal").exists():
-        return sqlite3.connect(file)
-    return sqlite3.connect(f"{file.resolve().as_uri()}?immutable=1", uri=True)
+    log = file.with_name(f"{file.name}-wal")
+    how = "mode=ro" if os.access(file.parent, os.W_OK) or log.exists() else "immutable=1"
+    return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
 
 
 def _other_format(folder: Path, number: Any) -> UserError:
@@ -179,55 +241,20 @@ def _damaged(folder: Path, error: Exception) -> UserError:
 
 
 @contextmanager
-def read(folder: Path) -> Iterator[Reader]:
-    """A reader that is closed at the end."""
-    with closing(Reader(folder)) as reader:
+def read(folder: Path, *, salvage: bool = False) -> Iterator[Reader]:
+    """A reader that is closed at the end; its arguments are those of ``Reader``."""
+    with closing(Reader(folder, salvage=salvage)) as reader:
         yield reader
 
 
-def fresh_folder(folder: Path) -> None:
-    """Makes a directory.
+def verify(folder: Path) -> list[str]:
+    """Reads all that a run's rows refer to, and says what of it is damaged, a line each; none if it is whole.
 
     Raises:
-        UserError: it exists and is not empty, or cannot be written.
+        UserError: the folder is not a run, of another format, or its database cannot be read at all.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
-            raise UserError(
-                f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
-            )
-    except OSError as error:
-        raise UserError(f"cannot create {folder}: {error.strerror}", where=str(folder)) from error
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a directory holds one run."""
-    return (folder / DATABASE).is_file()
-
-
-def runs_in(folder: Path) -> list[Path]:
-    """The run directories of a group, in order; a run directory itself is a group of one.
-
-    Raises:
-        UserError: there are none.
-    """
-    if is_run(folder):
-        return [folder]
-    runs = (
-        sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number)
-        if folder.is_dir()
-        else []
-    )
-    if not runs:
-        raise UserError(
-            f"{folder} is neither a run nor a group of runs",
-            where=str(folder),
-            hint="give a directory that `edgefl run` made",
-        )
-    return runs
-
-
-def _by_number(path: Path) -> list[tuple[int, str]]:
-    """Sorts 100-x after 99-x."""
-    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]
+    with read(folder, salvage=True) as reader:
+        named = [*reader.rows("versions"), *reader.rows("states")]
+        files = {PLAN: reader.meta.get("plan_sha256"), **{row["file"]: row["sha256"] for row in named}}
+        found = (content_damage(folder / file, sha256) for file, sha256 in files.items())
+        return [*reader.left_out, *(f"{folder.name}: {what}" for what in found if what)]

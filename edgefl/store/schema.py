@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 
-FORMAT = 4
+FORMAT = 5
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -61,8 +63,11 @@ CREATE TABLE client_evaluations (
   version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
   PRIMARY KEY (version, client));
 CREATE TABLE versions (
-  version INTEGER PRIMARY KEY, file TEXT NOT NULL, last INTEGER NOT NULL, best INTEGER NOT NULL);
-CREATE TABLE states (client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL);
+  version INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, last INTEGER NOT NULL,
+  best INTEGER NOT NULL);
+CREATE TABLE states (
+  client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL);
+CREATE TABLE digests (name TEXT PRIMARY KEY, count INTEGER NOT NULL, total INTEGER NOT NULL);
 """
 
 _COLUMNS = (
@@ -121,3 +126,27 @@ CREATE VIEW refusals AS
 
 SCHEMA_SQL = f"{TABLES_SQL} {EVENTS_SQL}; {CLIENTS_SQL}"
 TABLES = tuple(re.findall(r"CREATE (?:TABLE|VIEW) (\w+)", SCHEMA_SQL))
+
+
+VIEWS = re.findall(r"CREATE VIEW (\w+)", SCHEMA_SQL)
+
+
+def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
+    """The definitions of a database's tables and views."""
+    rows = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name")
+    return [tuple(row) for row in rows]
+
+
+def _read_back() -> tuple[list[tuple[str, ...]], dict[str, dict[str, str]]]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(SCHEMA_SQL)
+        tables = [name for name in TABLES if name not in VIEWS]
+        columns = {
+            table: {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")}
+            for table in tables
+        }
+        return schema_of(database), columns
+
+
+# What ``schema_of`` says of a run, and the columns of each table, not of views, with their types.
+SCHEMA, STORED = _read_back()

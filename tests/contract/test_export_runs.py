@@ -6,13 +6,13 @@ import errno
 import json
 import os
 import shutil
-import sqlite3
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 import torch
+from damage import rewritten
 from onnx import numpy_helper
 
 import edgefl
@@ -382,8 +382,8 @@ def test_a_full_disk_among_clients_counts_what_was_written(runs, monkeypatch, ca
 def test_a_client_that_never_trained_is_marked(runs, capsys):
     """In the table and in its card."""
     run = runs["fedclassavg"]
-    with sqlite3.connect(run / "run.sqlite") as database:
-        database.execute("DELETE FROM states WHERE client != 2")
+    others = "WHERE client != 2"
+    rewritten(run, f"DELETE FROM states {others}", f"DELETE FROM client_evaluations {others}")  # noqa: S608 - our own text
     status, out, _ = cli(capsys, run, "--all")
     assert status == 0
     assert "client 0, client 1, client 3: never trained" in out
@@ -398,8 +398,7 @@ def test_a_client_that_never_trained_is_marked(runs, capsys):
 def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
     """Its last saved model can be exported; the table and the card say so."""
     run = runs["fedavg"]
-    with sqlite3.connect(run / "run.sqlite") as database:
-        database.execute("UPDATE meta SET value = ? WHERE key = 'status'", (json.dumps(ended),))
+    rewritten(run, f"UPDATE meta SET value = '{json.dumps(ended)}' WHERE key = 'status'")  # noqa: S608 - our own text
     status, out, _ = cli(capsys, run)
     assert status == 0
     assert f"global: last saved state of a run that {how}" in out
@@ -492,7 +491,7 @@ def test_folders_that_are_not_runs(runs, tmp_path, capsys):
     (runs["fedavg"] / version).write_bytes(b"damaged")
     status, _, err = cli(capsys, runs["fedavg"])
     assert status == 2
-    assert "cannot be read" in err
+    assert f"{Path(version).name} is damaged" in err
 
 
 def test_runs_without_a_model(tmp_path, capsys):
@@ -502,7 +501,7 @@ def test_runs_without_a_model(tmp_path, capsys):
     (failed,) = edgefl.run(wild, out=tmp_path / "failed").runs
     assert failed.status == "failed"
     edgefl.run(single, out=tmp_path / "null", engine="null")
-    for name, what in (("failed", "models cannot be exported"), ("null", "null engine and trained nothing")):
+    for name, what in (("failed", "has no models to export"), ("null", "null engine and trained nothing")):
         status, _, err = cli(capsys, tmp_path / name)
         assert status == 2
         assert what in err

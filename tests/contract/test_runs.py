@@ -23,7 +23,8 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.report.summary import summaries
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.store import Store
+from edgefl.store import is_run
+from edgefl.store.digests import Digests
 
 BASE = {
     "name": "small",
@@ -190,9 +191,10 @@ def test_a_plan_that_cannot_be_stored_fails_its_run(tmp_path, monkeypatch):
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr(Store, "write_plan", full)
+    monkeypatch.setattr(Digests, "save", full)
     (run,) = edgefl.run(small(), engine="null", out=tmp_path / "run").runs
     assert (run.status, "disk is full" in run.reason) == ("failed", True)
+    assert not is_run(run.folder)
 
 
 def fleet(tmp_path, **numbers):

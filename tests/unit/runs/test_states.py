@@ -12,7 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgefl.core.errors import RunError, UserError
+from edgefl.core.errors import RunError
+from edgefl.core.files import sha256_of
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import leaves, nbytes, read_tree, write_tree
 from edgefl.runs.states import States
@@ -76,6 +77,7 @@ class _Beside:
 
     def __init__(self, folder, budget):
         self.store = Store.create(folder, write_tree)
+        self.store.commit()
         self.states = States(folder / "states", budget)
         self.budget = budget
         self.model = {}
@@ -194,7 +196,7 @@ def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
     store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 3, 3 * SIZE)
     with states.saving() as changed:
-        assert [tree is not None for _, tree in changed.values()] == [True] * 3
+        assert sorted(changed) == [0, 1, 2]
         store.checkpoint(1, {}, changed, best=False)
     monkeypatch.setattr("edgefl.runs.states.write_tree", None)
     states.put(3, 13, _tree(3))
@@ -205,15 +207,17 @@ def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
     store.close("done")
 
 
-def test_a_state_on_disk_is_not_read_for_a_checkpoint(tmp_path):
-    """It is only named."""
+def test_a_state_on_disk_is_not_written_again_for_a_checkpoint(tmp_path):
+    """It is only named, with its file's SHA-256; what was in memory alone is written."""
     states = _filled(tmp_path, 3, SIZE)
+    before = {name: (tmp_path / name).stat() for name in (state_file(10), state_file(11))}
     with states.saving() as changed:
-        assert [(client, job, tree is None) for client, (job, tree) in changed.items()] == [
-            (0, 10, True),
-            (1, 11, True),
-            (2, 12, False),
-        ]
+        assert {client: saved.job for client, saved in changed.items()} == {0: 10, 1: 11, 2: 12}
+        for job, sha256 in changed.values():
+            assert sha256_of(tmp_path / state_file(job)) == sha256
+    for name, stat in before.items():
+        after = (tmp_path / name).stat()
+        assert (after.st_ino, after.st_mtime_ns) == (stat.st_ino, stat.st_mtime_ns)
     with states.saving() as changed:
         assert changed == {}
 
@@ -285,11 +289,18 @@ def test_a_failed_checkpoint_keeps_its_states_changed(tmp_path, monkeypatch):
     store.close("done")
 
 
-def test_a_lost_file_is_a_users_error(tmp_path):
-    """Somebody cleared the run's folder meanwhile."""
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b""), None])
+def test_a_lost_file_fails_the_run(tmp_path, damage):
+    """Somebody cleared the run's folder meanwhile, or one bit is another: no bad input, and never used."""
     states = _filled(tmp_path, 2, SIZE)
-    states.path(0).unlink()
-    with pytest.raises(UserError, match="cannot be read"):
+    path = states.path(0)
+    if damage is None:
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+    else:
+        damage(path)
+    with pytest.raises(RunError, match="a client's state is lost"):
         states.get(0)
 
 

@@ -25,6 +25,7 @@ from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
     TABLES,
     Reader,
+    SavedState,
     Store,
     fresh_folder,
     is_run,
@@ -55,6 +56,15 @@ def _version(reader, which="last"):
 def _state(reader, client):
     (row,) = (row for row in reader.rows("states") if row["client"] == client)
     return read_tree(reader.folder / row["file"])
+
+
+def _checkpoint(store, version, states, *, best):
+    """A checkpoint of ``_tree(version)`` and of states by client, each the job that wrote it, as its tree."""
+    saved = {}
+    for client, job in states.items():
+        path = store.folder / "states" / state_file(job)
+        saved[client] = SavedState(job, write_tree(path, _tree(job)))
+    store.checkpoint(version, _tree(version), saved, best=best)
 
 
 def _same(tree, other):
@@ -169,12 +179,12 @@ def _files(store):
 
 def test_best_and_last_are_kept_and_nothing_else(store):
     """After each checkpoint the best version and the last one are there, and each client's last state."""
-    store.checkpoint(0, _tree(0), {}, best=True)
+    _checkpoint(store, 0, {}, best=True)
     assert _files(store) == {"000000.safetensors"}
-    store.checkpoint(2, _tree(2), {5: (11, _tree(11)), 6: (12, _tree(12))}, best=True)
+    _checkpoint(store, 2, {5: 11, 6: 12}, best=True)
     assert _files(store) == {"000002.safetensors", "00000011.safetensors", "00000012.safetensors"}
-    store.checkpoint(4, _tree(4), {5: (21, _tree(21))}, best=False)
-    store.checkpoint(6, _tree(6), {}, best=False)
+    _checkpoint(store, 4, {5: 21}, best=False)
+    _checkpoint(store, 6, {}, best=False)
     assert _files(store) == {
         "000002.safetensors",
         "000006.safetensors",
@@ -192,9 +202,9 @@ def test_best_and_last_are_kept_and_nothing_else(store):
 
 def test_a_best_version_stays_best_when_saved_again(store):
     """Saving the same version a second time, no better than before, does not forget that it is the best."""
-    store.checkpoint(1, _tree(1), {}, best=True)
-    store.checkpoint(1, _tree(1), {}, best=False)
-    store.checkpoint(2, _tree(2), {}, best=False)
+    _checkpoint(store, 1, {}, best=True)
+    _checkpoint(store, 1, {}, best=False)
+    _checkpoint(store, 2, {}, best=False)
     store.close("done")
     with read(store.folder) as reader:
         assert _same(_version(reader, "best"), _tree(1))
@@ -202,7 +212,7 @@ def test_a_best_version_stays_best_when_saved_again(store):
 
 def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
     """When others see the new rows the old files are still there; then they go."""
-    store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
+    _checkpoint(store, 1, {5: 1}, best=True)
     seen = []
     sweep = Store._sweep  # noqa: SLF001 - the step between commit and deletion
 
@@ -214,7 +224,7 @@ def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
         sweep(self)
 
     monkeypatch.setattr(Store, "_sweep", watched)
-    store.checkpoint(2, _tree(2), {5: (9, _tree(9))}, best=True)
+    _checkpoint(store, 2, {5: 9}, best=True)
     rows, files = seen[0]
     assert rows == {"versions/000002.safetensors", "states/00000009.safetensors"}
     assert {"000001.safetensors", "00000001.safetensors"} <= files
@@ -223,7 +233,7 @@ def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
 
 def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
     """If the last of several files cannot be written, rows and files are those of the checkpoint before."""
-    store.checkpoint(1, _tree(1), {5: (1, _tree(1))}, best=True)
+    _checkpoint(store, 1, {5: 1}, best=True)
     written = []
     original = trees_module.save_file
 
@@ -235,7 +245,7 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
 
     monkeypatch.setattr(trees_module, "save_file", third_fails)
     with pytest.raises(RunError, match="No space left"):
-        store.checkpoint(2, _tree(2), {5: (8, _tree(8)), 6: (9, _tree(9))}, best=True)
+        _checkpoint(store, 2, {5: 8, 6: 9}, best=True)
     store.close("failed", reason="disk full")
     with read(store.folder) as reader:
         assert reader.meta["status"] == "failed"
@@ -243,27 +253,6 @@ def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
         assert _same(_version(reader, "last"), _tree(1))
         assert _same(_state(reader, 5), _tree(1))
         assert all(row["client"] != 6 for row in reader.rows("states"))
-
-
-def test_a_state_already_on_disk_is_only_referred_to(store):
-    """Its file is taken as it is, and stays until a newer state's row replaces its own."""
-    path = store.folder / "states" / state_file(11)
-    write_tree(path, _tree(11))
-    before = path.stat()
-    store.checkpoint(1, _tree(1), {5: (11, None), 6: (12, _tree(12))}, best=True)
-    after = path.stat()
-    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-    with read(store.folder) as reader:
-        assert reader.rows("states") == [
-            {"client": 5, "job": 11, "file": "states/00000011.safetensors"},
-            {"client": 6, "job": 12, "file": "states/00000012.safetensors"},
-        ]
-        assert _same(_state(reader, 5), _tree(11))
-    write_tree(store.folder / "states" / state_file(21), _tree(21))
-    store.checkpoint(2, _tree(2), {5: (21, None)}, best=True)
-    assert _files(store) == {"000002.safetensors", state_file(12), state_file(21)}
-    with read(store.folder) as reader:
-        assert _same(_state(reader, 5), _tree(21))
 
 
 def test_a_run_reads_back(store):
@@ -311,6 +300,7 @@ def _with_traces(plan_):
 
 def test_rows_are_durable_with_the_next_commit(store):
     """Another connection sees what was committed and nothing more."""
+    store.commit()
     store.add(
         "merges",
         {"version": 1, "exchange": "x", "round": 0, "t_s": 1, "jobs": 1, "live_versions": "[]", "host_s": 0},
@@ -357,7 +347,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 4",
+            "is a run of format 99; this edgefl reads format 5",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
@@ -373,7 +363,8 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
 
 
 @pytest.mark.parametrize(
-    ("number", "reads"), [(2, "git commit 51b76e9"), (3, "git commit 8dc68d2"), (5, "a newer edgefl")]
+    ("number", "reads"),
+    [(2, "git commit 51b76e9"), (3, "git commit 8dc68d2"), (4, "git commit 8e840df"), (6, "a newer edgefl")],
 )
 def test_runs_of_another_format_say_what_reads_them(tmp_path, number, reads):
     """A run of before this format names the version that reads it."""
@@ -419,13 +410,13 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
 
 
 def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch):
-    """An empty folder without permission to write is a user's error, too."""
+    """An empty folder without permission to write fails the run."""
 
     def refuse(*_, **__):
         raise sqlite3.OperationalError("unable to open database file")
 
     monkeypatch.setattr(writer_module.sqlite3, "connect", refuse)
-    with pytest.raises(UserError, match="cannot write to"):
+    with pytest.raises(RunError, match="cannot write"):
         Store.create(tmp_path / "run", write_tree)
 
 

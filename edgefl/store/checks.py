@@ -1,0 +1,58 @@
+"""Whether a run's files are those that were written."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from edgefl.core.files import atomically, sha256_of
+from edgefl.store.digests import damaged_tables
+from edgefl.store.folders import DATABASE
+from edgefl.store.schema import SCHEMA, schema_of
+
+# As `sha256sum -c` reads it.
+STAMP = "SHA256SUMS"
+# Where the definitions of tables and views, or what ties tables together, are damaged.
+STRUCTURE = ""
+
+
+def stamp(folder: Path) -> None:
+    """Notes the SHA-256 of the database of a run that ended, so that it need not be read row by row.
+
+    Raises:
+        OSError: the database cannot be read.
+        RunError: the note cannot be written.
+    """
+    atomically(folder / STAMP, f"{sha256_of(folder / DATABASE)}  {DATABASE}\n".encode())
+
+
+def unstamp(folder: Path) -> None:
+    """Takes the note away, before the database changes."""
+    (folder / STAMP).unlink(missing_ok=True)
+
+
+def is_stamped(folder: Path) -> bool:
+    """Whether the database is, to the bit, as it was when the run ended."""
+    if (folder / f"{DATABASE}-wal").exists():
+        return False
+    try:
+        noted = (folder / STAMP).read_bytes().split()
+        return noted[:1] == [sha256_of(folder / DATABASE).encode()]
+    except OSError:
+        return False
+
+
+def damage_of(database: sqlite3.Connection) -> dict[str, str]:
+    """What is damaged in a database, by table; ``STRUCTURE`` for what belongs to none.
+
+    Raises:
+        sqlite3.DatabaseError: it cannot be read at all.
+    """
+    found = damaged_tables(database)
+    if schema_of(database) != SCHEMA:
+        found[STRUCTURE] = "its tables or views are not those that were made"
+        return found
+    problems = [row[0] for row in database.execute("PRAGMA integrity_check(1)")]
+    if problems != ["ok"]:
+        found[STRUCTURE] = problems[0].splitlines()[-1]
+    return found

@@ -1,0 +1,174 @@
+"""The directories of runs and of groups of them: made for one command alone, and found again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, count
+from pathlib import Path
+
+from edgefl.core.errors import UserError
+
+DATABASE, PLAN = "run.sqlite", "plan.yaml"
+# In a directory while a command writes runs into it.
+LOCK = ".edgefl.lock"
+
+
+@contextmanager
+def claimed(out: Path | None, name: str) -> Iterator[Path]:
+    """A directory that no other command writes into meanwhile.
+
+    At the end, what was made for it is removed as far as it is empty.
+
+    Args:
+        out: the directory, new or empty; None for a new one under ``runs/``.
+        name: begins the new one's name.
+
+    Raises:
+        UserError: it is not empty, in use, or cannot be written.
+    """
+    made: list[Path] = []
+    folder = _new_under(Path("runs"), name, made) if out is None else out
+    try:
+        if out is not None:
+            _make(out, made)
+        lock = _locked(folder)
+        try:
+            yield folder
+        finally:
+            with suppress(OSError):
+                lock.unlink()
+    finally:
+        for path in reversed(made):
+            with suppress(OSError):
+                path.rmdir()
+
+
+def _new_under(parent: Path, name: str, made: list[Path]) -> Path:
+    """A new directory, whoever else makes some at the same time."""
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%d-%H%M%S")
+    if parent.exists() and not parent.is_dir():
+        raise UserError(f"{parent} is a file; runs go into a directory of that name", hint="pass --out DIR")
+    for suffix in chain([""], map("-{}".format, count(2))):
+        folder = parent / f"{name}-{stamp}{suffix}"
+        try:
+            parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise _cannot_create(folder, error) from error
+        made.append(folder)
+        return folder
+    raise AssertionError("names do not run out")
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    """Makes a directory and those above it, as far as they are missing; ``made`` gets the new ones."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    for path in reversed(missing):
+        try:
+            path.mkdir()
+        except FileExistsError:
+            # By another command, at the same time; or a dangling link.
+            if not path.is_dir():
+                raise UserError(f"cannot create {path}: it is a link to nowhere", where=str(path)) from None
+        except OSError as error:
+            raise _cannot_create(path, error) from error
+        else:
+            made.append(path)
+
+
+def _locked(folder: Path) -> Path:
+    """The lock file of a directory, which is empty but for it."""
+    check_empty(folder)
+    lock = folder / LOCK
+    try:
+        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        raise UserError(
+            f"another command writes into {folder}",
+            where=str(folder),
+            hint=f"choose another --out; if the command was killed, remove {lock}",
+        ) from None
+    except OSError as error:
+        raise UserError(f"cannot write to {folder}: {error.strerror}", where=str(folder)) from error
+    try:
+        # A command that was quicker may have ended before the lock was made.
+        check_empty(folder)
+    except UserError:
+        lock.unlink()
+        raise
+    return lock
+
+
+def check_empty(folder: Path) -> None:
+    """Checks that a directory has nothing in it, except perhaps the lock file.
+
+    Raises:
+        UserError: it has, or it cannot be read.
+    """
+    try:
+        empty = all(path.name == LOCK for path in folder.iterdir())
+    except OSError as error:
+        raise _cannot_create(folder, error) from error
+    if not empty:
+        raise UserError(
+            f"{folder} is not empty", where=str(folder), hint="choose another --out; nothing was changed"
+        )
+
+
+def fresh_folder(folder: Path) -> None:
+    """Makes a directory, unless there is an empty one.
+
+    Raises:
+        UserError: it exists and is not empty, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_create(folder, error) from error
+    check_empty(folder)
+
+
+def _cannot_create(folder: Path, error: OSError) -> UserError:
+    return UserError(f"cannot create {folder}: {error.strerror}", where=str(folder))
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a directory holds one run."""
+    return (folder / DATABASE).is_file()
+
+
+def runs_in(folder: Path) -> list[Path]:
+    """The run directories of a group, in order; a run directory itself is a group of one.
+
+    Raises:
+        UserError: there are none.
+    """
+    if is_run(folder):
+        return [folder]
+    runs = (
+        sorted((path.parent for path in folder.glob("*/run.sqlite")), key=_by_number)
+        if folder.is_dir()
+        else []
+    )
+    if not runs and (folder / LOCK).exists():
+        raise UserError(
+            f"{folder} holds no run yet", where=str(folder), hint="its first run is still being planned"
+        )
+    if not runs:
+        raise UserError(
+            f"{folder} is neither a run nor a group of runs",
+            where=str(folder),
+            hint="give a directory that `edgefl run` made",
+        )
+    return runs
+
+
+def _by_number(path: Path) -> list[tuple[int, str]]:
+    """Sorts 100-x after 99-x."""
+    return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", path.name)]

@@ -1,0 +1,93 @@
+"""What the store is given, as rows of its tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgefl.core.event import ENDINGS, JOULES
+from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Refusal
+from edgefl.store.digests import NULL
+from edgefl.store.schema import STORED
+
+
+def state_file(job: int) -> str:
+    """The name, in the folder ``states``, of the file with the state that a job wrote."""
+    return f"{job:08d}.safetensors"
+
+
+class SavedState(NamedTuple):
+    """A client's state on disk: the job that wrote it, and its file's SHA-256."""
+
+    job: int
+    sha256: str
+
+
+def state_row(client: int, state: SavedState) -> tuple[Any, ...]:
+    """A row of ``states``."""
+    return client, state.job, f"states/{state_file(state.job)}", state.sha256
+
+
+def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
+    """What is known of a run before it starts: tables and rows of them."""
+    clients = plan.clients
+    yield "kinds", _kind_rows(clients.one_of_each_kind())
+    kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
+    columns = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
+    yield "fleet", zip(*columns, strict=True)
+    refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
+    yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
+    for place, prices in enumerate(plan.prices):
+        facts = (prices.at, prices.every, int(prices.everyone), int(prices.stateful))
+        yield "exchanges", [(prices.exchange, place, *facts)]
+        # SQLite stores NaN as NULL, so an unknown number is read back as None.
+        values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
+        yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
+        for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
+            for direction, parts in (("down", trace.down), ("up", trace.up)):
+                key = prices.exchange, model, direction
+                yield "payloads", [(*key, part, size) for part, size in parts.items()]
+
+
+def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:
+    """Rows of a client of each kind."""
+    named = [[getattr(kinds, f"{key}s")[place] for place in getattr(kinds, key)] for key in NAMED]
+    return zip(kinds.kind.tolist(), *named, kinds.samples.tolist(), strict=True)
+
+
+def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
+    """A kind's row of one of its clients' refusals."""
+    parts = json.dumps(dict(refusal.parts))
+    return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
+
+
+def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> tuple[list[Any], list[list[Any]]]:
+    """Rows of ``JOB`` as columns of the table but for scalars, as they are hashed and as they are inserted.
+
+    SQLite stores NaN as NULL.
+    """
+    order = np.argsort(rows["job"])
+    columns: dict[str, Any] = {name: rows[name][order] for name in _JOB_COLUMNS}
+    columns["exchange"] = [exchanges[place] for place in columns["exchange"].tolist()]
+    columns["ending"] = [_ENDINGS[number] for number in columns["ending"].tolist()]
+    inserted = {
+        name: column.tolist() if isinstance(column, np.ndarray) else column
+        for name, column in columns.items()
+    }
+    into = columns["into_version"]
+    columns["into_version"] = np.where(into < 0, NULL, into)
+    inserted["into_version"] = [None if version < 0 else version for version in inserted["into_version"]]
+    return list(columns.values()), list(inserted.values())
+
+
+# In the order of the table; the last one, scalars, comes after training.
+_JOB_COLUMNS = (
+    "job", "client", "exchange", "round", "version", "steps",
+    "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s", "dispatched_turn", "ended_turn",
+    "ending", "into_version", "receive_s", "work_s", "transmit_s", "down_bytes", "up_bytes", "flops", *JOULES,
+)  # fmt: skip
+INSERT_JOB = f"INSERT INTO jobs VALUES ({', '.join('?' * len(STORED['jobs']))})"  # noqa: S608 - our own names
+_ENDINGS = [str(ending) for ending in ENDINGS]

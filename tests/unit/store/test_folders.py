@@ -1,0 +1,123 @@
+"""Directories of runs: each is one command's alone, and nothing is removed that was not made for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from edgefl.core.errors import UserError
+from edgefl.store import claimed
+
+
+class _Bad(Exception):  # noqa: N818 - no error of the package's
+    pass
+
+
+def _fail(out):
+    """What a mistake in a scenario does: it ends the claim before anything is written."""
+    with suppress(_Bad), claimed(out, "name"):
+        raise _Bad
+
+
+def _left(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_what_was_made_is_removed(tmp_path):
+    """The directory and those above it; not those that were there."""
+    (tmp_path / "old").mkdir()
+    _fail(tmp_path / "old" / "a" / "b")
+    _fail(tmp_path / "c")
+    assert _left(tmp_path) == ["old"]
+
+
+def test_an_empty_folder_of_the_users_stays(tmp_path, monkeypatch):
+    """By name, by a link to it, and as the current one; with nothing in it."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "link").symlink_to("mine")
+    for out in (tmp_path / "mine", tmp_path / "link"):
+        _fail(out)
+    monkeypatch.chdir(tmp_path / "mine")
+    _fail(Path())
+    assert _left(tmp_path) == ["link", "mine"]
+
+
+def test_what_is_written_stays(tmp_path):
+    """Only the lock goes."""
+    with claimed(tmp_path / "run", "name") as folder:
+        (folder / "result").touch()
+    assert _left(tmp_path) == ["run", "run/result"]
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_second_command_is_refused(tmp_path, made):
+    """While the first one writes, and afterwards; a new directory and one that was there."""
+    out = tmp_path / "run"
+    if made:
+        out.mkdir()
+    with claimed(out, "name"):
+        with pytest.raises(UserError, match="another command writes into") as caught, claimed(out, "name"):
+            pass
+        assert ".edgefl.lock" in caught.value.hint
+        (out / "result").touch()
+        with pytest.raises(UserError, match="is not empty"), claimed(out, "name"):
+            pass
+    with pytest.raises(UserError, match="is not empty"), claimed(out, "name"):
+        pass
+    assert _left(tmp_path) == ["run", "run/result"]
+
+
+def _at_once(count, claim):
+    """So many threads that claim at the same time; their folders, or None where one was refused."""
+    barrier = Barrier(count)
+
+    def one(_):
+        barrier.wait()
+        try:
+            with claim() as folder:
+                barrier.wait()
+                return folder
+        except UserError:
+            barrier.wait()
+            return None
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_only_one_of_many_gets_a_folder(tmp_path):
+    """Twenty times, five commands at once."""
+    for number in range(20):
+        found = _at_once(5, lambda: claimed(tmp_path / f"run-{number}", "name"))  # noqa: B023 - called in the loop
+        assert found.count(None) == 4
+
+
+def test_new_names_are_never_shared(tmp_path, monkeypatch):
+    """Thirty commands in one second get thirty directories."""
+    monkeypatch.chdir(tmp_path)
+    found = _at_once(30, lambda: claimed(None, "name"))
+    assert None not in found
+    assert len(set(found)) == 30
+
+
+def test_links_to_nowhere_are_refused(tmp_path):
+    """With a message, and untouched."""
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(UserError, match="cannot create"), claimed(tmp_path / "link", "name"):
+        pass
+    assert (tmp_path / "link").readlink() == Path("nowhere")
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    """Whoever asks; permissions do not bind every user."""
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("edgefl.store.folders.os.open", refuse)
+    with pytest.raises(UserError, match=r"cannot write to .*: Permission denied"), claimed(tmp_path, "name"):
+        pass
