@@ -33,3 +33,9 @@ def _options(
     ] = False,
 ) -> None:
     """Registers the options of the program itself."""
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's help: examples, a line each."""
+    # Each paragraph is a line of its own.
+    return "\n\n".join(["Examples:", *(f"edgefl {command}" for command in commands)])

@@ -2,42 +2,71 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import app
+from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, stdout
+from edgefl.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from edgefl.core.catalogue import Entry
 
 
-@app.command(name="list")
+@app.command(name="list", epilog=examples("list devices", "list methods --json"))
 def list_(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="KIND", help="devices, methods, scenarios, ...; all kinds by default."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """List devices, methods, models, scenarios and everything else that has a name."""
-    from edgefl.core.catalogue import KINDS, entries, summary
+    from edgefl.core.catalogue import KINDS, entries, kind_of, summary
     from edgefl.report.tables import named
 
-    for title in [kind] if kind else KINDS:
+    kinds = [kind_of(kind)] if kind else KINDS
+    if as_json:
+        print_json({"kinds": {each: [_as_data(entry) for entry in entries(each).values()] for each in kinds}})
+        return
+    for title in kinds:
         rows = [(name, summary(entry)) for name, entry in entries(title).items()]
         stdout().print(named(title, rows, ("name", "description")))
 
 
-@app.command()
+def _as_data(entry: Entry) -> dict[str, str]:
+    from edgefl.core.catalogue import summary
+
+    return {"name": entry.name, "description": summary(entry), "file": str(entry.path)}
+
+
+@app.command(
+    epilog=examples("show device raspberry-pi-4b", "show method fedprox", "show --raw scenario quickstart")
+)
 def show(
     kind: Annotated[
         str, typer.Argument(metavar="KIND", help="A kind from `edgefl list`, singular or plural.")
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="A name of that kind.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file as it is.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
+    from edgefl.core.catalogue import find, kind_of
     from edgefl.planning.describe import describe
     from edgefl.report.tables import named
 
+    if raw:
+        with find(kind_of(kind), name, where="NAME").path.open(encoding="utf-8", newline="") as file:
+            sys.stdout.write(file.read())
+        return
     description = describe(kind, name)
+    if as_json:
+        rows = [dict(zip(description.heads, row, strict=True)) for row in description.rows]
+        print_json({"title": description.title, "text": description.text, "rows": rows})
+        return
     console = stdout()
     console.print(description.title, style="bold", soft_wrap=True)
     if description.text:
@@ -47,7 +76,7 @@ def show(
         console.print(named("", description.rows, description.heads))
 
 
-@app.command()
+@app.command(epilog=examples("schema"))
 def schema() -> None:
     """Print the JSON Schema of a scenario file, for editors."""
     from edgefl.planning.schema import schema as scenario_schema

@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
-from edgefl.cli.app import app
+from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, stderr, stdout
 from edgefl.cli.options import AsJson, ScenarioName, Seed, Settings, overrides
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "profile quickstart",
+        "profile quickstart --device raspberry-pi-4b --link 4g --layers",
+    )
+)
 def profile(
     scenario: ScenarioName,
     device: Annotated[
@@ -66,7 +71,12 @@ def profile(
         console.print(costs.published(claims))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "calibrate my-laptop",
+        "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
+    )
+)
 def calibrate(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new device, such as my-laptop.")],
     out: Annotated[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import app
+from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, Offline, Salvage
 from edgefl.core.errors import UserError
@@ -33,7 +33,12 @@ Reference = Annotated[
 ]
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "export runs/first --out model.onnx",
+        "export runs/first --version best --int8",
+    )
+)
 def export(
     run: RunFolder,
     client: Annotated[
@@ -102,7 +107,12 @@ def _print_exports(exports: Sequence[Exported], *, as_json: bool) -> None:
         console.print(f"saved in {folder}, each with a model card (.md)", soft_wrap=True, markup=False)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "bench model.onnx",
+        "bench model.onnx --device raspberry-pi-4b --predict-only",
+    )
+)
 def bench(
     model: ModelFile,
     threads: Threads = None,
@@ -162,7 +172,11 @@ def bench(
         stdout().print(tables(result))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "infer model.onnx digit.png --top 3",
+    )
+)
 def infer(
     model: ModelFile,
     images: Annotated[list[Path], typer.Argument(metavar="IMAGE", help="PNG or JPEG files.")],

@@ -9,22 +9,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgefl.cli.app import app
+from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
 from edgefl.cli.options import AsJson, FleetLink, Offline, Salvage, ScenarioName, Seed, Settings, overrides
 from edgefl.cli.streams import OutputError
 from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import EdgeflError, RunError
 
 if TYPE_CHECKING:
+    from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
+    from edgefl.runs.group import Overrides
 
 # Target accuracies to suggest, the highest first.
 _TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
-@app.command()
+_RUN = examples(
+    "run quickstart",
+    "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
+    "run scenario.yaml --engine null --json",
+)
+
+
+@app.command(epilog=_RUN)
 def run(
     scenario: ScenarioName,
     settings: Settings = None,
@@ -107,7 +116,13 @@ def _next_target(runs: Sequence[Summary]) -> float | None:
     return next((target for target in _TARGETS if target <= best and target not in own), None)
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "check",
+        "check quickstart --set server.participants=5",
+        "check --method fedprox",
+    )
+)
 def check(
     scenarios: Annotated[
         list[str] | None,
@@ -122,37 +137,89 @@ def check(
     link: FleetLink = None,
     as_json: AsJson = False,
 ) -> None:
-    """Validate scenarios and dry-run them: the clock and the costs, no training, no data files."""
+    """Validate scenarios and dry-run them: the clock and the costs, no training, no data files.
+
+    Without a scenario, all are looked at: one run of each kind is planned, and its clock runs for a few
+    rounds. The checks, messages and exit statuses are those of `edgefl run`.
+    """
     if method is not None:
         _check_method(method)
         return
-    from edgefl.core.catalogue import entries
+    given = overrides(settings, seed=seed, link=link)
+    if not scenarios:
+        _check_all(given, as_json=as_json)
+        return
     from edgefl.report.comparison import dry_runs
     from edgefl.runs.dry import dry_run
 
-    given = overrides(settings, seed=seed, link=link)
     checked: list[DryRun] = []
-    noted: set[str] = set()
-    broken = 0
-    for name in scenarios or list(entries("scenarios")):
+    statuses = [0]
+    for name in scenarios:
         try:
-            runs = dry_run(name, given)
+            checked += dry_run(name, given)
         except EdgeflError as error:
-            broken += 1
+            statuses.append(error.exit_status)
             print_error(error)
-            continue
-        checked += runs
-        for note in dict.fromkeys(note for run in runs for note in run.notes if note not in noted):
-            stderr().print(f"note: {note}", style="dim", soft_wrap=True)
-            noted.add(note)
+    _print_notes(checked)
     if as_json:
         print_json({"runs": checked})
     elif checked:
         stdout().print(dry_runs(checked))
-    if broken:
-        raise typer.Exit(2)
-    if any(run.summary.refused == run.summary.clients for run in checked):
-        raise typer.Exit(1)
+    failed = [run.summary for run in checked if run.summary.status == "failed"]
+    for each in failed:
+        print_error(RunError(f"{each.name} failed: {each.reason}"))
+    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
+
+
+def _print_notes(checked: Sequence[DryRun]) -> None:
+    """What was assumed and who was refused: each note once, with its runs where not all share it."""
+    from edgefl.planning.assumed import in_short
+
+    runs: dict[str, list[str]] = {}
+    for run in checked:
+        for note in run.notes:
+            runs.setdefault(note, []).append(run.summary.name)
+    told = []
+    for note, names in runs.items():
+        everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
+        told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
+    for note in in_short(told):
+        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+
+
+def _check_all(given: Overrides, *, as_json: bool) -> None:
+    """Looks at every scenario.
+
+    Raises:
+        Exit: always, with the status of the worst.
+    """
+    from edgefl.core.catalogue import entries
+    from edgefl.planning.assumed import in_short
+    from edgefl.planning.learning import DataAccess
+    from edgefl.report.overviews import overviews
+    from edgefl.runs.overview import overview
+
+    found: list[Overview] = []
+    statuses, access = [0], DataAccess(need="embedded")
+    names = list(entries("scenarios"))
+    with stderr().status("") as progress:
+        for number, name in enumerate(names, start=1):
+            progress.update(f"checking {name}, {number} of {len(names)}")
+            try:
+                found.append(overview(name, given, access))
+            except EdgeflError as error:
+                statuses.append(error.exit_status)
+                print_error(error)
+    if as_json:
+        print_json({"scenarios": found})
+    else:
+        stdout().print(overviews(found))
+        for note in in_short(line for each in found for line in each.assumed)[-1:]:
+            stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+    failed = [message for each in found for message in each.failed]
+    for message in failed:
+        print_error(RunError(message))
+    raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
 
 
 def _check_method(name: str) -> None:
@@ -180,7 +247,7 @@ def _check_method(name: str) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=examples("compare runs/first runs/second --target 0.9", "compare runs/first --json"))
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")

@@ -1,7 +1,7 @@
 """Operators on meta tensors, whose results are made from those of an earlier call with arguments alike.
 
 Many operators' meta functions are Python and take half a millisecond; a deep model calls the same ones on the
-same shapes hundreds of times. Views, and results that share a storage or do not fill their own, are always run.
+same shapes hundreds of times. Views, and results that share a storage or do not fill theirs, are always run.
 """
 
 from __future__ import annotations

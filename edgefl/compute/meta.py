@@ -109,7 +109,7 @@ class _Given(NamedTuple):
 
 
 def _given(method: Method, exchange: Exchange, net: Net) -> _Given:
-    initial = net.init(0)
+    initial = net.on_meta()
     ctx = Ctx(client=0, round=0, lr=0.1, steps=1, samples=1, class_counts=torch.empty(net.classes))
     state = method.client(initial)
     return _Given(

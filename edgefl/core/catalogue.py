@@ -264,6 +264,18 @@ def _tell(kind: str, found: _Found, name: str) -> None:
         note(f"{folder}/{name}.yaml is not used: the {singular(kind)} {name!r} is {path}")
 
 
+def kind_of(word: str) -> str:
+    """A kind by its name in the singular or plural, in any case.
+
+    Raises:
+        UnknownNameError: there is no such kind.
+    """
+    for kind in KINDS:
+        if word.casefold() in {kind, singular(kind)}:
+            return kind
+    raise UnknownNameError(f"unknown kind {word!r}", where="KIND", hint=nearest(word, KINDS))
+
+
 def singular(kind: str) -> str:
     """A kind's name for one of it: "policy" of "policies"."""
     return {"policies": "policy"}.get(kind, kind.removesuffix("s"))

@@ -44,7 +44,8 @@ def read(record: type[R], data: Any, document: Document) -> R:
         found = validate(record, data, document)
     for name in names:
         component = name.component()
-        if component and name not in unknown:
+        # Engines have checks of their own, before their parameters are read.
+        if component and name not in unknown and name.note.kind != "engines":
             with mistakes.collected():
                 resolve(name.note.kind, component, document, name.path, record)
     mistakes.check()

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.cost import Trace
+from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
@@ -205,6 +206,18 @@ class Plan:
     policy: Any = None
     selector: Any = None
     assumed: tuple[str, ...] = ()
+
+    def check_admitted(self) -> None:
+        """Checks that a client can work, before anything is measured or trained.
+
+        Raises:
+            RunError: no client was admitted.
+        """
+        if not self.clients.admitted.any():
+            raise RunError(
+                f"every client was refused: {self.refusals[0]}",
+                hint="use a smaller model, batch_size: fit, or a fleet with more memory",
+            )
 
     def price(self, exchange: str) -> Prices:
         """The prices of an exchange by name."""

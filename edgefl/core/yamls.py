@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -141,3 +142,14 @@ def dump(value: Any) -> str:
     out = StringIO()
     yaml.dump(value, out)
     return out.getvalue()
+
+
+def in_line(value: Any) -> str:
+    """Plain data as YAML in one line: "{shape: polynomial, a: 0.5}"."""
+    yaml: Any = YAML(typ="safe", pure=True)
+    yaml.default_flow_style, yaml.width = True, sys.maxsize
+    yaml.sort_base_mapping_type_on_output = False
+    out = StringIO()
+    # A bare scalar would end with a document's end marker.
+    yaml.dump([value], out)
+    return out.getvalue().strip()[1:-1]

@@ -46,7 +46,9 @@ class Params(Strict):
     contrastive: Annotated[
         float, Field(ge=0, description="weight of the contrastive term; 0 leaves it and its second view out")
     ] = 1.0
-    contrastive_temperature: Annotated[float, Field(gt=0)] = 0.07
+    contrastive_temperature: Annotated[
+        float, Field(gt=0, description="what the contrastive term divides similarities by")
+    ] = 0.07
     augment: Annotated[
         Component | None, Field(description="what makes the views; null is the task's own augmentation")
     ] = Component(name="contrastive")

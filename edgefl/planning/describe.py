@@ -11,10 +11,10 @@ from pydantic.fields import FieldInfo
 from edgefl.core import catalogue
 from edgefl.core.components import Nothing
 from edgefl.core.devices import Board, Systolic
-from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.link import Link, Radio
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.core.wording import SHOWN, dimension_of
+from edgefl.core.yamls import in_line
 from edgefl.planning.fleets import device, link
 
 Rows = list[tuple[str, ...]]
@@ -35,10 +35,8 @@ def describe(kind: str, name: str) -> Description:
     Raises:
         UserError: the kind or the name is unknown, or the file is wrong.
     """
-    plural = next((known for known in catalogue.KINDS if kind in {known, catalogue.singular(known)}), None)
-    if plural is None:
-        raise UnknownNameError(f"unknown kind {kind!r}", hint=nearest(kind, catalogue.KINDS))
-    entry = catalogue.find(plural, name)
+    plural = catalogue.kind_of(kind)
+    entry = catalogue.find(plural, name, where="NAME")
     title = f"{entry.name}  ({entry.path})"
     if plural in {"devices", "links"}:
         found: Board | Link = device(name) if plural == "devices" else link(name)
@@ -112,7 +110,7 @@ def _default(field: dict[str, Any], info: FieldInfo | None) -> str:
         return show(value)
     if isinstance(value, dict) and set(value) == {"name"}:
         value = value["name"]
-    return "null" if value is None else str(value)
+    return in_line(value)
 
 
 def _shown(notes: Iterable[Any]) -> Callable[[float], str] | None:

@@ -89,6 +89,7 @@ class DataAccess:
         traces: device-independent costs, by everything that they depend on: runs that differ only in seed,
             fleet or learning rate are traced once.
         fleets: profiles that were read, by name.
+        nets: models that were built, by their parameters and the shape of the data.
     """
 
     folder: Path | None = None
@@ -97,6 +98,7 @@ class DataAccess:
     need: Need = "pixels"
     traces: dict[str, tuple[Trace, ...]] = field(default_factory=dict, init=False)
     fleets: dict[str, Fleet] = field(default_factory=dict, init=False)
+    nets: dict[str, Net] = field(default_factory=dict, init=False)
     _sources: dict[str, Source] = field(default_factory=dict, init=False)
     _contents: dict[str, Content] = field(default_factory=dict, init=False)
 
@@ -216,13 +218,21 @@ def _drawn(sampler: Sampler, clients: int, seed: int, document: Document) -> Int
     return np.maximum(np.rint(drawn), 1).astype(np.int64)
 
 
-def learn_from(spec: LearningSpec, document: Document, federation: Federation) -> Learning:
+def learn_from(
+    spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net] | None = None
+) -> Learning:
     """Nets, methods and codecs on a federation.
+
+    Args:
+        spec: the settings.
+        document: where they come from, for messages.
+        federation: the data.
+        known: nets that were built before, by what they depend on; see ``DataAccess.nets``.
 
     Raises:
         UserError: a name or a parameter is wrong, or the models do not fit the method.
     """
-    nets = _nets(spec, document, federation)
+    nets = _nets(spec, document, federation, {} if known is None else known)
     methods = tuple(build_method(spec.method, document, ["method"], net, spec.local) for net in nets)
     _check_fit(methods, nets, spec.method.name, document)
     return Learning(
@@ -262,23 +272,39 @@ def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
 
 
-def _nets(spec: LearningSpec, document: Document, federation: Federation) -> tuple[Net, ...]:
-    nets = []
+def _nets(
+    spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net]
+) -> tuple[Net, ...]:
+    nets, shape, classes = [], federation.spec.shape, federation.spec.classes
     for index, model in enumerate(spec.models):
         path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
         module, params = resolve("models", model, document, path)
-        try:
-            net = module.build(params, federation.spec.shape, federation.spec.classes)
-        except RuntimeError as error:
-            if is_users(str(module.__file__)):
-                raise
-            # Sizes that no tensor can have.
-            what = f"the model {model.name!r} cannot be built: {error}"
-            raise ScenarioError(what, where=str(document.place(path))) from error
-        nets.append(_checked(net, Net, module, "model"))
-        if is_users(str(module.__file__)):
-            _check_net(nets[-1])
+        key = repr((model, shape, classes))
+        if key not in known:
+            known[key] = _net(
+                module, model.name, params, data=(shape, classes), where=str(document.place(path))
+            )
+        nets.append(known[key])
     return tuple(nets)
+
+
+def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], where: str) -> Net:
+    """A model for data of a shape and a number of classes.
+
+    Raises:
+        UserError: it cannot be built, or is no net.
+    """
+    try:
+        built = module.build(params, *data)
+    except RuntimeError as error:
+        if is_users(str(module.__file__)):
+            raise
+        # Sizes that no tensor can have.
+        raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
+    net = _checked(built, Net, module, "model")
+    if is_users(str(module.__file__)):
+        _check_net(net)
+    return net
 
 
 def _check_net(net: Net) -> None:
@@ -351,6 +377,8 @@ def build_method(
 
 def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, document: Document) -> None:
     """Refuses models whose clients would receive payloads of different shapes: the server has one state."""
+    if len(set(nets)) == 1:
+        return
     first, *others = [
         {
             exchange.name: shapes(exchange.down(method.initial(net.on_meta()), 0))

@@ -21,8 +21,9 @@ from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
 from edgefl.core.user_code import returned, user_code
+from edgefl.planning.assumed import assumptions
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import assumptions, devices_of, fleet_of
+from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits, check_size
@@ -63,7 +64,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
     fleet, devices = _checked(draft, access)
-    learning = learn_from(asked.learning, document, data_of(asked, document, access))
+    learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
     _check_settings(draft, learning, fleet)

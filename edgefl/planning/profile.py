@@ -24,10 +24,11 @@ from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Price, peak_bytes
 from edgefl.core.scenario import LearningSpec, Task
 from edgefl.data import Federation
+from edgefl.planning.assumed import assumptions
 from edgefl.planning.by_layer import priced, shown
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
-from edgefl.planning.fleets import assumptions, devices_of, fleet_of, link, named
+from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import memory_check
 from edgefl.planning.pricing import Pricers, phase_steps, traced

@@ -16,7 +16,7 @@ from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.core.user_code import returned
-from edgefl.protocol.trees import Payload, Tree
+from edgefl.protocol.trees import Payload, Tree, tree_map
 
 Carry: TypeAlias = dict[str, Any]
 
@@ -84,9 +84,18 @@ class Net:
         return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
 
     def on_meta(self) -> Tree:
-        """The weights' shapes, without data."""
+        """The weights' shapes, without data; new tensors every time."""
+        return tree_map(_another, self._on_meta)
+
+    @cached_property
+    def _on_meta(self) -> Tree:
+        # Cached for the same reason.
         with torch.device("meta"):
             return self.init(0)
+
+
+def _another(leaf: Tensor) -> Tensor:
+    return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.engines import engine_options
 from edgefl.runs.execute import Run, describe
 from edgefl.runs.group import Overrides, drafts, run_notes
 from edgefl.store import Store
+
+
+def checked_drafts(scenario: str, overrides: Overrides = ()) -> list[Draft]:
+    """The runs of a scenario, whose engines can be used here; the same checks as before a run.
+
+    Raises:
+        UserError: the scenario is wrong.
+    """
+    found = drafts(scenario, overrides)
+    for draft in found:
+        engine_options(draft)
+    return found
 
 
 def dry_run(scenario: str, overrides: Overrides = ()) -> list[DryRun]:
@@ -20,15 +34,13 @@ def dry_run(scenario: str, overrides: Overrides = ()) -> list[DryRun]:
 
     Raises:
         UserError: the scenario is wrong.
-        RunError: the policy or the selector does what it must not.
     """
-    runs = []
     access = DataAccess(need="embedded")
-    for draft in drafts(scenario, overrides):
-        planned = plan(draft, access)
-        notes = (*planned.plan.assumed, *run_notes(planned, trains=False))
-        runs.append(DryRun(scenario, notes, _clocked(planned)))
-    return runs
+    planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides)]
+    return [
+        DryRun(scenario, (*each.plan.assumed, *run_notes(each, trains=False)), _clocked(each))
+        for each in planned
+    ]
 
 
 def _clocked(planned: Planned) -> Summary:
@@ -38,11 +50,11 @@ def _clocked(planned: Planned) -> Summary:
         describe(planned, store, "null")
         run = Run(planned, store, None, Callbacks())
         try:
-            run.check_admitted()
+            planned.plan.check_admitted()
+            run.to_end()
         except RunError as error:
             store.set_meta({"status": "failed", "reason": str(error)})
         else:
-            run.to_end()
             store.set_meta({"status": "done"})
         return summary(store.reader())
     finally:

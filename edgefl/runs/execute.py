@@ -75,18 +75,6 @@ class Run:
         self.store.set_meta({"rounds": ended.rounds, "stopped": ended.by, "virtual_s": ended.t_s})
         self.store.commit()
 
-    def check_admitted(self) -> None:
-        """Checks that a client can work, before anything is measured or trained.
-
-        Raises:
-            RunError: no client was admitted.
-        """
-        if not self.planned.plan.clients.admitted.any():
-            raise RunError(
-                f"every client was refused: {self.planned.plan.refusals[0]}",
-                hint="use a smaller model, batch_size: fit, or a fleet with more memory",
-            )
-
     def _answer(self, need: Need) -> Feedback:
         return self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
 
@@ -280,7 +268,7 @@ def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
     """Runs to the end; returns the status, the reason, and facts for ``host.json``."""
     host: dict[str, Any] = {"engine": {"name": options.component.name}}
     try:
-        run.check_admitted()
+        run.planned.plan.check_admitted()
         if options.trains:
             _train(run, options, host)
         else:

@@ -15,6 +15,7 @@ from edgefl.core.plan import Refusal
 from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document
+from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
@@ -132,7 +133,8 @@ def _run(
         planned = [plan(draft, access) for draft in drafted]
         pairs = list(zip(planned, engines, strict=True))
         notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
-        callbacks.planned(notes)
+        assumed = in_short(line for each in planned for line in each.plan.assumed)
+        callbacks.planned([*assumed, *notes])
         results = []
         for number, (each, options) in enumerate(pairs, start=1):
             name = each.plan.scenario.name

@@ -69,6 +69,7 @@ class Dispatcher:
         if math.isinf(there_s):
             raise RunError(
                 f"nobody can be asked any more after {self._clock.now:.6g} s of virtual time",
+                where="fleet.availability",
                 hint="no client will be available again; see the fleet's availability",
             )
         return self._clock.at(there_s)

@@ -122,7 +122,11 @@ class World:
         """
         level = getattr(self._dispatcher.timeline.timetable, "level", None)
         if level is None:
-            raise RunError("the fleet has no batteries", hint="give it availability: {name: charging}")
+            raise RunError(
+                "the fleet has no batteries",
+                where="fleet.availability",
+                hint="give it availability: {name: charging}",
+            )
         self._settle()
         levels: Floats = level(clients, np.full(len(clients), self.env.now))
         return levels

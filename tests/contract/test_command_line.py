@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from commands import run_command
 
 from edgefl.core import catalogue
 from edgefl.core.notes import note
+from edgefl.runs.overview import overview
 
 
 def test_a_folders_name_is_printed_as_it_is(tmp_path, capsys, monkeypatch):
@@ -36,7 +39,7 @@ def test_check_prints_a_note_once(capsys):
     status, _, err = run_command(capsys, "check", "quickstart", "stragglers")
     notes = [line for line in err.splitlines() if line.startswith("note: ")]
     assert status == 0
-    assert any("raspberry-pi-4b" in note for note in notes)
+    assert any("numbers are assumed, of device raspberry-pi-4b, " in note for note in notes)
     assert len(notes) == len(set(notes))
 
 
@@ -53,6 +56,134 @@ def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys)
     status, _, err = run_command(capsys, *arguments)
     assert status == 2
     assert where in err
+
+
+# Wrong settings: (arguments, exit status, what the message says).
+WRONG = {
+    "engine": (["--set", "engine=lop"], 2, "unknown engine 'lop'"),
+    "an engine's parameter": (["--set", "engine={name: vmapped, grop: 3}"], 2, "unknown key 'grop'"),
+    "an engine's value": (["--set", "engine={name: loop, device: tpu}"], 2, "engine.device must match"),
+    "a device that is not there": (["--set", "engine={name: loop, device: 'cuda:99'}"], 2, "unknown device"),
+    "data for training": (["--set", "task.samples=5", "--set", "engine=loop"], 2, "clients have no data"),
+    "a claim's method": (
+        ["--set", "published=[{method: nope, source: a paper}]"],
+        2,
+        "unknown method 'nope'",
+    ),
+    "participants": (["--set", "server.participants=99"], 2, "99 participants per round"),
+    "tiers": (["--set", "server.selector={name: tiers, tiers: 1000}"], 2, "1000 tiers of 20 clients"),
+    "a key": (["--set", "server.round=3"], 2, "unknown key 'round'"),
+    "no data left": (["--set", "evaluate={on: holdout, holdout: 1e-9}"], 2, "holdout"),
+    "memory": (
+        ["--set", "fleet={members: [{device: coral-edge-tpu, link: 4g, dtype: int8}]}"],
+        1,
+        "every client was refused",
+    ),
+    "nobody is there any more": (
+        ["--set", "fleet.availability={name: intervals, rows: '0,0,0.001'}"],
+        1,
+        "nobody can be asked any more",
+    ),
+    "a file that is not there": (
+        ["--set", "fleet.availability={name: intervals, file: nowhere.csv}"],
+        2,
+        "no file 'nowhere.csv'",
+    ),
+    "a policy's own check": (
+        ["--set", "server={policy: overselect}"],
+        2,
+        "how many clients to merge",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "status", "what"), WRONG.values(), ids=WRONG)
+def test_check_refuses_what_run_refuses(arguments, status, what, capsys, tmp_path, monkeypatch):
+    """The same message and the same exit status, whether the mistake is found early or ends the run."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--set", "sweep=null", "--set", "server.rounds=2", *arguments]
+    found = {}
+    for command in ("run", "check"):
+        own = ["--out", "made"] if command == "run" else []
+        ended, _, err = run_command(capsys, command, "quickstart", *arguments, *own)
+        found[command] = ended, [line.split("error: ")[-1] for line in err.splitlines() if what in line]
+        assert status == 1 or "\n  where: --set " in err
+    assert found["check"][0] == found["run"][0] == status
+    assert found["check"][1], "check does not say it"
+    assert found["check"][1][-1].split(" failed: ")[-1] in found["run"][1][-1]
+
+
+def test_show_raw_prints_the_file_as_it_is(capsys):
+    """Byte for byte, also a file of code, so that it can be copied and changed."""
+    for kind, name in (("scenario", "quickstart"), ("Devices", "raspberry-pi-4b"), ("method", "FedAvg")):
+        status, out, _ = run_command(capsys, "show", "--raw", kind, name)
+        assert status == 0
+        assert out.encode() == catalogue.find(catalogue.kind_of(kind), name).path.read_bytes()
+
+
+def test_a_kind_is_named_in_the_singular_or_plural(capsys):
+    """In any case; another word gets the nearest."""
+    outputs = {run_command(capsys, "list", word)[1] for word in ("device", "devices", "Devices", "DEVICE")}
+    assert len(outputs) == 1
+    status, _, err = run_command(capsys, "list", "devcies")
+    assert status == 2
+    assert "did you mean 'devices'?" in err
+
+
+def test_lists_and_descriptions_are_also_json(capsys):
+    """The same as the tables have."""
+    found = json.loads(run_command(capsys, "list", "policy", "--json")[1])
+    assert {"name", "description", "file"} == set(found["kinds"]["policies"][0])
+    shown = json.loads(run_command(capsys, "show", "device", "raspberry-pi-4b", "--json")[1])
+    assert {"number", "value", "status", "source or reason"} == set(shown["rows"][0])
+
+
+def test_check_without_a_scenario_has_a_row_for_each(capsys, monkeypatch):
+    """Ranges over the runs, of which one of each kind is planned; a wrong file does not stop the others."""
+    names, real = ("quickstart", "tuning/quickstart", "fleet-million"), catalogue.entries
+    few = {name: real("scenarios")[name] for name in names}
+    monkeypatch.setattr(catalogue, "entries", lambda kind: few if kind == "scenarios" else real(kind))
+    status, out, err = run_command(capsys, "check")
+    assert status == 0
+    assert len([line for line in out.splitlines() if line.strip().startswith(names)]) == 3
+    assert "94 runs are valid; 7 were planned" in " ".join(out.split())
+    assert len([line for line in err.splitlines() if "numbers are assumed" in line]) == 1
+    found = json.loads(run_command(capsys, "check", "--json")[1])["scenarios"]
+    (first,) = [one for one in found if one["scenario"] == "quickstart"]
+    assert (first["runs"], first["planned"], first["clients"]) == (3, 3, [20, 20])
+    assert 0 < first["round_s"][0] < first["round_s"][1]
+    status, _, err = run_command(capsys, "check", "--set", "server.participants=50")
+    assert status == 2
+    assert err.count("50 participants per round, but only 20 clients") == 2
+
+
+def test_a_rounds_figures_are_those_of_the_whole_run(capsys):
+    """Where all rounds are alike, three of them tell as much as all."""
+    given = (
+        "--set",
+        "sweep=null",
+        "--set",
+        "server={rounds: 6}",
+        "--set",
+        "fleet={like: home-lab, jitter: fixed}",
+    )
+    (whole,) = json.loads(run_command(capsys, "check", "quickstart", *given, "--json")[1])["runs"]
+    short = overview("quickstart", [*given[1::2]])
+    assert short.round_bytes[0] * 6 == pytest.approx(whole["down_bytes"] + whole["up_bytes"])
+    assert short.round_s[0] * 6 == pytest.approx(whole["virtual_s"])
+    assert short.round_j[0] * 6 == pytest.approx(whole["joules"])
+
+
+def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):
+    """How many numbers, and the command that shows them; the complete list is in the JSON document."""
+    monkeypatch.chdir(tmp_path)
+    for arguments in (("check", "quickstart"), ("run", "quickstart", "--engine", "null", "--out", "made")):
+        _, _, err = run_command(capsys, *arguments)
+        (line,) = [line for line in err.splitlines() if "assumed" in line]
+        assert "numbers are assumed, of device raspberry-pi-4b, " in line
+        assert line.endswith(": edgefl show device raspberry-pi-4b")
+    (first, *_) = json.loads(run_command(capsys, "check", "quickstart", "--json")[1])["runs"]
+    assert any(note.startswith("raspberry-pi-4b: assumed ") for note in first["notes"])
 
 
 def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys, monkeypatch):

@@ -1,4 +1,4 @@
-"""Clients with more data, or with less, are available more often: by (samples / most samples) ** power.
+"""Clients with more data, or with less, are available more often: by (samples / most samples)^power.
 
 The more- and less-data-first modes of FLGo (Wang et al. 2023, arXiv:2306.12079), whose state is drawn anew
 every round; here, in continuous time, at the events of a Poisson process, once an hour in the mean (assumed).

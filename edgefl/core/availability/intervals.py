@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from edgefl.core.availability import Answer, Availability, Timetable
 from edgefl.core.catalogue import user_folders
@@ -140,10 +141,11 @@ def _found(file: str) -> Path:
             path = folder / Path(file).expanduser()
             if path.is_file():
                 return path
-    raise UserError(
-        f"no file {short(file)!r}",
-        hint="give a path relative to the working directory or to a directory on EDGEFL_PATH",
-    )
+    context = {
+        "what": f"no file {short(file)!r}",
+        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
+    }
+    raise PydanticCustomError("unknown_name", "{what}", context)
 
 
 @lru_cache(maxsize=4)

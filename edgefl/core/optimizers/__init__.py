@@ -26,12 +26,16 @@ Each: TypeAlias = Callable[..., Tensors]
 class Optimizer(Named):
     """What every optimizer has."""
 
-    lr: Positive
-    weight_decay: NonNegative = 0.0
+    lr: Annotated[Positive, Field(description="the learning rate at first; see schedule")]
+    weight_decay: Annotated[NonNegative, Field(description="the pull of every weight towards 0")] = 0.0
     clip_norm: Annotated[
         float | None, Field(gt=0, description="rescale the gradient to at most this 2-norm")
     ] = None
-    schedule: Annotated[SerializeAsAny[Schedule], ByName("schedules")] = Constant()
+    schedule: Annotated[
+        SerializeAsAny[Schedule],
+        ByName("schedules"),
+        Field(description="the rate, round by round"),
+    ] = Constant()
 
     @abstractmethod
     def state(self, zeros: Callable[[], Tensors]) -> State:

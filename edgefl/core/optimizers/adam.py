@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
+
+from pydantic import Field
 
 from edgefl.core.optimizers import Each, Optimizer, State, Tensors
 from edgefl.core.params import Positive, Share
@@ -11,8 +14,8 @@ from edgefl.core.params import Positive, Share
 class Params(Optimizer):
     """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
 
-    betas: tuple[Share, Share] = (0.9, 0.999)
-    eps: Positive = 1e-8
+    betas: Annotated[tuple[Share, Share], Field(description="decay of both moments")] = (0.9, 0.999)
+    eps: Annotated[Positive, Field(description="added to the root of the second moment")] = 1e-8
 
     def state(self, zeros: Callable[[], Tensors]) -> State:
         """Both moments, and how many steps they are of."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from edgefl.core.optimizers import Each, State, Tensors, adam
 from edgefl.core.params import NonNegative
 
@@ -9,7 +13,9 @@ from edgefl.core.params import NonNegative
 class Params(adam.Params):
     """AdamW (Loshchilov and Hutter 2019): weight decay shrinks the weights directly."""
 
-    weight_decay: NonNegative = 0.01
+    weight_decay: Annotated[NonNegative, Field(description="times lr, the share that each weight loses")] = (
+        0.01
+    )
 
     def update(self, each: Each, values: Tensors, gradients: Tensors, state: State, lr: float) -> State:
         """See ``Optimizer.update``."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Annotated
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from edgefl.core.optimizers import Each, Optimizer, State, Tensors
 from edgefl.core.params import Share
@@ -13,8 +14,8 @@ from edgefl.core.params import Share
 class Params(Optimizer):
     """Stochastic gradient descent; weight decay is added to the gradient."""
 
-    momentum: Share = 0.0
-    nesterov: bool = False
+    momentum: Annotated[Share, Field(description="the share of the last update that is kept")] = 0.0
+    nesterov: Annotated[bool, Field(description="whether the gradient looks one update ahead")] = False
 
     @model_validator(mode="after")
     def _nesterov_needs_momentum(self) -> Params:

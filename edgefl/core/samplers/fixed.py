@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from edgefl.core.draws import Floats
 from edgefl.core.params import Positive
@@ -12,7 +15,7 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The one multiplier."""
 
-    value: Positive = 1.0
+    value: Annotated[Positive, Field(description="what everybody has")] = 1.0
 
     def draw(self, uniform: Floats) -> Floats:
         """See ``Sampler.draw``."""

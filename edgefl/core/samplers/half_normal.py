@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from edgefl.core.draws import Floats, normals
 from edgefl.core.params import NonNegative, Positive
@@ -12,8 +15,8 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The smallest multiplier, and the normal distribution's standard deviation."""
 
-    minimum: Positive = 1.0
-    scale: NonNegative
+    minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
+    scale: Annotated[NonNegative, Field(description="standard deviation of the normal distribution")]
 
     def draw(self, uniform: Floats) -> Floats:
         """See ``Sampler.draw``."""

@@ -1,8 +1,11 @@
-"""exp(N(mu, sigma)); mean exp(mu + sigma**2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
+"""exp(N(mu, sigma)); mean exp(mu + sigma^2 / 2). FedScale's speeds have mu 1, sigma 0.6."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from edgefl.core.draws import Floats, normals
 from edgefl.core.params import NonNegative
@@ -12,8 +15,8 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The logarithm's mean and standard deviation."""
 
-    mu: float = 0.0
-    sigma: NonNegative
+    mu: Annotated[float, Field(description="mean of the logarithm; the median is exp(mu)")] = 0.0
+    sigma: Annotated[NonNegative, Field(description="standard deviation of the logarithm")]
 
     def draw(self, uniform: Floats) -> Floats:
         """See ``Sampler.draw``."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from edgefl.core.draws import Floats
 from edgefl.core.params import Positive
 from edgefl.core.samplers import Sampler
@@ -10,8 +14,8 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The smallest multiplier and the tail index."""
 
-    minimum: Positive = 1.0
-    tail: Positive
+    minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
+    tail: Annotated[Positive, Field(description="tail index; the lower, the heavier the tail")]
 
     def draw(self, uniform: Floats) -> Floats:
         """See ``Sampler.draw``."""

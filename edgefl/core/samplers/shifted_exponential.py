@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from pydantic import Field
 
 from edgefl.core.draws import Floats
 from edgefl.core.params import Positive
@@ -12,8 +15,8 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The smallest multiplier, and the mean of what is added to it."""
 
-    minimum: Positive = 1.0
-    scale: Positive
+    minimum: Annotated[Positive, Field(description="the smallest value")] = 1.0
+    scale: Annotated[Positive, Field(description="mean of what is added to it")]
 
     def draw(self, uniform: Floats) -> Floats:
         """See ``Sampler.draw``."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from edgefl.core.draws import Floats
 from edgefl.core.params import Positive
@@ -12,8 +14,8 @@ from edgefl.core.samplers import Sampler
 class Params(Sampler):
     """The interval [low, high)."""
 
-    low: Positive
-    high: Positive
+    low: Annotated[Positive, Field(description="the smallest value")]
+    high: Annotated[Positive, Field(description="the upper end")]
 
     @model_validator(mode="after")
     def _ordered(self) -> Params:

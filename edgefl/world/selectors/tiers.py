@@ -26,8 +26,9 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core import seeds
+from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Strict
-from edgefl.core.plan import Floats, Ints
+from edgefl.core.plan import Floats, Ints, Plan
 from edgefl.world.selectors import Draws, Jobs, Scalars, Selector, lowest, round_s, scalar
 from edgefl.world.world import World
 
@@ -40,6 +41,21 @@ class Params(Strict):
     tiers: Annotated[int, Field(gt=0, description="number of tiers; the paper's experiments have 5")] = 5
     interval: Annotated[int, Field(gt=0, description="rounds between changes of the probabilities")] = 10
     credits: Annotated[int, Field(gt=0, description="rounds a tier may be asked in, till all had them")] = 50
+
+
+def check(params: Params, plan: Plan) -> None:
+    """Refuses more tiers than there are clients.
+
+    Raises:
+        ScenarioError: a tier would be empty from the start.
+    """
+    clients = int(plan.clients.admitted.sum())
+    if params.tiers > clients:
+        raise ScenarioError(
+            f"{params.tiers} tiers of {clients} clients: some would have none",
+            where="server.selector.tiers",
+            hint=f"choose at most {clients} tiers",
+        )
 
 
 def build(params: Params, world: World) -> Selector:

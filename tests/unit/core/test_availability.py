@@ -446,7 +446,7 @@ def test_a_trace_is_found_on_the_path(trace, tmp_path, monkeypatch):
     name = trace()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=r"no file 'trace.csv'"):
+    with pytest.raises(ValueError, match=r"no file 'trace.csv'"):
         Intervals(file=name)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     assert Intervals(file=name).rows

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import pytest
 from pydantic import Field
 
+from edgefl.core import catalogue
 from edgefl.core.params import Strict
 from edgefl.core.units import Bytes, Seconds
 from edgefl.planning import describe as describe_module
@@ -19,6 +21,26 @@ def test_quantities_are_shown_with_their_units():
     defaults = {name: default for name, default, *_ in rows}
     assert (defaults["state_memory"], defaults["memory"]) == ("1 GB", "2 GB")
     assert (defaults["group"], defaults["workers"], defaults["inner"]) == ("64", "null", "loop")
+
+
+def test_defaults_are_written_as_in_a_scenario():
+    """Records in YAML, and true, not True."""
+    rows = describe("policy", "fedbuff").rows
+    assert ("staleness", "{shape: polynomial, a: 0.5, b: 4.0}") in [row[:2] for row in rows]
+    assert ("nesterov", "false") in [row[:2] for row in describe("optimizer", "sgd").rows]
+
+
+@pytest.mark.parametrize("kind", ["optimizers", "samplers", "schedules", "policies", "selectors", "methods"])
+def test_every_parameter_has_a_meaning(kind):
+    """Of everything that is shipped."""
+    for name in catalogue.entries(kind):
+        assert all(meaning for *_, meaning in describe(kind, name).rows), name
+
+
+@pytest.mark.parametrize("kind", ["availability", "samplers", "speed"])
+def test_no_description_writes_powers_as_python_does(kind):
+    """Two stars look like markup for bold."""
+    assert not [name for name, entry in catalogue.entries(kind).items() if "**" in catalogue.summary(entry)]
 
 
 class Params(Strict):

@@ -63,7 +63,7 @@ def test_the_clock_runs(tmp_path):
     result = run(SCENARIO, overrides=[LOGNORMAL], engine="null", out=tmp_path / "run")
     (one,) = result.runs
     assert (one.status, one.reason) == ("done", "")
-    (forecast,) = dry_run(_file(tmp_path), [LOGNORMAL])
+    (forecast,) = dry_run(_file(tmp_path), [LOGNORMAL, "engine=null"])
     jobs = one.table("jobs")
     assert len(jobs) == 30
     assert max(row["ended_s"] for row in jobs) == forecast.summary.virtual_s > 0

@@ -62,7 +62,7 @@ def test_progress_can_be_asked_for_and_turned_off(tmp_path, printed):
     """Plain lines in a pipe; nothing in a terminal."""
     pipe = printed(force_terminal=False)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "1", progress=True)
-    assert pipe.getvalue().startswith("[/] rev [b]: clock ")
+    assert "\n[/] rev [b]: clock " in pipe.getvalue()
     terminal = printed(force_terminal=True)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "2", progress=False)
     assert terminal.getvalue() == ""

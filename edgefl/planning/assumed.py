@@ -1,0 +1,67 @@
+"""What the numbers of devices and links assume, in full and in short."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from edgefl.core.devices import Board
+from edgefl.core.link import Link
+from edgefl.core.sourced import sourced
+
+# Of the devices and links with assumed numbers, so many are named in short.
+_NAMED = 3
+
+
+def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[str, ...]:
+    """A line for each unknown number and its consequence, and one for each record's assumed numbers."""
+    return tuple(_lines(devices, links))
+
+
+def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[str]:
+    for name, device in devices.items():
+        if device.usable_memory_bytes is None:
+            yield f"{name}: memory unknown, so no client with it is refused"
+        if device.power.idle.value is None or device.power.active.value is None:
+            yield f"{name}: power unknown, so its clients' energy is unknown"
+        yield from _guesses(name, device)
+    for name, link in links.items():
+        if link.radio.value is None:
+            yield f"link {name}: radio unknown, so its clients' energy is unknown"
+        yield from _guesses(f"link {name}", link)
+
+
+def _guesses(name: str, record: Board | Link) -> Iterator[str]:
+    # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's.
+    given = [(key, number) for key, number in sourced(record) if key.split(".")[0] in record.model_fields_set]
+    guesses = [key for key, number in given if number.status == "assumed"]
+    if guesses:
+        yield f"{name}: assumed {', '.join(guesses)}"
+
+
+_GUESSED = re.compile(r"(?P<kind>link )?(?P<name>\S+): assumed (?P<numbers>.+)")
+_CONSEQUENCE = re.compile(r"(?P<name>(link )?\S+): (?P<what>\w+ unknown, so .+)")
+
+
+def in_short(lines: Iterable[str]) -> list[str]:
+    """Lines of a plan's assumptions with those of ``assumptions`` in short.
+
+    All assumed numbers become one line, with the command that shows them; so do equal consequences.
+    """
+    kept, shows, numbers = [], [], 0
+    consequences: dict[str, list[str]] = {}
+    for line in dict.fromkeys(lines):
+        if guessed := _GUESSED.fullmatch(line):
+            numbers += guessed["numbers"].count(",") + 1
+            shows.append(f"{'link' if guessed['kind'] else 'device'} {guessed['name']}")
+        elif found := _CONSEQUENCE.fullmatch(line):
+            consequences.setdefault(found["what"], []).append(found["name"])
+        else:
+            kept.append(line)
+    kept += [f"{', '.join(names)}: {what}" for what, names in consequences.items()]
+    if shows:
+        more = f" and {len(shows) - _NAMED} more" if len(shows) > _NAMED else ""
+        of = ", ".join(shows[:_NAMED]) + more
+        are = "number is" if numbers == 1 else "numbers are"
+        kept.append(f"{numbers} {are} assumed, of {of}: edgefl show {shows[0]}")
+    return kept
