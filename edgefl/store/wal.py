@@ -37,13 +37,10 @@ def lost_commits(database: Path) -> bool:
 
 
 def _cut_short(log: bytes) -> bool:
-    """Whether the first frame that SQLite will not see is neither the end nor one of an earlier log.
-
-    A log that begins anew leaves the frames of earlier ones behind its own, with the first salt of each less.
-    """
+    """Whether the log has a commit behind the last frame that SQLite will see."""
     if len(log) < _HEADER + _FRAME:
         return False
-    magic, _, page, begun, salt, *_ = np.frombuffer(log[:_HEADER], ">u4").tolist()
+    magic, _, page, begun, *salts, _, _ = np.frombuffer(log[:_HEADER], ">u4").tolist()
     order = ">u4" if magic & 1 else "<u4"
     if magic & ~1 != _MAGIC or page < _SMALLEST_PAGE or page & (page - 1):
         return True
@@ -55,11 +52,26 @@ def _cut_short(log: bytes) -> bool:
     heads = np.ascontiguousarray(frames[:, :_FRAME]).view(">u4")
     hashed = np.concatenate([frames[:, :8], frames[:, _FRAME:]], axis=1)
     step = _power(hashed.shape[1] // 8)
-    for head, frame in zip(heads.tolist(), _sums(hashed.view(order).astype(np.uint32)), strict=True):
+    for place, frame in enumerate(_sums(hashed.view(order).astype(np.uint32))):
         state = step @ state + frame
-        if head[2:] != [salt, *np.frombuffer(log[20:24], ">u4").tolist(), *state.tolist()]:
-            return not 0 < (salt - head[2]) % 2**32 <= begun
+        head = heads[place].tolist()
+        if head[2:4] != salts:
+            # A log that begins anew leaves the frames of earlier ones, with the first salt of each less.
+            return not 0 < (salts[0] - head[2]) % 2**32 <= begun
+        if head[4:] != state.tolist():
+            behind = heads[place:][(heads[place:, 2:4] == salts).all(axis=1)]
+            return bool(behind[:, 1].any()) or _lost_mark(heads[place, 4:] - state, hashed.shape[1] // 8)
     return False
+
+
+def _lost_mark(difference: _Words, pairs: int) -> bool:
+    """Whether a frame's checksum is wrong by its second word alone, which marks a commit.
+
+    Without a mark, a frame is what is left of changes that were taken back, as when the disk became full:
+    its checksum continues that of a frame that was since overwritten.
+    """
+    first, second = difference * _weights(pairs)[::-1, 1]
+    return bool(first == second)
 
 
 def _sums(words: _Words) -> _Words:

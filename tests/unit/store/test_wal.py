@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 import sqlite3
@@ -75,3 +76,31 @@ def test_a_log_that_is_cut_off_is_what_a_kill_leaves(killed):
     assert not lost_commits(database)
     with read(database.parent) as reader:
         assert 0 < len(reader.rows("merges")) < 60
+
+
+def test_changes_that_were_taken_back_are_no_damage(killed):
+    """As where a disk became full: their end is in the log, behind what was written over their beginning."""
+    database = killed(anew=False)
+    path = database.with_name("run.sqlite-wal")
+    with contextlib.closing(sqlite3.connect(database)) as again:
+        again.execute("PRAGMA cache_size = 5")
+        again.executemany(
+            "INSERT INTO meta VALUES (?, randomblob(3000))", [(f"row {row}",) for row in range(50)]
+        )
+        again.rollback()
+        again.execute("INSERT INTO meta VALUES ('other', '2')")
+        again.commit()
+        assert not lost_commits(database)
+        log = path.read_bytes()
+        # SQLite itself sees the last commit in a copy.
+        (path.parent.parent / "copy").mkdir()
+        for name in (database, path):
+            shutil.copy(name, path.parent.parent / "copy")
+    with contextlib.closing(sqlite3.connect(path.parent.parent / "copy" / "run.sqlite")) as copied:
+        assert copied.execute("SELECT value FROM meta WHERE key = 'other'").fetchone() == ("2",)
+    starts = range(32, len(log), 24 + 4096)
+    last = max(at for at in starts if log[at + 4 : at + 8] != bytes(4))
+    assert len(log) > last + 3 * 4120, "changes that were taken back are behind the last commit"
+    for damaged in (zeroed(log, last + 4, 4), flipped(log, 8 * (last + 30)), flipped(log, 8 * (last + 16))):
+        path.write_bytes(damaged)
+        assert lost_commits(database)
