@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import platform
-import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import ray
 import torch
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
@@ -311,9 +311,7 @@ class RayWorkerPool:
         ray.kill(self._actors[number])
         seat = self.seats.pop(number, None)
         if seat is not None and seat.host == platform.node():
-            # Ray asks a worker to end, which one that is stopped does not hear.
-            with suppress(OSError):
-                os.kill(seat.pid, signal.SIGKILL)
+            _kill(seat.pid)
         self._beats.pop(number, None)
         self._coming = {ref: came for ref, came in self._coming.items() if came[0] != number}
         self._hire(number)
@@ -347,6 +345,17 @@ class RayWorkerPool:
                 ray.kill(actor)
         self._actors, self._busy, self._coming = {}, {}, {}
         self._cluster.leave()
+
+
+def _kill(pid: int) -> None:
+    """Ends a worker on this computer: Ray asks it to, which one that is stopped does not hear.
+
+    Any other process of that number is left alone: several computers of a cluster may have one name.
+    """
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        if process.cmdline()[:1] and process.cmdline()[0].startswith("ray::"):
+            process.kill()
 
 
 def _names(found: Mapping[str, str]) -> str:

@@ -1,8 +1,9 @@
 """Errors in a user's code as one message with the file and line in that code.
 
 A file is the user's if it is on ``EDGEFL_PATH``, or if it belongs neither to edgefl nor to Python nor to an
-installed package. The boundaries at which a user's code is called (planning, runs, workers, the command line)
-pass what was raised through ``explained``; no call needs a guard of its own.
+installed package, of this environment, of the user or of the system. The boundaries at which a user's code is
+called (planning, runs, workers, the command line) pass what was raised through ``explained``; no call needs a
+guard of its own.
 """
 
 from __future__ import annotations
@@ -28,10 +29,9 @@ V = TypeVar("V")
 LOADED = "edgefl_user."
 
 _PACKAGE = Path(__file__).parent.parent
-# Python's own modules, and installed packages.
-_INSTALLED = tuple(
-    {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-)
+_STANDARD_LIBRARY = tuple({os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")})
+# The folders of installed packages: an environment's own, the user's and the system's.
+_PACKAGES = frozenset({"site-packages", "dist-packages"})
 _VALUES = "costs are traced on tensors without data and clients are trained in groups"
 # torch's words -> the promise that was broken.
 _PROMISES = {
@@ -56,8 +56,8 @@ class InternalError(EdgeflError):
     """A mistake in edgefl."""
 
 
-class Place(NamedTuple):
-    """Where in a user's code.
+class CodeLine(NamedTuple):
+    """A line of a user's code.
 
     Attributes:
         file: its path.
@@ -87,26 +87,28 @@ def is_users(file: str) -> bool:
     roots = [os.path.realpath(os.path.expanduser(text)) for text in _search_path()]  # noqa: PTH111
     if any(real.is_relative_to(root) for root in roots):
         return True
-    return not real.is_relative_to(_PACKAGE) and not any(real.is_relative_to(one) for one in _INSTALLED)
+    if real.is_relative_to(_PACKAGE) or _PACKAGES & set(real.parts):
+        return False
+    return not any(real.is_relative_to(one) for one in _STANDARD_LIBRARY)
 
 
 def _search_path() -> list[str]:
     return [text for text in os.environ.get("EDGEFL_PATH", "").split(os.pathsep) if text]
 
 
-def raised_at(error: BaseException) -> Place | None:
+def raised_at(error: BaseException) -> CodeLine | None:
     """The innermost line of the user's in an error's traceback; None if it has none."""
     found = None
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
         if is_users(code.co_filename):
-            found = Place(code.co_filename, line, code.co_name.strip("<>").replace("module", ""))
+            found = CodeLine(code.co_filename, line, code.co_name.strip("<>").replace("module", ""))
     if isinstance(error, SyntaxError) and error.filename and is_users(error.filename):
-        return Place(error.filename, error.lineno or 1)
+        return CodeLine(error.filename, error.lineno or 1)
     return found
 
 
-def defined_at(function: Callable[..., Any]) -> Place | None:
+def defined_at(function: Callable[..., Any]) -> CodeLine | None:
     """Where a function of the user's is defined; None if it is not the user's."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
@@ -114,7 +116,7 @@ def defined_at(function: Callable[..., Any]) -> Place | None:
     code = getattr(function, "__code__", None)
     if code is None or not is_users(code.co_filename):
         return None
-    return Place(code.co_filename, code.co_firstlineno, code.co_name)
+    return CodeLine(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 def explained(error: BaseException, failure: type[EdgeflError] = UserError) -> EdgeflError | None:
@@ -146,14 +148,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _what(error: BaseException, place: Place) -> str:
+def _what(error: BaseException, place: CodeLine) -> str:
     if isinstance(error, SyntaxError):
         return f"{place.name} is not valid Python: {error.msg}"
     how = f"failed in {place.function}" if place.function else "fails to import"
     return f"{place.name} {how}: {in_one_line(error)}"
 
 
-def _hint(error: BaseException, place: Place) -> str:
+def _hint(error: BaseException, place: CodeLine) -> str:
     if isinstance(error, SystemExit):
         return "a component may not end the process; raise an error instead"
     for words, promise in _PROMISES.items():

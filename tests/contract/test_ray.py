@@ -236,6 +236,19 @@ def test_a_stopped_worker_is_replaced(cluster, loop, monkeypatch, tmp_path, capl
 
 
 @needs_ray
+def test_only_a_worker_is_killed_in_a_workers_place():
+    """Two computers of a cluster may have one name, and here another process may have the worker's number."""
+    from edgefl.compute.on_ray import _kill
+
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        _kill(process.pid)
+        assert process.poll() is None
+        process.communicate(b"\n")
+    assert process.returncode == 0
+    _kill(process.pid)
+
+
+@needs_ray
 def test_a_worker_that_cannot_be_replaced_is_given_up(cluster, loop, monkeypatch, tmp_path):
     """If the cluster has no room for another in time, the others do the work."""
     from edgefl.compute import on_ray

@@ -15,6 +15,7 @@ from edgefl.core.user_code import (
     defined_at,
     explained,
     internal,
+    is_users,
     returned,
     user_code,
 )
@@ -123,3 +124,13 @@ def test_a_function_is_found_through_what_wraps_it(mine):
         returned(None, dict, names["merge"], "a dict", RunError)
     assert caught.value.where == f"{path}:1"
     assert caught.value.hint == "is `return` missing?"
+
+
+def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
+    """Of this environment, of the user and of the system; unless a folder of them is on EDGEFL_PATH."""
+    for folder in ("/home/ann/.local/lib/python3.12/site-packages", "/usr/lib/python3/dist-packages"):
+        assert not is_users(f"{folder}/torch/nn/functional.py")
+    assert not is_users(pytest.__file__)
+    assert is_users("/home/ann/research/mine.py")
+    monkeypatch.setenv("EDGEFL_PATH", "/usr/lib/python3/dist-packages/methods_of_ours")
+    assert is_users("/usr/lib/python3/dist-packages/methods_of_ours/methods/mine.py")
