@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, ScenarioName, Seed, Settings, overrides
 
 
@@ -113,7 +113,7 @@ def calibrate(
             progress=steps.show,
         )
     for note in found.notes:
-        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+        print_note(note)
     if as_json:
         print_json(found)
         return

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from edgefl.cli.app import app
-from edgefl.cli.console import print_error
+from edgefl.cli.console import print_error, print_note
 from edgefl.cli.signals import ending_once
 from edgefl.cli.streams import streams
 from edgefl.core.errors import EdgeflError
-from edgefl.core.notes import printed
+from edgefl.core.notes import passed_to
 from edgefl.core.user_code import explained, internal
 
 _INTERRUPTED = 130
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     """
     with streams(document="--json" in (sys.argv[1:] if arguments is None else arguments)):
         try:
-            with ending_once(), printed():
+            with ending_once(), passed_to(print_note):
                 program(arguments)
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)

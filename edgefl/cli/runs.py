@@ -184,7 +184,7 @@ def _print_notes(checked: Sequence[DryRun]) -> None:
         everyone = len(names) == len(checked) or note.startswith(f"{names[0]}: ")
         told.append(note if everyone or ": " in note else f"{', '.join(dict.fromkeys(names))}: {note}")
     for note in in_short(told):
-        stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+        print_note(note)
 
 
 def _check_all(given: Overrides, *, as_json: bool) -> None:
@@ -215,7 +215,7 @@ def _check_all(given: Overrides, *, as_json: bool) -> None:
     else:
         stdout().print(overviews(found))
         for note in in_short(line for each in found for line in each.assumed)[-1:]:
-            stderr().print(f"note: {note}", style="dim", soft_wrap=True)
+            print_note(note)
     failed = [message for each in found for message in each.failed]
     for message in failed:
         print_error(RunError(message))

@@ -6,8 +6,9 @@ stopped itself, as by Ctrl-Z. A long job is not silence.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
+
+from edgefl.core.notes import LOG
 
 # How long the driver waits for an answer before it looks, and how long a worker may be silent.
 LOOK_S = 5.0
@@ -31,7 +32,7 @@ class Silence:
         """
         for number, name in silent.items():
             if number not in self._silent_s:
-                logging.getLogger("edgefl").warning(
+                LOG.warning(
                     "%s is stopped; unless it continues within %.0f s, another does its work", name, LIMIT_S
                 )
         self._silent_s = {number: self._silent_s.get(number, 0.0) + LOOK_S for number in silent}

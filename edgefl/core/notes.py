@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
@@ -22,19 +21,22 @@ def note(text: str) -> None:
         LOG.warning(text)
 
 
-class _Printer(logging.Handler):
+class _Passing(logging.Handler):
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__()
+        self._show = show
+
     def emit(self, record: logging.LogRecord) -> None:
         """See ``logging.Handler``."""
-        # What stderr is now: a progress bar may stand in its place.
-        sys.stderr.write(f"note: {record.getMessage()}\n")
+        self._show(record.getMessage())
 
 
 @contextmanager
-def printed() -> Iterator[None]:
-    """Prints notes to stderr as commands print them."""
-    printer = _Printer()
-    LOG.addHandler(printer)
+def passed_to(show: Callable[[str], None]) -> Iterator[None]:
+    """Shows notes by a function while it is open."""
+    handler = _Passing(show)
+    LOG.addHandler(handler)
     try:
         yield
     finally:
-        LOG.removeHandler(printer)
+        LOG.removeHandler(handler)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -167,29 +166,16 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
-    with _placed(document):
-        return federate(
-            content.spec,
-            content.arrays,
-            partial(_parted, partition, partition_params),
-            task.clients,
-            spec.seed,
-            labels=content.labels,
-            personal_test=task.personal_test,
-            holdout=holdout,
-        )
-
-
-@contextmanager
-def _placed(document: Document) -> Iterator[None]:
-    """Gives errors whose ``where`` is a setting's key, as those of partitions, the key's place."""
-    try:
-        yield
-    except UserError as error:
-        path = error.where.split(".")
-        if path[0] not in {"task", "evaluate"}:
-            raise
-        raise ScenarioError(error.what, where=str(document.place(path)), hint=error.hint) from error
+    return federate(
+        content.spec,
+        content.arrays,
+        partial(_parted, partition, partition_params),
+        task.clients,
+        spec.seed,
+        labels=content.labels,
+        personal_test=task.personal_test,
+        holdout=holdout,
+    )
 
 
 def _parted(partition: ModuleType, params: Any, *given: Any) -> list[Ints]:

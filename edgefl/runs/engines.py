@@ -67,16 +67,9 @@ def engine_options(draft: Draft) -> EngineOptions:
         options = _pinned(pinned, options.component)
     if options.trains:
         _check_data(draft, options)
-    try:
-        if options.trains:
-            _ = options.device
-        if hasattr(options.module, "check"):
-            options.module.check(options.params)
-    except UserError as error:
-        first, *rest = error.where.split(".")
-        if first == "engine":
-            error.where = str(draft.document.place([first, *rest]))
-        raise
+        _ = options.device
+    if hasattr(options.module, "check"):
+        options.module.check(options.params)
     return options
 
 

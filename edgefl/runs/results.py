@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.core.errors import UserError
-from edgefl.report.settings import settings_of
+from edgefl.report.settings import differences, settings_of
 from edgefl.report.summary import Summary
 from edgefl.report.summary import summary as summary_of
 from edgefl.store import read, runs_in
@@ -138,8 +138,7 @@ class Result:
         """
         pandas = _pandas()
         settings = [run.settings for run in self._readable]
-        keys = dict.fromkeys(key for each in settings for key in each)
-        differing = [key for key in keys if key != "seed" and len({each.get(key) for each in settings}) > 1]
+        differing = [key for key in differences(settings) if key != "seed"]
         named = [
             {"run": run.name, "seed": each["seed"], **{key: each.get(key) for key in differing}}
             for run, each in zip(self._readable, settings, strict=True)

@@ -3,7 +3,7 @@
 import pytest
 
 from edgefl.core.drafts import load
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 
@@ -25,7 +25,7 @@ DEFAULTS = {"clients": 4, "partition": "iid", "augment": "none", "evaluate": "on
 def _refused(tmp_path, **changes):
     file = tmp_path / "mine.yaml"
     file.write_text(TEXT.format(**{**DEFAULTS, **changes}))
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(UserError) as caught:
         plan(load(file)[0], DataAccess(need="embedded"))
     return caught.value
 
