@@ -45,8 +45,8 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import comparisons
     from edgefl.report import costs
+    from edgefl.report.device_rounds import device_rounds
     from edgefl.report.layers import checked
-    from edgefl.report.overview import overview
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -59,7 +59,7 @@ def profile(
         return
     console = stdout()
     if len(profiles) > 1:
-        console.print(overview(profiles))
+        console.print(device_rounds(profiles))
     for each in profiles:
         console.rule(f"{each.scenario}: {each.method}", align="left")
         for note in each.assumed:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from edgefl.core.settings import Override
+    from edgefl.core.overrides import Override
 
 Settings = Annotated[
     list[str] | None,
@@ -52,7 +52,7 @@ def overrides(
         engine: an engine's name, which comes first: other options and settings are its parameters.
         given: by option; None for one that was not given.
     """
-    from edgefl.core.settings import Override
+    from edgefl.core.overrides import Override
 
     def short(name: str, value: Any) -> Override:
         return Override.of(_SHORT[name], value, f"--{name.replace('_', '-')} {value}")

@@ -17,9 +17,9 @@ from edgefl.core.components import read
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
 from edgefl.core.nodes import Node
+from edgefl.core.overrides import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
-from edgefl.core.settings import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.yamls import Document
 
 T = TypeVar("T")

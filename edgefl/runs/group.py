@@ -11,8 +11,8 @@ from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.nodes import short, written
+from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
-from edgefl.core.settings import Override
 from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short

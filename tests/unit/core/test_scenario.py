@@ -6,7 +6,7 @@ import pytest
 
 from edgefl.core.drafts import load, slug
 from edgefl.core.errors import ScenarioError
-from edgefl.core.settings import Override
+from edgefl.core.overrides import Override
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 

@@ -9,10 +9,10 @@ from pydantic import Field, SerializeAsAny
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.named import ByName
+from edgefl.core.overrides import Override, put
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
-from edgefl.core.settings import Override, put
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
 

@@ -52,7 +52,7 @@ class Round(NamedTuple):
         return Text(self.mark() + text, "red" if self.fits is False else "")
 
 
-def overview(profiles: Sequence[Profile]) -> RenderableType:
+def device_rounds(profiles: Sequence[Profile]) -> RenderableType:
     """A table of times and one of energies: a row for each device, a column for each run and model."""
     columns = {head: found for each in profiles for head, found in _rounds(each).items()}
     devices = list(dict.fromkeys(name for rounds in columns.values() for name in rounds))
