@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -92,6 +92,11 @@ def decoded(images: Iterable[Encoded], count: int, form: Form) -> Pixels:
             with explained("an image is unreadable", name):
                 pixels[place] = _pixels(source, name, form)
     return pixels.transpose(0, 3, 1, 2)
+
+
+def files_decoded(files: Sequence[Path], form: Form) -> Pixels:
+    """The images of files; see ``decoded``."""
+    return decoded(((str(path), path) for path in files), len(files), form)
 
 
 def size_of(source: bytes | Path, name: str) -> tuple[int, int]:

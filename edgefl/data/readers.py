@@ -25,8 +25,9 @@ import torch
 from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError
 from edgefl.data import image_parquet
-from edgefl.data.decoding import Form, decoded, explained
+from edgefl.data.decoding import Form, explained, files_decoded
 from edgefl.data.image_cache import decoded_once
+from edgefl.data.image_folders import class_folders, listed
 from edgefl.data.source import checked
 from edgefl.data.spec import Arrays, Ints, Pixels, Spec
 from edgefl.protocol.vision import torchvision
@@ -34,7 +35,6 @@ from edgefl.protocol.vision import torchvision
 _Part: TypeAlias = tuple[Pixels, Ints]
 _Layout: TypeAlias = Callable[[Spec, Path], Arrays | None]
 
-_SUFFIXES = {".png", ".jpg", ".jpeg"}
 INSIDE = {"CIFAR10": "cifar-10-batches-py", "CIFAR100": "cifar-100-python"}
 """Where torchvision's classes keep their files under their root, if not in ``<class>/raw``."""
 
@@ -179,19 +179,16 @@ def _tree(spec: Spec, place: Path) -> Arrays | None:
     folders = _class_folders(spec, train)
     if set(_class_folders(spec, test)) != set(folders):
         raise DataError("train and test have different class folders", where=str(place))
-    (train_files, train_y), (test_files, test_y) = (_tree_files(part, folders) for part in (train, test))
+    listings = [listed(part, folders) for part in (train, test)]
     form = Form(spec.shape, spec.name)
 
     def decode() -> Arrays:
-        train_x, test_x = (
-            decoded(((str(path), path) for path in files), len(files), form)
-            for files in (train_files, test_files)
-        )
-        return Arrays(train_x, train_y, test_x, test_y)
+        train_x, test_x = (files_decoded(one.files, form) for one in listings)
+        return Arrays(train_x, listings[0].labels, test_x, listings[1].labels)
 
-    counts = [np.bincount(y, minlength=spec.classes).tolist() for y in (train_y, test_y)]
+    counts = [np.bincount(one.labels, minlength=spec.classes).tolist() for one in listings]
     how = {"layout": "tree", "shape": spec.shape, "counts": counts}
-    return decoded_once([*train_files, *test_files], how, decode).arrays
+    return decoded_once([file for one in listings for file in one.files], how, decode).arrays
 
 
 def _class_folders(spec: Spec, part: Path) -> list[str]:
@@ -204,7 +201,7 @@ def _class_folders(spec: Spec, part: Path) -> list[str]:
         raise DataError(
             f"{spec.name}'s image folders are incomplete: no {part.name}/", where=str(part.parent)
         )
-    names = sorted(path.name for path in part.iterdir() if path.is_dir() and not path.name.startswith("."))
+    names = class_folders(part)
     if len(names) != spec.classes:
         raise DataError(
             f"{len(names)} class folders, but {spec.name} has {spec.classes} classes", where=str(part)
@@ -212,20 +209,9 @@ def _class_folders(spec: Spec, part: Path) -> list[str]:
     order = {_plain(name): place for place, name in enumerate(spec.class_names)}
     if {_plain(name) for name in names} == set(order):
         return sorted(names, key=lambda name: order[_plain(name)])
-    return sorted(names, key=int) if all(name.isdecimal() for name in names) else names
+    return names
 
 
 def _plain(name: str) -> str:
     """A class name as a folder may spell it: ``T-shirt/top`` and ``t_shirt_top`` are the same."""
     return re.sub(r"[\W_]+", "_", name.lower())
-
-
-def _tree_files(part: Path, folders: Sequence[str]) -> tuple[list[Path], Ints]:
-    """The images of a part and their labels."""
-    files: list[Path] = []
-    labels: list[int] = []
-    for label, folder in enumerate(folders):
-        found = sorted(path for path in (part / folder).iterdir() if path.suffix.lower() in _SUFFIXES)
-        files += found
-        labels += [label] * len(found)
-    return files, np.array(labels, dtype=np.int64)

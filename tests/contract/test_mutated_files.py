@@ -169,8 +169,16 @@ def test_a_wrong_setting_has_a_place():
         ("fleet.jitter={name: lognormal, sigma: 1000}", "draws of 'jitter' can be infinite", ""),
         ("fleet.slowdown={name: pareto, tail: 0.01}", "draws of 'slowdown' can be infinite", ""),
         ("task.partition={name: shards, shards_per_client: 9999}", "too few training samples", ""),
-        ("fleet.availability={name: intervals, file: nowhere.csv}", "no file 'nowhere.csv'", "scenario.yaml"),
-        ("fleet.availability={name: intervals, file: ~nouser/x}", "no file '~nouser/x'", "scenario.yaml"),
+        (
+            "fleet.availability={name: intervals, file: nowhere.csv}",
+            "no file 'nowhere.csv'",
+            "--set fleet.availability=",
+        ),
+        (
+            "fleet.availability={name: intervals, file: ~nouser/x}",
+            "no file '~nouser/x'",
+            "--set fleet.availability=",
+        ),
     ],
 )
 def test_numbers_that_are_too_large(setting, what, where):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.decoding import Form, decoded
+from edgefl.data.decoding import Form, files_decoded
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import Listing, class_folders, listed
 from edgefl.data.own_images import OwnImages, check_divisible, check_found
@@ -97,10 +97,7 @@ def _source(
     form = Form(shape, spec.name, fitted=True, resized=params.size is not None)
 
     def decode() -> Arrays:
-        train_x, test_x = (
-            decoded(((str(path), path) for path in files), len(files), form)
-            for files in (train_files, test_files)
-        )
+        train_x, test_x = (files_decoded(files, form) for files in (train_files, test_files))
         return Arrays(train_x, train_y, test_x, test_y)
 
     def load(folder: Path | None, *, download: bool) -> Decoded:  # noqa: ARG001 - the folder is a parameter

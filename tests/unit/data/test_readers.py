@@ -311,6 +311,17 @@ def test_tree_with_too_few_classes(tmp_path):
     assert "3 classes" in message
 
 
+def test_tree_with_a_file_that_is_no_image(tmp_path):
+    """It is named, and not silently left out; as in a user's own images, hidden files do not count."""
+    names = ["a", "b", "c"]
+    for part, labels in (("train", TRAIN_Y), ("test", TEST_Y)):
+        _write_tree(tmp_path, part, _images(COLOUR, len(labels), 0), labels, names)
+    (tmp_path / "train" / names[0] / ".DS_Store").write_bytes(b"x")
+    assert len(read_as(COLOUR, tmp_path, _cifar(), download=False).train_x) == len(TRAIN_Y)
+    (tmp_path / "train" / names[0] / "labels.txt").write_text("0", encoding="utf-8")
+    assert "not an image file" in _refused(COLOUR, tmp_path, _cifar())
+
+
 def test_tree_without_a_test_part(tmp_path):
     """Training folders alone are incomplete."""
     _write_tree(tmp_path, "train", _images(COLOUR, 6, 0), TRAIN_Y, (*COLOUR.class_names[:2], "shirt"))
