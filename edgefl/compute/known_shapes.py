@@ -62,7 +62,7 @@ def run(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 def _key(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Hashable | None:
     """What the result depends on; None where an operator has to be run."""
     found = [_frozen(value) for value in (*args, *kwargs.values())]
-    key = (func, tuple(kwargs), *found)
+    key = (func, torch.get_default_dtype(), tuple(kwargs), *found)
     try:
         hash(key)
     except TypeError:  # a tensor with values, or an argument of an unknown kind

@@ -46,6 +46,17 @@ def test_a_known_operator_gives_what_it_gave(func, make, monkeypatch):
         assert found.untyped_storage().nbytes() == expected.untyped_storage().nbytes()
 
 
+def test_the_default_type_may_change():
+    """As by a user's file that sets it: what is made then is of the new type."""
+    meta = {"device": torch.device("meta")}
+    try:
+        for dtype in (torch.float32, torch.float64):
+            torch.set_default_dtype(dtype)
+            assert run(ATEN.ones.default, ([3],), meta).dtype == dtype
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_what_writes_into_its_argument_returns_it():
     """The tensor itself, not another of its shape."""
     for _ in range(2):
