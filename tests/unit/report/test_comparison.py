@@ -236,6 +236,12 @@ INLINE = {
     "fleet.link": "4g",
     "fleet.a.name": "b",
 }
+    "fleet.title": "A lab",
+    "fleet.notes": "x",
+    "fleet.members": [1],
+    "fleet.link": "4g",
+    "fleet.a.name": "b",
+}
 
 
 @pytest.mark.parametrize(
