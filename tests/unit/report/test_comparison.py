@@ -236,12 +236,6 @@ INLINE = {
     "fleet.link": "4g",
     "fleet.a.name": "b",
 }
-    "fleet.title": "A lab",
-    "fleet.notes": "x",
-    "fleet.members": [1],
-    "fleet.link": "4g",
-    "fleet.a.name": "b",
-}
 
 
 @pytest.mark.parametrize(
