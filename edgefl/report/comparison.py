@@ -18,6 +18,9 @@ from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figu
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
 
+# Of a fleet that has no name.
+_TITLE = "fleet.title"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -96,17 +99,26 @@ def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``com
 
 
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
-    """The settings in which the runs differ, unless their names say it.
-
-    A parameter that some lack, since it is another component's, is left out where the others agree.
-    """
+    """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in compared]
-    for key, values in differences([one.settings for one in compared]).items():
+    differing = differences([one.settings for one in compared])
+    if "fleet" in differing:
+        differing["fleet"] = [one.settings.get("fleet") or one.settings.get(_TITLE) for one in compared]
+    for key, values in differing.items():
         texts = [_setting(value) for value in values]
-        if texts != names and len(set(texts) - {MISSING}) > 1:
+        if texts != names and (len(set(texts) - {MISSING}) > 1 or not _of_another(key, differing)):
             # By place, since runs may be equal.
             by_run = {id(one): text for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
+
+
+def _of_another(key: str, differing: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether runs lack a setting because they have another component, or a fleet that is given by name."""
+    if "fleet" in differing and key.startswith("fleet."):
+        return key != "fleet.link"
+    keys = key.split(".")
+    owners = (".".join([*keys[:depth], "name"]) for depth in range(1, len(keys)))
+    return any(len({name for name in differing.get(owner, ()) if name is not None}) > 1 for owner in owners)
 
 
 def _setting(value: Any) -> str:

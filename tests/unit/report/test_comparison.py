@@ -227,6 +227,44 @@ def test_seeds_are_averaged():
     assert "± standard deviation over clients" in shown(comparison(seeds(1)), 100)
 
 
+BASE = {"local.epochs": 1, "method.name": "fedavg", "fleet": "home-lab"}
+CHILLED = {"method.name": "flexchill", "method.temperature": 4.0}
+INLINE = {
+    "fleet.title": "A lab",
+    "fleet.notes": "x",
+    "fleet.members": [1],
+    "fleet.link": "4g",
+    "fleet.a.name": "b",
+}
+
+
+@pytest.mark.parametrize(
+    ("without", "changes", "rows"),
+    [
+        ([], {"local.optimizer.clip_norm": 1.0}, {"local.optimizer.clip_norm": ["-", "1"]}),
+        (["local.epochs"], {"local.steps": 5}, {"local.epochs": ["1", "-"], "local.steps": ["-", "5"]}),
+        (
+            ["local.epochs"],
+            {"local.epochs.fit": 30.0},
+            {"local.epochs": ["1", "-"], "local.epochs.fit": ["-", "30"]},
+        ),
+        (
+            [],
+            {"task.samples.name": "lognormal", "task.samples.mu": 4},
+            {"task.samples.name": ["-", "lognormal"], "task.samples.mu": ["-", "4"]},
+        ),
+        ([], CHILLED, {"method.name": ["fedavg", "flexchill"]}),
+        (["fleet"], INLINE, {"fleet": ["home-lab", "A lab"], "fleet.link": ["-", "4g"]}),
+    ],
+)
+def test_what_differs_is_told(without, changes, rows):
+    """Also what only one run sets; not the parameters of another component."""
+    one, two = (scored(["global"], name=name, settings=BASE) for name in ("one", "two"))
+    two = replace(two, settings={key: BASE[key] for key in BASE if key not in without} | changes)
+    found = cells(comparison([one, two]))
+    assert {key: found[key] for key in found if "." in key or key == "fleet"} == rows
+
+
 def test_only_what_is_alike_is_averaged():
     """Not runs of other settings, fleets or models, of the same seed, or unfinished ones."""
     one, two = seeds(2)
@@ -278,9 +316,9 @@ def test_settings_that_differ_are_shown_by_key():
     """One row a setting; what names say, and parameters that another component lacks, are left out."""
     names = ("fedavg", "flexchill", "spherefed")
     each = [
-        {"method": "fedavg", "local.optimizer.lr": 0.5},
-        {"method": "flexchill", "method.temperature": 0.5, "local.optimizer.lr": 0.5},
-        {"method": "spherefed", "method.base": "fedavg", "local.optimizer.lr": 10.0},
+        {"method.name": "fedavg", "local.optimizer.lr": 0.5},
+        {"method.name": "flexchill", "method.temperature": 0.5, "local.optimizer.lr": 0.5},
+        {"method.name": "spherefed", "method.base.name": "fedavg", "local.optimizer.lr": 10.0},
     ]
     runs = [
         replace(dry("sync").summary, name=name, settings={"seed": 7, **settings}, fleet_id="a")
@@ -288,9 +326,9 @@ def test_settings_that_differ_are_shown_by_key():
     ]
     found = cells(comparison(runs))
     assert found["local.optimizer.lr"] == ["0.5", "0.5", "10"]
-    assert not {"method", "method.temperature", "method.base", "seed"} & found.keys()
+    assert not {"method.name", "method.temperature", "method.base.name", "seed"} & found.keys()
     renamed = [replace(run, name=f"run {place}") for place, run in enumerate(runs)]
-    assert cells(comparison(renamed))["method"] == list(names)
+    assert cells(comparison(renamed))["method.name"] == list(names)
 
 
 def test_keys_are_those_of_set():
