@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,8 @@ from edgefl.cli.app import app
 from edgefl.cli.console import print_error, print_note
 from edgefl.cli.signals import ending_once
 from edgefl.cli.streams import streams
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import EdgeflError, UserError
+from edgefl.core.nodes import short
 from edgefl.core.notes import passed_to
 from edgefl.core.user_code import explained, internal
 
@@ -30,10 +32,17 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BaseException as error:
-            told = error if isinstance(error, EdgeflError) else explained(error)
+            told = error if isinstance(error, EdgeflError) else explained(error) or _too_long(error)
             if told is None:
                 if not isinstance(error, Exception):
                     raise
                 told = internal(error)
             print_error(told)
             sys.exit(told.exit_status)
+
+
+def _too_long(error: BaseException) -> UserError | None:
+    """The message for a path that is too long, which nobody but the user can have given."""
+    if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG:
+        return None
+    return UserError(f"the path {short(str(error.filename))} is too long")

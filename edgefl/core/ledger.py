@@ -50,19 +50,18 @@ class Ledger:
     """Sums of jobs."""
 
     def __init__(self, clients: int) -> None:
-        self._sums = np.zeros(3, dtype=np.int64)
+        self._sums = (0, 0, 0)
         self._joules = np.zeros(clients)
         self._took_part = np.zeros(clients, dtype=bool)
 
     def add(self, rows: np.ndarray) -> None:
         """Adds jobs, rows of ``JOB``; an unknown energy makes its client's sum unknown."""
-        self._sums += _moved(rows)
+        self._sums = self._with(rows)
         np.add.at(self._joules, rows["client"], joules(rows))
         self._took_part[rows["client"]] = True
 
     def totals(self, more: np.ndarray) -> Totals:
         """The totals with ``more`` jobs, which are not added."""
-        sums = self._sums + _moved(more)
         by_client, took_part = self._joules, self._took_part
         if len(more):
             by_client, took_part = by_client.copy(), took_part.copy()
@@ -71,8 +70,15 @@ class Ledger:
         each = by_client[took_part]
         known = each[~np.isnan(each)]
         total = math.fsum(known.tolist()) if len(known) else None
-        down_bytes, up_bytes, flops = sums.tolist()
-        return Totals(down_bytes, up_bytes, flops, EnergyTotal(total, len(known), len(each)))
+        return Totals(*self._with(more), EnergyTotal(total, len(known), len(each)))
+
+    def _with(self, rows: np.ndarray) -> tuple[int, int, int]:
+        down_bytes, up_bytes, flops = self._sums
+        return (
+            down_bytes + _sum(rows["down_bytes"]),
+            up_bytes + _sum(rows["up_bytes"]),
+            flops + _sum(rows["flops"]),
+        )
 
 
 def joules(rows: np.ndarray) -> Floats:
@@ -81,5 +87,7 @@ def joules(rows: np.ndarray) -> Floats:
     return total
 
 
-def _moved(rows: np.ndarray) -> np.ndarray:
-    return np.array([int(rows[name].sum()) for name in ("down_bytes", "up_bytes", "flops")])
+def _sum(counts: np.ndarray) -> int:
+    """The sum of 64-bit integers, which need not fit into one."""
+    high, low = (counts >> 32).sum(), (counts & 0xFFFFFFFF).sum()
+    return (int(high) << 32) + int(low)

@@ -14,13 +14,21 @@ from edgefl.store import Reader
 
 ENDINGS = (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT)
 _PHASES = ("receive", "compute", "transmit", "tail", "idle")
+_COUNTS = ("down_bytes", "up_bytes", "flops")
+# SQLite's sums of integers end at 2^63, which a large fleet's operations pass: the halves are summed apart.
+_HALF = 31
+_HALVES = ", ".join(
+    f"SUM({name} >> {_HALF}) AS {name}_high, SUM({name} & {(1 << _HALF) - 1}) AS {name}_low"
+    for name in _COUNTS
+)
+_SUMS = ", ".join(f"SUM({name}_{half}) AS {name}_{half}" for name in _COUNTS for half in ("high", "low"))
 
 # Clients first, since an energy counts only if all energies of its client are known.
-_SQL = """
+_SQL = f"""
 WITH spent AS MATERIALIZED (
   SELECT client, exchange, ending, COUNT(*) AS jobs,
     COUNT(received_s) AS received, COUNT(arrived_s) AS arrived,
-    SUM(down_bytes) AS down_bytes, SUM(up_bytes) AS up_bytes, SUM(flops) AS flops,
+    {_HALVES},
     SUM(receive_s + work_s + transmit_s) AS client_s, MAX(ended_s) AS ended_s,
     SUM(receive_j) AS receive, SUM(work_j) AS compute, SUM(transmit_j) AS transmit,
     SUM(receive_tail_j + work_tail_j + transmit_tail_j) AS tail,
@@ -34,7 +42,7 @@ by_client AS MATERIALIZED (
     IFNULL(SUM(jobs) FILTER (WHERE ending = 'merged' AND at = 'round'), 0) AS merged
   FROM spent JOIN exchanges USING (exchange) GROUP BY client)
 SELECT exchange, model, ending, SUM(jobs) AS jobs, SUM(received) AS received, SUM(arrived) AS arrived,
-  SUM(down_bytes) AS down_bytes, SUM(up_bytes) AS up_bytes, SUM(flops) AS flops,
+  {_SUMS},
   SUM(client_s) AS client_s, MAX(ended_s) AS ended_s,
   SUM(receive) FILTER (WHERE all_known) AS receive, SUM(compute) FILTER (WHERE all_known) AS compute,
   SUM(transmit) FILTER (WHERE all_known) AS transmit, SUM(tail) FILTER (WHERE all_known) AS tail,
@@ -46,7 +54,7 @@ SELECT exchange, model, ending, SUM(jobs) AS jobs, SUM(received) AS received, SU
   (SELECT SUM(merged * merged) FROM by_client) AS merged_squares
 FROM spent JOIN by_client USING (client) JOIN fleet USING (client) JOIN kinds USING (kind)
 GROUP BY exchange, model, ending
-"""
+"""  # noqa: S608 - our own names
 
 
 class Moved(NamedTuple):
@@ -143,8 +151,12 @@ def usage(reader: Reader, admitted: int) -> Usage:
 def _spent(rows: Sequence[Mapping[str, Any]]) -> Spent:
     """The sum of groups of jobs."""
     known = not rows or any(row["receive"] is not None for row in rows)
+    counts = {
+        name: sum((row[f"{name}_high"] << _HALF) + row[f"{name}_low"] for row in rows) for name in _COUNTS
+    }
     return Spent(
-        **{key: sum(row[key] for row in rows) for key in ("jobs", "down_bytes", "up_bytes", "flops")},
+        jobs=sum(row["jobs"] for row in rows),
+        **counts,
         client_s=_sum(rows, "client_s"),
         joules=math.fsum(_sum(rows, phase) for phase in _PHASES) if known else None,
     )

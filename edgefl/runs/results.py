@@ -173,8 +173,6 @@ def _opened(folder: Path) -> RunResult:
             meta = reader.meta
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
-    if "name" not in meta:
-        return RunResult(folder.name, folder, UNREADABLE, "the run is being created")
     return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
 
 

@@ -88,6 +88,8 @@ class Store:
             for name in _FOLDERS:
                 (folder / name).mkdir()
             (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
+            # SQLite's own files may never be written by a group.
+            file.touch()
             database = sqlite3.connect(file)
             # Nobody reads the file yet, and it is of no use half-made.
             database.execute("PRAGMA journal_mode=MEMORY")

@@ -269,7 +269,7 @@ def test_a_lost_state_fails_the_run(tmp_path):
     assert "a client's state is lost" in run.reason
 
 
-@pytest.mark.parametrize("mask", [0o022, 0o077])
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_all_files_of_a_run_have_one_mode(tmp_path, mask):
     """That of any new file of the user's."""
     before = os.umask(mask)

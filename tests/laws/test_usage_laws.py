@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 from fleets import AVAILABILITY, FAILURES, POLICIES, built
 from hypothesis import given, settings
@@ -115,6 +116,15 @@ def adds_up(found, jobs, events):
         assert getattr(found, name) == sum(event[name] for event in events)
     assert found.client_s == pytest.approx(sum(event["seconds"] for event in events))
     assert found.virtual_s == events[-1]["t_s"]
+
+
+def test_sums_may_exceed_64_bits():
+    """The operations of a large fleet do; each job's own still fit."""
+    plan_ = mixed().plan
+    prices = tuple(replace(one, flops=np.full_like(one.flops, 2**62 + 2**40)) for one in plan_.prices)
+    found, jobs, _ = summed(replace(mixed(), plan=replace(plan_, prices=prices)))
+    assert found.flops == sum(job["flops"] for job in jobs) > 2**63
+    assert sum(part.flops for part in found.spent.values()) == found.flops
 
 
 @given(SETTINGS)

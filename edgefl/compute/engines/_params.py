@@ -10,6 +10,7 @@ from edgefl.compute.job import Trainer
 from edgefl.compute.loop import Loop
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core.errors import UserError
+from edgefl.core.host import cores
 from edgefl.core.params import Strict
 from edgefl.core.units import Bytes
 
@@ -18,6 +19,8 @@ Device = Annotated[
     Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="where to train: auto, cpu, cuda or cuda:N"),
 ]
 Count = Annotated[int, Field(gt=0)]
+# Assumed: a worker takes about 200 MB, and gains nothing without a core of its own.
+_MOST_WORKERS, _MOST_PER_CORE = 64, 4
 Memory = Annotated[Bytes, Field(gt=0)]
 
 
@@ -73,3 +76,18 @@ class Working(Stacking):
     def trainer(self) -> Trainer:
         """How each worker trains."""
         return Loop() if self.inner == "loop" else Vmapped(self.group, int(self.memory))
+
+
+def check_workers(workers: int | None) -> None:
+    """Checks that this machine can hold so many worker processes.
+
+    Raises:
+        UserError: it cannot.
+    """
+    most = max(_MOST_WORKERS, _MOST_PER_CORE * cores())
+    if (workers or 1) > most:
+        raise UserError(
+            f"{workers} workers are too many for this machine's {cores()} cores",
+            where="engine.workers",
+            hint=f"use at most {most}; more than one per core gains nothing",
+        )

@@ -7,7 +7,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from edgefl.compute.engines._params import Count, EngineParams
+from edgefl.compute.engines._params import Count, EngineParams, check_workers
 from edgefl.core.errors import UserError
 
 
@@ -26,8 +26,9 @@ def check(params: Params) -> None:
     """Checks that workers can be had before a run begins.
 
     Raises:
-        UserError: there are to be several, and the run trains on a GPU.
+        UserError: there are too many, or several although the run trains on a GPU.
     """
+    check_workers(params.workers)
     gpu = torch.cuda.is_available() if params.device == "auto" else params.device != "cpu"
     if gpu and (params.workers or 1) > 1:
         raise UserError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edgefl.compute.engines._params import Working
+from edgefl.compute.engines._params import Working, check_workers
 from edgefl.compute.job import Engine
 from edgefl.compute.processes import Processes
 from edgefl.compute.remote import Remote, RemoteEngineContext
@@ -14,12 +14,13 @@ class Params(Working):
 
 
 def check(params: Params) -> None:
-    """Checks the device before a run begins.
+    """Checks the device and the number of workers before a run begins.
 
     Raises:
-        UserError: the device is not a CPU.
+        UserError: the device is not a CPU, or there are too many workers.
     """
     params.check_device()
+    check_workers(params.workers)
 
 
 def build(params: Params, context: RemoteEngineContext) -> Engine:

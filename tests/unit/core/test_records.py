@@ -192,6 +192,13 @@ def test_a_ledger_by_hand():
     assert ledger.totals(_jobs()[:0]) == (131, 6, 73, (0.5, 1, 2))
 
 
+def test_totals_may_exceed_64_bits():
+    """The operations of a large fleet do."""
+    ledger, large = Ledger(2), 2**62 + 1
+    ledger.add(_jobs((0, 0, 0, large, 0.0), (1, 0, 0, large, 0.0)))
+    assert ledger.totals(_jobs((0, 5, 0, large, 0.0)))[:3] == (5, 0, 3 * large)
+
+
 def test_an_error_tells_what_where_and_what_to_do():
     """The three parts each take a line, and absent ones none."""
     error = UserError("no such file", where="--out", hint="choose another")

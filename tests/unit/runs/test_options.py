@@ -98,3 +98,24 @@ def test_the_version_is_told(capsys):
     status, out, _ = run_command(capsys, "--version")
     assert (status, out.strip()) == (0, f"edgefl {edgefl.__version__}")
     assert edgefl.__version__[0].isdigit()
+
+
+@pytest.mark.parametrize("engine", ["auto", "processes"])
+def test_more_workers_than_a_machine_holds_are_refused(tmp_path, scenario, capsys, monkeypatch, engine):
+    """Before any is started: each takes memory, and there are too few cores for them."""
+    monkeypatch.delenv("EDGEFL_ENGINE", raising=False)
+    command = "run", scenario, "--engine", engine, "--workers", 99_999, "--out", tmp_path / "run"
+    status, _, err = run_command(capsys, *command)
+    assert status == 2
+    assert "99999 workers are too many for this machine's" in err
+    assert "--workers" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_path_that_is_too_long_is_refused(scenario, capsys):
+    """By whichever command it is given to."""
+    for command in (("run", scenario, "--out"), ("compare",), ("export",), ("infer",), ("bench",)):
+        given = (*command, "x" * 300, *(["x.png"] if "infer" in command else []))
+        status, _, err = run_command(capsys, *given)
+        assert (status, err.count("edgefl failed")) == (2, 0), command
+        assert "too long" in err, command
