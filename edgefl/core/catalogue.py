@@ -252,7 +252,24 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical in found.broken:
         entry, reason = found.broken[canonical]
         raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
-    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known))
+    hint = _where_it_is(kind, name, canonical) or nearest(canonical, known)
+    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+
+
+def _where_it_is(kind: str, name: str, canonical: str) -> str:
+    """A hint for what is there but not read: code in the working directory, or a path in place of a name."""
+    folder = _INSIDE.get(kind, kind)
+    if kind in _CODE:
+        files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
+        command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
+        read = f"is read only if EDGEFL_PATH lists this directory: {command}"
+        return f"./{folder}/{files[0]} {read}" if files else ""
+    if not name.endswith(".yaml"):
+        return ""
+    own = Path(name).stem
+    return f"give the name, {own!r}" + (
+        "" if own in _found(kind).entries else f"; the file goes in ./{folder}"
+    )
 
 
 def _tell(kind: str, found: _Found, name: str) -> None:
