@@ -72,20 +72,12 @@ def test_each_of_many_runs_names_the_device_that_was_waited_for_most():
     """With the seconds and their share; a run that waited for none has "-"."""
     found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
     runs = [replace(found, name=f"run {number}", settings=None) for number in range(4)]
-    table = shown(comparison([*runs, replace(alone, settings=None)]), 300)
-    head, _, first, *_, last = [
-        line.split("\u2502" if "\u2502" in line else "\u2503") for line in lines_of(table)
-    ]
+    table = shown(comparison([*runs, replace(alone, settings=None)]), 300).splitlines()
+    first, *_, last = [line.split("│")[-1].strip() for line in table if "│" in line]
     most = found.waited_for_devices[0]
-    assert head[-1].strip() == "waited most for"
     share = most.lost.lost_s / found.virtual_s
-    assert first[-1].strip() == f"{most.device} {show_seconds(most.lost.lost_s)} ({share:.0%})"
-    assert last[-1].strip() == "-"
-
-
-def lines_of(table):
-    """The table's lines, without notes below it."""
-    return [line for line in table.splitlines() if set(line) & set("\u2502\u2503\u254b\u2547")]
+    assert table[0].split("┃")[-1].strip() == "waited most for"
+    assert (first, last) == (f"{most.device} {show_seconds(most.lost.lost_s)} ({share:.0%})", "-")
 
 
 def test_the_devices_that_were_waited_for_most_have_rows():
