@@ -343,7 +343,11 @@ def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
 
 
 def summary(entry: Entry) -> str:
-    """A component's description: the first line of its docstring or comment, without importing it."""
+    """A component's description, without importing it.
+
+    It is the first line of a docstring, a YAML file's title, or the lines of its first comment up to one that
+    ends a sentence.
+    """
     content = entry.path.read_bytes()
     if entry.path.suffix == ".py":
         try:
@@ -353,9 +357,12 @@ def summary(entry: Entry) -> str:
         except ValueError as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
+    comment: list[str] = []
     for line in content.decode(errors="replace").splitlines():
-        if line.startswith("#"):
-            return line.lstrip("# ").strip()
-        if line.startswith("title:"):
+        if line.startswith("title:") and not comment:
             return line.removeprefix("title:").strip().strip("'\"")
-    return ""
+        if line.startswith("#"):
+            comment.append(line.lstrip("# ").strip())
+        if comment and (not line.startswith("#") or comment[-1].endswith(".")):
+            break
+    return " ".join(comment)

@@ -241,6 +241,23 @@ def test_the_working_directory_is_looked_at_last(tmp_path, monkeypatch, noted):
     assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
 
 
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("# One.\n# Two.\nname: x\n", "One."),
+        ("# One, which\n# goes on.\n# Two.\n", "One, which goes on."),
+        ("# One\nname: x\n# Two.\n", "One"),
+        ("title: 'One'\n", "One"),
+        ("name: x\n# Two.\n", "Two."),
+        ("", ""),
+    ],
+)
+def test_a_description_is_a_whole_sentence(own, text, description):
+    """Of the first comment, or the title."""
+    own("scenarios/mine.yaml", text)
+    assert catalogue.summary(catalogue.find("scenarios", "mine")) == description
+
+
 def test_code_in_the_working_directory_is_pointed_out(tmp_path, monkeypatch):
     """It is not read, so the message that does not know its name says what to do."""
     (tmp_path / "models").mkdir()
