@@ -6,11 +6,37 @@ Each module beside this one registers the commands of one topic.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+
+class _Commands(TyperGroup):
+    """The commands, with our own words for what an option's value must be."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command.
+
+        Raises:
+            BadParameter: an option has a wrong value.
+        """
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            from pydantic import ValidationError
+
+            if isinstance(error.__cause__, ValidationError):
+                from edgefl.core.wording import must, quoted
+
+                first = error.__cause__.errors(include_url=False)[0]
+                words = must(first["type"], first.get("ctx", {})) or "be something else"
+                error.message = f"must {words}; got {quoted(first['input'])}"
+            raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="What would federated learning cost on your devices? Real training under a simulated clock.",
     no_args_is_help=True,
     add_completion=False,

@@ -139,8 +139,9 @@ def check(
 ) -> None:
     """Validate scenarios and dry-run them: the clock and the costs, no training, no data files.
 
-    Without a scenario, all are looked at: one run of each kind is planned, and its clock runs for a few
-    rounds. The checks, messages and exit statuses are those of `edgefl run`.
+    Without a scenario, all are checked: of each kind of run, one, for a few rounds.
+
+    The checks, messages and exit statuses are those of `edgefl run`.
     """
     if method is not None:
         _check_method(method)

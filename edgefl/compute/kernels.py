@@ -27,7 +27,7 @@ from edgefl.core.cost import (
     convolution_kind,
     places,
 )
-from edgefl.core.errors import EdgeflError
+from edgefl.core.errors import UserError
 from edgefl.protocol import leaves
 
 # Operators that draw random numbers, with or without a trailing "_".
@@ -72,7 +72,7 @@ UNREAD = frozenset(
 )
 
 
-class UnknownOperatorError(EdgeflError):
+class UnknownOperatorError(UserError):
     """An operator that no table has, so that its cost is unknown."""
 
 
@@ -167,8 +167,8 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         )
     raise UnknownOperatorError(
         f"the cost of the operator aten.{name} is unknown",
-        where="edgefl/compute/kernels.py",
-        hint="use another operator in the model or method, or add this one to a table there",
+        where="the model or the method",
+        hint="use another operator, or add this one to a table in edgefl/compute/kernels.py",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -16,11 +17,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from edgefl.compute.kernels import UnknownOperatorError
 from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
 from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, largest
 from edgefl.core.errors import UserError
 from edgefl.core.layers import ExchangeLayers, LayerWork
-from edgefl.core.user_code import returned
+from edgefl.core.user_code import raised_at, returned
 from edgefl.protocol import (
     BUFFERS,
     Assignment,
@@ -127,6 +129,16 @@ def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) ->
         return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
 
 
+@contextmanager
+def _placed() -> Iterator[None]:
+    """Puts the file and line in the user's code, if it is theirs, to an operator whose cost is unknown."""
+    try:
+        yield
+    except UnknownOperatorError as error:
+        error.where = str(raised_at(error) or error.where)
+        raise
+
+
 @dataclass(frozen=True)
 class _Whole:
     start: list[Kernel]
@@ -136,6 +148,7 @@ class _Whole:
     upload: Payload
 
 
+@_placed()
 def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None = None) -> _Whole:
     """The fold from start to finish with one step of each phase, at its largest batch."""
     tracer = tracer or Tracer()

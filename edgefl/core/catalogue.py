@@ -252,7 +252,24 @@ def find(kind: str, name: str, *, where: str = "") -> Entry:
     if canonical in found.broken:
         entry, reason = found.broken[canonical]
         raise UserError(f"cannot read {entry.path.name}: {reason}", where=str(entry.path))
-    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=nearest(canonical, known))
+    hint = _where_it_is(kind, name, canonical) or nearest(canonical, known)
+    raise UnknownNameError(f"unknown {singular(kind)} {name!r}", where=where, hint=hint)
+
+
+def _where_it_is(kind: str, name: str, canonical: str) -> str:
+    """A hint for what is there but not read: code in the working directory, or a path in place of a name."""
+    folder = _INSIDE.get(kind, kind)
+    if kind in _CODE:
+        files = [entry.path.name for entry in _scan(kind, Path.cwd() / folder) if entry.name == canonical]
+        command = 'export EDGEFL_PATH="$PWD:$EDGEFL_PATH"'
+        read = f"is read only if EDGEFL_PATH lists this directory: {command}"
+        return f"./{folder}/{files[0]} {read}" if files else ""
+    if not name.endswith(".yaml"):
+        return ""
+    own = Path(name).stem
+    return f"give the name, {own!r}" + (
+        "" if own in _found(kind).entries else f"; the file goes in ./{folder}"
+    )
 
 
 def _tell(kind: str, found: _Found, name: str) -> None:
@@ -326,7 +343,11 @@ def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:
 
 
 def summary(entry: Entry) -> str:
-    """A component's description: the first line of its docstring or comment, without importing it."""
+    """A component's description, without importing it.
+
+    It is the first line of a docstring, a YAML file's title, or the lines of its first comment up to one that
+    ends a sentence.
+    """
     content = entry.path.read_bytes()
     if entry.path.suffix == ".py":
         try:
@@ -336,9 +357,12 @@ def summary(entry: Entry) -> str:
         except ValueError as error:
             return f"(not valid Python: {error})"
         return doc.split("\n", 1)[0].strip()
+    comment: list[str] = []
     for line in content.decode(errors="replace").splitlines():
-        if line.startswith("#"):
-            return line.lstrip("# ").strip()
-        if line.startswith("title:"):
+        if line.startswith("title:") and not comment:
             return line.removeprefix("title:").strip().strip("'\"")
-    return ""
+        if line.startswith("#"):
+            comment.append(line.lstrip("# ").strip())
+        if comment and (not line.startswith("#") or comment[-1].endswith(".")):
+            break
+    return " ".join(comment)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_serializer, model_validator
+from pydantic_core import PydanticCustomError
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+def form(pattern: str, words: str) -> AfterValidator:
+    """Annotates a text that must match a pattern, which messages tell in words: ``"auto or host:port"``."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise PydanticCustomError("form", "not of the form", {"form": words})
+        return value
+
+    return AfterValidator(check)
 
 
 class Strict(BaseModel):

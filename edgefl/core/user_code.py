@@ -109,7 +109,9 @@ def raised_at(error: BaseException) -> CodeLine | None:
 
 
 def defined_at(function: Callable[..., Any]) -> CodeLine | None:
-    """Where a function of the user's is defined; None if it is not the user's."""
+    """Where a function of the user's, or a class's ``__init__``, is defined; None if it is not the user's."""
+    if isinstance(function, type):
+        function = vars(function).get("__init__", function)
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func

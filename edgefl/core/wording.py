@@ -68,6 +68,7 @@ _ASKED: Mapping[str, str] = {
     "have at most {max_length} bytes": "bytes_too_long",
     "be text in {encoding}": "bytes_invalid_encoding",
     "match the pattern {pattern}": "string_pattern_mismatch",
+    "be {form}": "form",
     "have ASCII characters only": "string_not_ascii",
     "have plain values": "set_item_not_hashable",
     "have text as keys": "invalid_key",

@@ -9,6 +9,7 @@ net from one thread.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from weakref import WeakKeyDictionary
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from edgefl.core.errors import UserError
+from edgefl.core.user_code import defined_at
 from edgefl.protocol.pooling import with_faster_pools
 from edgefl.protocol.trees import BUFFERS, Tree, tree_map
 from edgefl.protocol.values import Net
@@ -43,10 +46,18 @@ def functional_net(
         classes: C.
         width: l; given, because deriving it on the meta device takes two seconds of imports.
         head_bias: whether the head has a bias.
+
+    Raises:
+        UserError: when the net is called: the body returns something else than features of this width.
     """
 
     def head() -> nn.Module:
         return nn.Linear(width, classes, bias=head_bias)
+
+    def checked(output: Tensor) -> Tensor:
+        if output.shape[1:] != (width,):
+            raise _of_another_shape(name, body, output, width)
+        return output
 
     with torch.device("meta"):
         skeleton, top = _without_counters(body()).eval(), _Skeleton("head", head())
@@ -56,10 +67,10 @@ def functional_net(
     def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
         buffers = weights[BUFFERS]
         if not train:
-            return evaluated.call(weights["body"], buffers, x), buffers
+            return checked(evaluated.call(weights["body"], buffers, x)), buffers
         # Batch norm writes its running statistics in place: here into copies of the input.
         new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
-        return trained.call(weights["body"], new, x), new
+        return checked(trained.call(weights["body"], new, x)), new
 
     def init(seed: int) -> Tree:
         with _drawing(seed):
@@ -81,6 +92,20 @@ def functional_net(
         classes=classes,
         feature_width=width,
         module=module,
+    )
+
+
+def _of_another_shape(name: str, body: Callable[[], nn.Module], output: Tensor, width: int) -> UserError:
+    """The body's output is not features of the width that the head takes."""
+    samples, *rest = output.shape
+    flat = math.prod(rest)
+    fixes = ["end the body with nn.Flatten()"] if rest != [flat] else []
+    fixes += [f"call functional_net with width={flat}"] if flat != width else []
+    return UserError(
+        f"the body of {name!r} returns {tuple(output.shape)} for {samples} samples; its head takes "
+        f"{(samples, width)}",
+        where=str(defined_at(body) or ""),
+        hint=" and ".join(fixes),
     )
 
 

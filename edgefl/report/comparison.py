@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
-from edgefl.report.rows import Row, rows, stopped, usage
+from edgefl.report.rows import Row, rows, stopped, usage, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures
@@ -56,7 +56,7 @@ def comparison(runs: Sequence[Summary], *, reasons: bool = True) -> RenderableTy
     else:
         if differing:
             tables += [_by_row(compared, differing), Line()]
-        tables.append(_by_row(compared, [row for row in found if row.main]))
+        tables.append(_by_row(compared, [*(row for row in found if row.main), *waited_most(runs)]))
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
     return Group(*tables, *_notes(compared), *ends)
 
@@ -124,6 +124,8 @@ def _of_another(key: str, differing: Mapping[str, Sequence[Any]]) -> bool:
 def _setting(value: Any) -> str:
     if value is None:
         return MISSING
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_setting(one)}" for key, one in value.items())
     if isinstance(value, (list, tuple)):

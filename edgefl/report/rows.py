@@ -233,12 +233,28 @@ def stopped(run: Summary) -> str:
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
     """What was lost to the devices that cost most, and to which of its parts."""
+    for device in _waited_devices(runs, _MOST_WAITED):
+        yield Row(f"waited for {device}", partial(_lost, device=device))
+        yield Row("  link/compute/slowdown/jitter", partial(_lost_parts, device=device))
+
+
+def waited_most(runs: Sequence[Summary]) -> Iterator[Row]:
+    """The device that cost each run most, for a table with a row for each run; see ``rows``."""
+    if any(run.waited_for_devices for run in runs):
+        yield Row("waited most for", _most_lost)
+
+
+def _most_lost(one: Compared) -> str:
+    """A device and what was lost to it."""
+    return next((f"{device} {_lost(one, device)}" for device in _waited_devices(one.runs, 1)), MISSING)
+
+
+def _waited_devices(runs: Sequence[Summary], most: int) -> list[str]:
+    """The devices that cost most, those that cost most first."""
     lost_s: Counter[str] = Counter()
     for run in runs:
         lost_s.update({one.device: one.lost.lost_s for one in run.waited_for_devices})
-    for device, _ in lost_s.most_common(_MOST_WAITED):
-        yield Row(f"waited for {device}", partial(_lost, device=device))
-        yield Row("  link/compute/slowdown/jitter", partial(_lost_parts, device=device))
+    return [device for device, _ in lost_s.most_common(most)]
 
 
 def _lost_to(one: Compared, device: str) -> list[Lost]:

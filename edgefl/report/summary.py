@@ -177,8 +177,7 @@ def summaries(
         UserError: a folder is neither, a run that is named cannot be read, none of a group can be, or the
             target is out of range.
     """
-    if target is not None and not 0 < target <= 1:
-        raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where="--target")
+    _check_target(target, "--target")
     runs: list[Summary] = []
     skipped: list[UserError] = []
     # A run that is named twice, or by its group too, is listed once.
@@ -200,8 +199,18 @@ def summaries(
     return runs
 
 
+def _check_target(target: float | None, where: str) -> None:
+    if target is not None and not 0 < target <= 1:
+        raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where=where)
+
+
 def summary(reader: Reader, target: float | None = None) -> Summary:
-    """One run's summary; ``target`` replaces the run's own."""
+    """One run's summary; ``target`` replaces the run's own.
+
+    Raises:
+        UserError: the target is out of range.
+    """
+    _check_target(target, "target")
     meta = reader.meta
     target = meta["target"] if target is None else target
     (totals,) = reader.query(

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from edgefl.core.errors import UserError
 from edgefl.core.units import show_seconds
 from edgefl.runs.callbacks import Callbacks
 
@@ -111,7 +112,16 @@ def shown(callbacks: Callbacks | None, progress: bool | None) -> Iterator[Callba
         callbacks: the user's.
         progress: whether progress is shown; None shows it in a terminal or a notebook, unless there are
             callbacks.
+
+    Raises:
+        UserError: the callbacks are of another class.
     """
+    if callbacks is not None and not isinstance(callbacks, Callbacks):
+        raise UserError(
+            "callbacks must be an object of a subclass of edgefl.Callbacks",
+            where="callbacks",
+            hint="pass an object, not its class" if isinstance(callbacks, type) else "",
+        )
     console = Console(stderr=True, highlight=False, markup=False)
     if progress is None:
         progress = callbacks is None and (console.is_terminal or console.is_jupyter)

@@ -72,7 +72,7 @@ class RunResult:
             target: an accuracy in (0, 1]; None for the run's own.
 
         Raises:
-            UserError: the run cannot be read.
+            UserError: the run cannot be read, or the target is out of range.
         """
         with read(self.folder) as reader:
             return summary_of(reader, target)
@@ -120,6 +120,9 @@ class Result:
 
         Args:
             target: an accuracy in (0, 1]; None for each run's own.
+
+        Raises:
+            UserError: the target is out of range.
         """
         return [run.summary(target) for run in self._readable]
 

@@ -92,3 +92,33 @@ def test_what_no_file_can_be_blamed_for_asks_for_a_report(scenario, tmp_path, ca
     assert "methods/mine" in err
     assert "please report this" in err
     assert (tmp_path / "run" / "traceback.txt").is_file()
+
+
+DROPPED = """
+from torch import nn
+from edgefl.core.params import Strict
+from edgefl.protocol.modules import functional_net
+
+class Params(Strict):
+    pass
+
+class Body(nn.Module):
+    def forward(self, x):
+        x = x.flatten(1)
+        return nn.functional.dropout(x, training=self.training)
+
+def build(params, shape, classes):
+    return functional_net("dropped", Body, shape, classes, width=64, head_bias=True)
+"""
+
+
+def test_an_operator_without_a_cost_is_placed(scenario, capsys):
+    """Dropout is refused at the line of the user's that calls it, as bad input."""
+    path, own = scenario
+    file = own / "models" / "dropped.py"
+    file.parent.mkdir()
+    file.write_text(DROPPED, encoding="utf-8")
+    status, _, err = run_command(capsys, "check", path, "--set", "model=dropped")
+    assert status == 2
+    assert "draws random numbers" in err
+    assert f"where: {file}:12" in err

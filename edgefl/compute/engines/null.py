@@ -1,4 +1,4 @@
-"""Null: no training; the clock, the costs and the ledger alone."""
+"""Null: no training; the clock and the costs alone."""
 
 from __future__ import annotations
 

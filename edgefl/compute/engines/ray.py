@@ -11,15 +11,15 @@ from edgefl.compute.engines._params import Working
 from edgefl.compute.job import Engine
 from edgefl.compute.remote import Remote, RemoteEngineContext
 from edgefl.core.errors import UserError
+from edgefl.core.params import form
 
 
 class Params(Working):
     """The cluster, the number of workers, and how each trains."""
 
     address: Annotated[
-        str | None,
+        Annotated[str, form(r"auto|.+:\d+", "auto or host:port")] | None,
         Field(
-            pattern=r"^(auto|.+:\d+)$",
             description="the cluster's address: auto or host:port; null starts one on this computer",
         ),
     ] = None

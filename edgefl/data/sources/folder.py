@@ -1,4 +1,4 @@
-"""A folder of images, with a folder for each class; see ``path``.
+"""A folder of images, with a folder for each class.
 
 ``path`` holds ``train/CLASS/`` and ``test/CLASS/``, or ``CLASS/`` alone, of which a share is kept for
 testing. Classes are in the order of numbers if all their names are, else in alphabetical order. Images may be

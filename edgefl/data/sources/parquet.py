@@ -1,4 +1,4 @@
-"""Images in Parquet files, as Hugging Face datasets are published; see ``path``.
+"""Images in Parquet files, as Hugging Face datasets are published.
 
 ``path`` holds ``train*.parquet`` and ``test*.parquet``, there or in its folder ``data``, or other Parquet
 files, of whose images a share is kept for testing. Labels are whole numbers from 0; classes have the names in

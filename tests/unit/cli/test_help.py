@@ -41,3 +41,25 @@ def test_help_breaks_no_word_at_80_columns(name, capsys, monkeypatch):
     texts = [COMMANDS[name].help or "", *(getattr(each, "help", "") or "" for each in shown)]
     words = " ".join(out.replace("│", " ").split())
     assert all(word in words for word in " ".join(texts).split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_a_line_for_each_paragraph(name):
+    """Typer keeps line breaks after the first paragraph, wherever the terminal's are."""
+    _, *paragraphs = (COMMANDS[name].help or "").split("\n\n")
+    assert not [text for text in paragraphs if "\n" in text.strip()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "quickstart", "--seed", "a"], "'--seed': must be a whole number; got 'a'"),
+        (["compare", "runs", "--target", "95%"], "'--target': must be a number; got '95%'"),
+        (["bench", "m.onnx", "--batch", "0"], "'--batch': must be at least 1; got '0'"),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_told_in_our_words(capsys, arguments, words):
+    """Not in pydantic's, which typer prints."""
+    status, _, err = run_command(capsys, *arguments)
+    assert status == 2
+    assert words in " ".join(err.replace("│", " ").split())

@@ -241,6 +241,51 @@ def test_the_working_directory_is_looked_at_last(tmp_path, monkeypatch, noted):
     assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
 
 
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("# One.\n# Two.\nname: x\n", "One."),
+        ("# One, which\n# goes on.\n# Two.\n", "One, which goes on."),
+        ("# One\nname: x\n# Two.\n", "One"),
+        ("title: 'One'\n", "One"),
+        ("name: x\n# Two.\n", "Two."),
+        ("", ""),
+    ],
+)
+def test_a_description_is_a_whole_sentence(own, text, description):
+    """Of the first comment, or the title."""
+    own("scenarios/mine.yaml", text)
+    assert catalogue.summary(catalogue.find("scenarios", "mine")) == description
+
+
+def test_code_in_the_working_directory_is_pointed_out(tmp_path, monkeypatch):
+    """It is not read, so the message that does not know its name says what to do."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "small_net.py").write_text("raise SystemExit\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnknownNameError) as caught:
+        catalogue.find("models", "small-net")
+    assert caught.value.hint.startswith(
+        "./models/small_net.py is read only if EDGEFL_PATH lists this directory"
+    )
+    monkeypatch.setenv("EDGEFL_PATH", f"{tmp_path}:")
+    assert catalogue.find("models", "small-net").path == tmp_path / "models" / "small_net.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("profiles/home-lab.yaml", "give the name, 'home-lab'"),
+        ("mine.yaml", "give the name, 'mine'; the file goes in ./profiles"),
+    ],
+)
+def test_a_path_in_place_of_a_name_is_explained(path, hint):
+    """Only a scenario can be given as a path."""
+    with pytest.raises(UnknownNameError) as caught:
+        catalogue.find("profiles", path)
+    assert caught.value.hint == hint
+
+
 def test_a_checkout_of_edgefl_is_no_second_place(monkeypatch, noted):
     """In it the folders of the working directory are the shipped ones."""
     monkeypatch.chdir(catalogue.shipped("devices").parent)

@@ -68,6 +68,18 @@ def test_participation_counts_all_admitted_clients():
     assert "participation, fairness" not in cells(comparison([dry("sync", "server.participants=20").summary]))
 
 
+def test_each_of_many_runs_names_the_device_that_was_waited_for_most():
+    """With the seconds and their share; a run that waited for none has "-"."""
+    found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
+    runs = [replace(found, name=f"run {number}", settings=None) for number in range(4)]
+    table = shown(comparison([*runs, replace(alone, settings=None)]), 300).splitlines()
+    first, *_, last = [line.split("│")[-1].strip() for line in table if "│" in line]
+    most = found.waited_for_devices[0]
+    share = most.lost.lost_s / found.virtual_s
+    assert table[0].split("┃")[-1].strip() == "waited most for"
+    assert (first, last) == (f"{most.device} {show_seconds(most.lost.lost_s)} ({share:.0%})", "-")
+
+
 def test_the_devices_that_were_waited_for_most_have_rows():
     """Seconds, their share of the virtual time, and the parts; a run on one device waited for none."""
     found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary

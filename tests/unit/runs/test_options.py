@@ -68,7 +68,11 @@ MISTAKES = {
     "--link": (["run", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--link of check": (["check", "--link", "wifi9"], "unknown link 'wifi9'", "--link wifi9"),
     "--torch-device": (["run", "--torch-device", "cuda:77"], "cuda:77", "--torch-device cuda:77"),
-    "--torch-device's form": (["run", "--torch-device", "gpu"], "engine.device", "--torch-device gpu"),
+    "--torch-device's form": (
+        ["run", "--torch-device", "gpu"],
+        "cpu, cuda or cuda:N; got 'gpu'",
+        "--torch-device gpu",
+    ),
     "--engine": (["run", "--engine", "warp"], "unknown engine 'warp'", "--engine warp"),
     "--workers": (["run", "--workers", "0"], "workers", "--workers 0"),
     "--workers of an engine without": (

@@ -98,3 +98,12 @@ def test_what_trains_is_printed_when_it_changes():
         "engine: loop (as asked), 1 process",
         "engine: [b] (as asked), 2 processes",
     ]
+
+
+@pytest.mark.parametrize(("callbacks", "hint"), [(Seen, "pass an object, not its class"), (print, "")])
+def test_what_is_no_object_of_callbacks_is_refused(callbacks, hint, tmp_path):
+    """Before anything is planned."""
+    with pytest.raises(edgefl.UserError, match=r"subclass of edgefl\.Callbacks") as caught:
+        edgefl.run("quickstart", callbacks=callbacks, out=tmp_path / "runs")
+    assert caught.value.hint == hint
+    assert not (tmp_path / "runs").exists()

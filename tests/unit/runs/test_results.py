@@ -122,3 +122,10 @@ def test_a_run_that_is_gone_is_one_message(tmp_path):
     for asked in (run.summary, lambda: run.table("jobs"), lambda: run.settings):
         with pytest.raises(edgefl.UserError, match="is not a run directory"):
             asked()
+
+
+@pytest.mark.parametrize("target", [0, 1.5, 90])
+def test_a_target_out_of_range_is_refused(swept, target):
+    """As by the command; a percentage would be "not reached" by every run."""
+    with pytest.raises(edgefl.UserError, match="the target accuracy must be between 0 and 1"):
+        swept.summary(target)
