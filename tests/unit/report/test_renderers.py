@@ -20,7 +20,7 @@ from edgefl.planning import costs as records
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
-from edgefl.report import bench, calibration, costs, exports, inference, layers, overview
+from edgefl.report import bench, calibration, costs, device_rounds, exports, inference, layers
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.summary import Accuracy, Reached, Target
 from edgefl.report.tables import named
@@ -95,7 +95,7 @@ RENDERERS = {
     "dry runs": lambda change: dry_runs([change(dry())]),
     "profile": lambda change: costs.profile(change(profiles()[0])),
     "layers": lambda change: layers.checked(change(profiles()[0]).layers),
-    "overview": lambda change: overview.overview([change(one) for one in profiles()]),
+    "device rounds": lambda change: device_rounds.device_rounds([change(one) for one in profiles()]),
     "published": lambda change: costs.published(
         [records.Comparison(SimpleNamespace(**change(vars(CLAIM), keys=False)), [change(SAVED)])]
     ),
