@@ -43,7 +43,7 @@ def profile(
     from edgefl.planning.learning import DataAccess
     from edgefl.planning.profile import ProfileOptions
     from edgefl.planning.profile import profile as profile_run
-    from edgefl.planning.published import comparisons
+    from edgefl.planning.published import claimed_savings
     from edgefl.report import costs
     from edgefl.report.device_rounds import device_rounds
     from edgefl.report.layers import checked
@@ -53,7 +53,7 @@ def profile(
     access = DataAccess(need="nothing")
     runs = drafts(scenario, overrides(settings, seed=seed))
     profiles = [profile_run(draft, options, access) for draft in runs]
-    claims = comparisons(runs, profiles)
+    claims = claimed_savings(runs, profiles)
     if as_json:
         print_json({"profiles": profiles, "published": claims})
         return

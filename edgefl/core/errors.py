@@ -1,4 +1,4 @@
-"""All exceptions that edgefl raises on purpose.
+"""The exceptions that edgefl raises on purpose; a few more are beside the code that raises them.
 
 EdgeflError
 ├── UserError            bad input: exit status 2

@@ -289,7 +289,7 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ClaimedSavings:
     """A published claim beside the savings computed here.
 
     Attributes:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from edgefl.core.drafts import Draft
 from edgefl.core.params import Component
 from edgefl.core.scenario import Published
-from edgefl.planning.costs import Comparison, Profile, Saved
+from edgefl.planning.costs import ClaimedSavings, Profile, Saved
 
 
-def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Comparison]:
+def claimed_savings(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[ClaimedSavings]:
     """Compares each claim with the runs of the sweep that differ only in the two methods.
 
     Args:
@@ -20,7 +20,9 @@ def comparisons(drafts: Sequence[Draft], profiles: Sequence[Profile]) -> list[Co
     """
     claims = dict.fromkeys(claim for draft in drafts for claim in draft.scenario.published)
     return [
-        Comparison(claim, [row for pair in _pairs(claim, drafts, profiles) for row in _rows(claim, *pair)])
+        ClaimedSavings(
+            claim, [row for pair in _pairs(claim, drafts, profiles) for row in _rows(claim, *pair)]
+        )
         for claim in claims
     ]
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
-from edgefl.report.rows import Row, rows, stopped, usage, waited_most
+from edgefl.report.rows import Row, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures
@@ -143,7 +143,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     table = Fitted(runs, _DRY, wraps=("run",), names=2)
     if not noted:
         return table
-    figures_of = list(usage([run for one in noted for run in one.runs]))
+    figures_of = list(usage_rows([run for one in noted for run in one.runs]))
     return Group(
         table, Line(), _table(noted, figures_of) if len(noted) <= _ABREAST else _by_row(noted, figures_of)
     )

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
+from edgefl.planning.assumed import in_short
 from edgefl.planning.costs import (
-    Comparison,
+    ClaimedSavings,
     DeviceCost,
     ExchangeCost,
     Measured,
@@ -26,7 +27,9 @@ from edgefl.report.tables import MISSING, Cell, Column, Fitted, Grid, Labelled, 
 def profile(costs: Profile) -> RenderableType:
     """One round's cost by exchange, model and device."""
     blocks = [block for work in costs.exchanges for block in _exchange(work)]
-    return Group(*blocks, *_assumed(costs.assumptions))
+    # What is unknown shows in the tables.
+    assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
+    return Group(*blocks, *(Line(note, "dim") for note in assumed))
 
 
 def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
@@ -63,18 +66,6 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
 def _in_floats(rows: Sequence[DeviceCost]) -> str:
     """Marks the peak, if devices compute in another type: their rows give memory in that type."""
     return "" if all(row.dtype == "fp32" for row in rows) else " (in fp32)"
-
-
-def _assumed(notes: Sequence[str]) -> list[RenderableType]:
-    """Which devices and links have assumed numbers; the JSON and ``edgefl show`` name the numbers."""
-    guessed = [note.partition(": assumed")[0].removeprefix("link ") for note in notes if ": assumed" in note]
-    if not guessed:
-        return []
-    shown = ", ".join(guessed[:_MOST]) + (f" and {len(guessed) - _MOST} more" if len(guessed) > _MOST else "")
-    return [Line(f"some numbers are assumed: {shown} (edgefl show device|link NAME)", "dim")]
-
-
-_MOST = 6
 
 
 def _measured(host: Measured) -> str:
@@ -180,19 +171,19 @@ def _holds(row: DeviceCost) -> str:
     return f"; memory used {show_share(row.memory_share, 1)}, {'fits' if row.fits else 'does not fit'}"
 
 
-def published(comparisons: Sequence[Comparison]) -> RenderableType:
+def published(claims: Sequence[ClaimedSavings]) -> RenderableType:
     """Every claim, with the savings computed here above the published ones."""
-    return Group(*(block for each in comparisons for block in _comparison(each)))
+    return Group(*(block for each in claims for block in _claimed(each)))
 
 
-def _comparison(comparison: Comparison) -> list[RenderableType]:
-    claim = comparison.claim
+def _claimed(savings: ClaimedSavings) -> list[RenderableType]:
+    claim = savings.claim
     columns = {head: column for head, column in _COLUMNS.items() if getattr(claim, head) is not None}
     names = [Column(head, floor=_NAME, left=True, names=True) for head in ("model", "device")]
     heads = [Column(head) for column in columns for head in (column, "saved")]
     ours = [
         [row.model, row.device, *(cell for column in columns.values() for cell in column(row))]
-        for row in comparison.ours
+        for row in savings.ours
     ]
     claims = (cell for head in columns for cell in ("", f"up to {show_share(getattr(claim, head), 1)}"))
     table = Grid([*names, *heads], [*ours, [Text("published", "bold"), "", *claims]], pad_edge=True)

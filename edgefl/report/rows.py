@@ -53,7 +53,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     if any(run.refused for run in runs):
         yield Row("clients refused", lambda one: one.all(_refused), main=True)
     yield from _to_target(runs)
-    yield from usage(runs)
+    yield from usage_rows(runs)
     yield from _waited(runs)
     yield _amount("host time", show_seconds, lambda run: run.host_s)
 
@@ -184,7 +184,7 @@ def _reached(run: Summary, model: str) -> Reached | None:
     return run.target.personal if model == "personal" else run.target.global_
 
 
-def usage(runs: Sequence[Summary]) -> Iterator[Row]:
+def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     """How busy clients were, what of their work was wasted if any was, and what else stopped a run."""
     yield _amount("utilisation", show_share, lambda run: run.utilisation)
     if any(run.fairness is not None and run.fairness < 1 for run in runs):

@@ -8,7 +8,7 @@ import pytest
 
 from edgefl.cli import main
 from edgefl.planning.profile import profile
-from edgefl.planning.published import comparisons
+from edgefl.planning.published import claimed_savings
 from edgefl.runs import drafts
 
 SCENARIO = {
@@ -28,10 +28,10 @@ SCENARIO = {
 
 
 def compared(**changes):
-    """(the comparisons, the profiles)."""
+    """(the claimed_savings, the profiles)."""
     runs = drafts({**SCENARIO, **changes}, ())
     profiles = [profile(one) for one in runs]
-    return comparisons(runs, profiles), profiles
+    return claimed_savings(runs, profiles), profiles
 
 
 def test_runs_that_differ_in_the_method_alone_are_compared():

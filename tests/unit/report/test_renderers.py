@@ -97,7 +97,7 @@ RENDERERS = {
     "layers": lambda change: layers.checked(change(profiles()[0]).layers),
     "device rounds": lambda change: device_rounds.device_rounds([change(one) for one in profiles()]),
     "published": lambda change: costs.published(
-        [records.Comparison(SimpleNamespace(**change(vars(CLAIM), keys=False)), [change(SAVED)])]
+        [records.ClaimedSavings(SimpleNamespace(**change(vars(CLAIM), keys=False)), [change(SAVED)])]
     ),
     "exports": lambda change: exports.exports(
         [change(EXPORT), change(replace(EXPORT, compact=COMPACT, client=1))]
