@@ -11,7 +11,7 @@ from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.settings import settings_of
-from edgefl.report.usage import Moved, Spent, usage
+from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, read, runs_in
 
@@ -282,11 +282,14 @@ def _after_rounds(reader: Reader) -> str | None:
 
 
 # What a job's work was charged counts from when its work ended, as its bytes count from when they had moved.
-_TO_TARGET = """
+_DONE = "FROM jobs WHERE IFNULL(worked_s, ended_s) <= t_s"
+# Operations in halves, as ``report.usage`` sums them.
+_TO_TARGET = f"""
 SELECT model, t_s, round, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients, MIN(version),
-  (SELECT IFNULL(SUM(flops), 0) FROM jobs WHERE IFNULL(worked_s, ended_s) <= t_s) AS flops
+  (SELECT IFNULL(SUM(flops >> {HALF}), 0) {_DONE}) AS flops_high,
+  (SELECT IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) {_DONE}) AS flops_low
 FROM evaluations WHERE accuracy >= ? GROUP BY model
-"""
+"""  # noqa: S608 - our own names
 
 
 def _to_target(reader: Reader, target: float) -> Target:
@@ -295,7 +298,7 @@ def _to_target(reader: Reader, target: float) -> Target:
             row["t_s"],
             row["round"],
             row["bytes"],
-            row["flops"],
+            (row["flops_high"] << HALF) + row["flops_low"],
             EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
         )
         for row in reader.query(_TO_TARGET, target)

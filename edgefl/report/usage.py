@@ -16,10 +16,9 @@ ENDINGS = (Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT)
 _PHASES = ("receive", "compute", "transmit", "tail", "idle")
 _COUNTS = ("down_bytes", "up_bytes", "flops")
 # SQLite's sums of integers end at 2^63, which a large fleet's operations pass: the halves are summed apart.
-_HALF = 31
+HALF = 31
 _HALVES = ", ".join(
-    f"SUM({name} >> {_HALF}) AS {name}_high, SUM({name} & {(1 << _HALF) - 1}) AS {name}_low"
-    for name in _COUNTS
+    f"SUM({name} >> {HALF}) AS {name}_high, SUM({name} & {(1 << HALF) - 1}) AS {name}_low" for name in _COUNTS
 )
 _SUMS = ", ".join(f"SUM({name}_{half}) AS {name}_{half}" for name in _COUNTS for half in ("high", "low"))
 
@@ -152,7 +151,7 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> Spent:
     """The sum of groups of jobs."""
     known = not rows or any(row["receive"] is not None for row in rows)
     counts = {
-        name: sum((row[f"{name}_high"] << _HALF) + row[f"{name}_low"] for row in rows) for name in _COUNTS
+        name: sum((row[f"{name}_high"] << HALF) + row[f"{name}_low"] for row in rows) for name in _COUNTS
     }
     return Spent(
         jobs=sum(row["jobs"] for row in rows),

@@ -56,14 +56,15 @@ def clocked(toy_settings):
     return summed(replace(mixed(), plan=replace(mixed().plan, policy=params)))
 
 
-def summed(planned):
-    """A run's summary, its jobs and its events."""
+def summed(planned, *evaluated):
+    """A run's summary, its jobs and its events; with evaluations, also what it took to reach their target."""
     store = Store.in_memory()
     describe(planned, store, "null")
     run = Run(planned, store, None, Callbacks())
     run.to_end()
+    store.add("evaluations", *evaluated)
     reader = store.reader()
-    found = summary(reader), reader.rows("jobs"), reader.rows("events")
+    found = summary(reader, 0.5 if evaluated else None), reader.rows("jobs"), reader.rows("events")
     store.abandon()
     return found
 
@@ -122,9 +123,14 @@ def test_sums_may_exceed_64_bits():
     """The operations of a large fleet do; each job's own still fit."""
     plan_ = mixed().plan
     prices = tuple(replace(one, flops=np.full_like(one.flops, 2**62 + 2**40)) for one in plan_.prices)
-    found, jobs, _ = summed(replace(mixed(), plan=replace(plan_, prices=prices)))
+    zeros = dict.fromkeys(
+        ("round", "loss", "down_bytes", "up_bytes", "energy_known", "energy_clients", "host_s"), 0
+    )
+    reached = {**zeros, "version": 1, "t_s": 1e12, "model": "global", "accuracy": 0.9}
+    found, jobs, _ = summed(replace(mixed(), plan=replace(plan_, prices=prices)), reached)
     assert found.flops == sum(job["flops"] for job in jobs) > 2**63
     assert sum(part.flops for part in found.spent.values()) == found.flops
+    assert found.target.global_.flops == found.flops
 
 
 @given(SETTINGS)
