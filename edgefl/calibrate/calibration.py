@@ -23,6 +23,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
+from edgefl.core.nodes import short
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
 from edgefl.report.calibration import Prediction
@@ -228,7 +229,7 @@ def _notes(timings: Sequence[Timing], machine: Machine) -> list[str]:
     return notes
 
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 def calibrate(
@@ -302,9 +303,9 @@ def _check_name(name: str, where: str, path: Path) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"invalid device name {name!r}",
+            f"invalid device name {short(name)!r}",
             where=where,
-            hint="use lower-case letters, digits, '-', '_' and '.', such as my-laptop",
+            hint="use up to 100 lower-case letters, digits, '-', '_' and '.', such as my-laptop",
         )
     known = catalogue.entries("devices").get(name)
     if known is not None and known.path.resolve() != path.resolve():

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
         except BaseException as error:
             told = error if isinstance(error, EdgeflError) else explained(error) or _too_long(error)
             if told is None:
-                if not isinstance(error, Exception):
+                if isinstance(error, SystemExit):
                     raise
                 told = internal(error)
             print_error(told)

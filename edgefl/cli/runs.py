@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
+    from edgefl.runs.contract import Finding
     from edgefl.runs.group import Overrides
 
 # Target accuracies to suggest, the highest first.
@@ -144,7 +145,7 @@ def check(
     The checks, messages and exit statuses are those of `edgefl run`.
     """
     if method is not None:
-        _check_method(method)
+        _check_method(method, as_json=as_json)
         return
     given = overrides(settings, seed=seed, link=link)
     if not scenarios:
@@ -223,29 +224,39 @@ def _check_all(given: Overrides, *, as_json: bool) -> None:
     raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
 
 
-def _check_method(name: str) -> None:
+def _check_method(name: str, *, as_json: bool) -> None:
     """Prints which promises a method keeps; exit status 1 if one is broken."""
     from edgefl.core.catalogue import find
-    from edgefl.report.tables import named
     from edgefl.runs.contract import check_method
 
     find("methods", name, where="--method")
     findings = check_method({"name": name})
+    broken = [finding for finding in findings if finding.kept is False]
+    if as_json:
+        print_json({"method": name, "promises": findings})
+    else:
+        _print_findings(name, findings)
+    if broken:
+        print_trace("\n".join(dict.fromkeys(finding.trace for finding in broken if finding.trace)))
+        raise typer.Exit(1)
+
+
+def _print_findings(name: str, findings: Sequence[Finding]) -> None:
+    from edgefl.report.tables import named
+
     words = {True: "kept", False: "BROKEN", None: "-"}
     details: dict[bool | None, str] = {True: "", False: "see below"}
     rows = [(one.promise, words[one.kept], details.get(one.kept, one.detail)) for one in findings]
     console = stdout()
     console.print(named("", rows, (f"promises of {name}", "", "detail")))
-    broken = [finding for finding in findings if finding.kept is False]
-    for finding in broken:
+    for finding in findings:
+        if finding.kept is not False:
+            continue
         console.print(f"\nBROKEN: {finding.promise}", soft_wrap=True)
         lines = (("", finding.detail), ("where: ", finding.where), ("hint:  ", finding.hint))
         for head, text in lines:
             if text:
                 console.print(f"  {head}{text}", soft_wrap=True)
-    if broken:
-        print_trace("\n".join(dict.fromkeys(finding.trace for finding in broken if finding.trace)))
-        raise typer.Exit(1)
 
 
 @app.command(epilog=examples("compare runs/first runs/second --target 0.9", "compare runs/first --json"))

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 
 # Of the mistakes that were found together, so many are told.
 _TOLD = 10
+# The most characters of another library's or a user's message that are told.
+_LONGEST = 500
 
 
 class EdgeflError(Exception):
@@ -121,10 +123,19 @@ class Mistakes:
             raise first
 
 
+def words_of(error: BaseException) -> str:
+    """An exception's message; empty if the exception's own class fails to give it."""
+    try:
+        return str(error).strip()
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
+        return ""
+
+
 def in_one_line(error: BaseException) -> str:
-    """Any exception in one line: its type and the first line of its message."""
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    """Any exception in one line: its type and the first line of its message, cut if it is long."""
+    name, (line, *_) = type(error).__name__, words_of(error).splitlines() or [""]
+    line = line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    return f"{name}: {line}" if line else name
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, words_of
 
 T = TypeVar("T", bound=EdgeflError)
 V = TypeVar("V")
@@ -161,7 +161,7 @@ def _hint(error: BaseException, place: CodeLine) -> str:
     if isinstance(error, SystemExit):
         return "a component may not end the process; raise an error instead"
     for words, promise in _PROMISES.items():
-        if re.search(words, str(error)):
+        if re.search(words, words_of(error)):
             return f"{place.function or 'it'} {promise}: {_VALUES}"
     return ""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from edgefl.core import catalogue, fresh
+from edgefl.core import fresh
 from edgefl.core.cost import Kernel, Work
 from edgefl.core.devices import TRACED, WIDTHS, Board, Bounds, Roofline
 from edgefl.core.errors import UserError
@@ -165,9 +165,6 @@ def _reference(model: ModelFile, run: Path | None) -> tuple[Reference | None, st
     return None, f"name the run it was exported from (id {known.run_id}) with --run RUN"
 
 
-ALL = "all"
-
-
 def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | None = None) -> list[Predicted]:
     """What one call takes on each device.
 
@@ -180,7 +177,7 @@ def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | Non
     Raises:
         UserError: a device or the cost of an operator is unknown.
     """
-    devices = named(catalogue.entries("devices") if ALL in names else names, "--device")
+    devices = named(names, "--device")
     cost = GraphCost(graph, dtype)
     kernels, memory_bytes = cost.kernels(), sum(cost.memory())
     found = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
 from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
@@ -134,7 +134,7 @@ def _parity(parity: Parity) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:.2%}"
+    return "-" if share is None else show_share(share, 2)
 
 
 def _component(value: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from edgefl.core import seeds
+from edgefl.core.units import show_share
 from edgefl.export.build import FP16, FP32, INT8, Candidate
 from edgefl.export.build import images as images_of
 from edgefl.export.graph import ExportError
@@ -97,8 +98,9 @@ def compare_with_fp32(
     drop = comparison.torch_accuracy - comparison.accuracy
     if drop > max_drop + _ROUNDING:
         raise ExportError(
-            f"accuracy falls by {drop:.2%}, from {comparison.torch_accuracy:.2%} to "
-            f"{comparison.accuracy:.2%} on {comparison.samples:,} test samples; the limit is {max_drop:.2%}",
+            f"accuracy falls by {show_share(drop, 2)}, from {comparison.torch_accuracy:.2%} to "
+            f"{comparison.accuracy:.2%} on {comparison.samples:,} test samples; "
+            f"the limit is {show_share(max_drop, 2)}",
             hint="its files were not written; --max-drop raises the limit",
         )
     latency, fp32_latency = latencies_ms([model, fp32], form, images[:1])

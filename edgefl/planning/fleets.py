@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -10,12 +10,16 @@ from edgefl.core import catalogue
 from edgefl.core.components import read
 from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import Mistakes, UserError, nearest
+from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
 from edgefl.core.nodes import MOST_BYTES
+from edgefl.core.notes import note
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, text_of
+
+# What stands for every device.
+ALL = "all"
 
 
 def device(name: str, *, where: str = "") -> Board:
@@ -102,21 +106,31 @@ def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
 
 def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
     """The devices of a fleet's members, by name."""
-    return named((member.device for member in fleet.members), where)
+    return named([member.device for member in fleet.members], where)
 
 
-def named(names: Iterable[str], where: str) -> dict[str, Board]:
-    """Devices by name, each read once.
+def named(names: Sequence[str], where: str) -> dict[str, Board]:
+    """Devices by name, each read once; "all" is every one, but for wrong files, which a note names.
 
     Raises:
         UserError: names are unknown, or files are wrong.
     """
+    if ALL in names:
+        return dict(_readable())
     found, mistakes = {}, Mistakes()
     for name in dict.fromkeys(names):
         with mistakes.collected():
             found[name] = device(name, where=where)
     mistakes.check()
     return found
+
+
+def _readable() -> Iterator[tuple[str, Board]]:
+    for name in catalogue.entries("devices"):
+        try:
+            yield name, device(name)
+        except UserError as error:
+            note(f"device {name} is left out: {in_one_line(error)}")
 
 
 def dtype_of(text: str | None) -> DType | None:

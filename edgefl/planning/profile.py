@@ -12,7 +12,6 @@ import numpy as np
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
-from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft, placed
@@ -33,8 +32,6 @@ from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import memory_check
 from edgefl.planning.pricing import Pricers, phase_steps, traced
 from edgefl.protocol import Exchange
-
-ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -136,8 +133,6 @@ def _samples(federation: Federation, task: Task) -> tuple[int, str]:
 
 
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:
-    if ALL in names:
-        return named(catalogue.entries("devices"), "--device")
     return named(names, "--device") or devices_of(fleet, where)
 
 

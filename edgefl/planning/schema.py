@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 from edgefl.core import catalogue
 from edgefl.core.components import Nothing
+from edgefl.core.errors import UserError, in_one_line
+from edgefl.core.notes import note
 from edgefl.core.params import kinds
 from edgefl.core.scenario import Scenario, Server, Task, Wire
 
@@ -20,7 +24,10 @@ _RECORDS = {
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema (2020-12) of a scenario, with all components found on this machine."""
+    """JSON Schema (2020-12) of a scenario, with all components found on this machine.
+
+    A component whose file fails is named in a note and left out.
+    """
     found = Scenario.model_json_schema(mode="validation")
     definitions = found["$defs"]
     places = {record: kinds(record) for record in (Scenario, Task, Server, Wire)}
@@ -49,10 +56,10 @@ def schema() -> dict[str, Any]:
 
 def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dict[str, Any]:
     """A bare name, or a mapping with name and parameters; the default's name may be left out."""
-    names = list(catalogue.entries(kind))
-    arms: list[dict[str, Any]] = [{"enum": names}]
-    for name in names:
-        params = getattr(catalogue.load(kind, name), "Params", Nothing).model_json_schema(mode="validation")
+    modules = dict(_loaded(kind))
+    arms: list[dict[str, Any]] = [{"enum": list(modules)}]
+    for name, module in modules.items():
+        params = getattr(module, "Params", Nothing).model_json_schema(mode="validation")
         definitions.update(params.pop("$defs", {}))
         properties = {**params.get("properties", {}), "name": {"const": name}}
         arms.append(
@@ -65,3 +72,11 @@ def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dic
             }
         )
     return {"anyOf": arms}
+
+
+def _loaded(kind: str) -> Iterator[tuple[str, ModuleType]]:
+    for name in catalogue.entries(kind):
+        try:
+            yield name, catalogue.load(kind, name)
+        except UserError as error:
+            note(f"{catalogue.singular(kind)} {name} is left out: {in_one_line(error)}")

@@ -144,7 +144,7 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
     targets = {run.target.accuracy for run in runs if run.target}
     if not targets:
         return
-    name = f"{max(targets):.0%}" if len(targets) == 1 else "its target"
+    name = _percent(max(targets)) if len(targets) == 1 else "its target"
     if len(targets) > 1:
         yield Row("target", lambda one: one.all(_target), main=True)
     for model in _evaluated(runs):
@@ -162,7 +162,12 @@ _TOOK: dict[str, tuple[Show, Callable[[Reached], float | None]]] = {
 
 
 def _target(run: Summary) -> str:
-    return f"{run.target.accuracy:.0%}" if run.target else MISSING
+    return _percent(run.target.accuracy) if run.target else MISSING
+
+
+def _percent(target: float) -> str:
+    """A target with all digits that it was given with."""
+    return f"{target * 100:.6g}%"
 
 
 def _took(one: Compared, model: str, show: Show, figure: Callable[[Reached], float | None]) -> str:

@@ -197,3 +197,30 @@ def test_a_bad_file_of_ones_own_is_named_and_the_rest_is_listed(tmp_path, capsys
     assert (status, err.count("note: ")) == (0, 2)
     assert f"note: {bad} is left out: it is not UTF-8 text\n" in err
     assert "raspberry-pi-5" in out
+
+
+def test_a_wrong_file_does_not_stop_what_asks_for_all(tmp_path, capsys, monkeypatch):
+    """All devices, and the schema of all components: the others are used, and a note says why it is not."""
+    for kind in ("devices", "models"):
+        (tmp_path / kind).mkdir()
+    (tmp_path / "devices" / "torn.yaml").write_text("kind: [\n", encoding="utf-8")
+    (tmp_path / "models" / "torn.py").write_text("import nothing_of_this_name\n", encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    status, out, err = run_command(capsys, "profile", "quickstart", "--device", "all", "--json")
+    assert status == 0
+    assert "raspberry-pi-5" in out
+    assert err.count("note: device torn is left out: ") == 1
+    status, out, err = run_command(capsys, "schema")
+    names = json.loads(out)["$defs"]["models"]["anyOf"][0]["enum"]
+    assert status == 0
+    assert "mlp" in names
+    assert "torn" not in names
+    assert err.count("note: model torn is left out: ") == 1
+
+
+def test_check_method_prints_one_document(capsys):
+    """Each promise, and whether it is kept."""
+    status, out, _ = run_command(capsys, "check", "--method", "local", "--json")
+    found = json.loads(out)
+    assert (status, found["method"]) == (0, "local")
+    assert {one["kept"] for one in found["promises"]} <= {True, None}

@@ -104,6 +104,7 @@ def _networks() -> list[Workload]:
     [
         ("My Laptop", {}, "invalid device name"),
         ("../mine", {}, "invalid device name"),
+        ("x" * 300, {}, "invalid device name"),
         ("raspberry-pi-5", {}, "'raspberry-pi-5' belongs to another device"),
         ("mine", {"out": Path("mine.txt")}, "not a .yaml file"),
     ],

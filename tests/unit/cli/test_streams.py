@@ -159,3 +159,15 @@ def test_output_drops_what_nobody_reads():
     with pytest.raises(OutputError, match="full"):
         output.write("a")
     assert output.write("b") == 1
+
+
+def test_whatever_is_raised_ends_in_a_message(capsys):
+    """Also what is no Exception and asks for no end, as a user's `raise GeneratorExit` does."""
+
+    def raises(_):
+        raise GeneratorExit
+
+    with pytest.raises(SystemExit) as raised:
+        main([], program=raises)
+    assert raised.value.code == 1
+    assert "error: edgefl failed: GeneratorExit" in capsys.readouterr().err

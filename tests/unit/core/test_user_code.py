@@ -134,3 +134,21 @@ def test_installed_packages_are_not_the_users_wherever_they_are(monkeypatch):
     assert is_users("/home/ann/research/mine.py")
     monkeypatch.setenv("EDGEFL_PATH", "/usr/lib/python3/dist-packages/methods_of_ours")
     assert is_users("/usr/lib/python3/dist-packages/methods_of_ours/methods/mine.py")
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (
+            "type('Odd', (Exception,), {'__module__': '', '__str__': lambda _: 1 / 0})()",
+            "failed in go: Odd",
+        ),
+        ("ValueError('x' * 100_000)", f"failed in go: ValueError: {'x' * 500}..."),
+    ],
+)
+def test_messages_that_cannot_be_told_or_are_too_long(mine, raised, said):
+    """An exception's own class may fail to give its message; a long one is cut."""
+    path, names = mine(f"def go():\n    raise {raised}\n")
+    told = explained(_raised(names["go"]))
+    assert told.what == f"{path.parent.name}/mine.py {said}"
+    assert told.where == f"{path}:2"

@@ -351,3 +351,12 @@ def test_keys_are_those_of_set():
         "method.temperature": 4,
         "evaluate.models": ["global"],
     }
+
+
+def test_a_target_is_told_as_it_was_given():
+    """92.5% is not 92%."""
+    run = dry("sync").summary
+    run = replace(
+        run, target=Target(0.925, None, None), accuracy={"global": Accuracy(0.9, None, 3, None, None, None)}
+    )
+    assert "time to 92.5%, global" in cells(comparison([run]))
