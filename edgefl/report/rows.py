@@ -83,7 +83,7 @@ def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:
     if averaged and any(score.spread is not None for score in scores):
         yield _amount("  deviation over clients", _tenths, _figure_of("personal", lambda score: score.spread))
     if any(map(_covered, runs)):
-        yield Row("  of clients", lambda one: one.all(_covered))
+        yield Row("  of clients", _coverage)
     after = next((run.after_rounds for run in runs if run.after_rounds), None)
     if after and any(score.before is not None for score in scores):
         which = "both" if len(models) > 1 else models[0]
@@ -100,12 +100,20 @@ def _accuracy(one: Compared, model: str, *, alone: bool) -> str:
     return f"{text} ±{_tenths(score.spread)}" if alone and score and score.spread is not None else text
 
 
-def _covered(run: Summary) -> str:
-    """How many clients the mean of personal accuracies covers, unless it is all, and all of them trained."""
+def _covered(run: Summary) -> bool:
+    """Whether the mean of personal accuracies leaves out clients, or covers some that never trained."""
     score = run.accuracy.get("personal")
-    if score is None or (score.clients == run.clients and not score.untrained):
+    return score is not None and (score.clients != run.clients or bool(score.untrained))
+
+
+def _coverage(one: Compared) -> str:
+    """How many clients the mean of personal accuracies covers, and how many of them never trained."""
+    if not any(map(_covered, one.runs)):
         return ""
-    return f"{score.clients} of {run.clients}, {score.untrained} untrained"
+    scores = [run.accuracy["personal"] for run in one.runs]
+    clients = _between([score.clients or 0 for score in scores])
+    untrained = _between([score.untrained or 0 for score in scores])
+    return f"{clients} of {one.first.clients}, {untrained} untrained"
 
 
 def _before(one: Compared, models: Sequence[str]) -> str:
@@ -206,8 +214,15 @@ def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
 def _participation(one: Compared) -> str:
     if one.first.fairness is None:
         return MISSING
-    merged = one.all(lambda run: f"{run.merged_clients:,} of {run.clients - run.refused:,}")
-    return f"{merged}, {one.show('{:.2f}'.format, lambda run: run.fairness)}"
+    merged = _between([run.merged_clients for run in one.runs])
+    admitted = _between([run.clients - run.refused for run in one.runs])
+    return f"{merged} of {admitted}, {one.show('{:.2f}'.format, lambda run: run.fairness)}"
+
+
+def _between(counts: Sequence[int]) -> str:
+    """The count that runs have in common, or the lowest and the highest."""
+    least, most = min(counts), max(counts)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _jobs(one: Compared) -> str:

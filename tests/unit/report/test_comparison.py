@@ -239,6 +239,25 @@ def test_seeds_are_averaged():
     assert "± standard deviation over clients" in shown(comparison(seeds(1)), 100)
 
 
+def test_counts_of_several_seeds_are_a_range():
+    """Of clients that took part, and of those that never trained; equal counts are one."""
+    runs = [
+        replace(
+            run,
+            merged_clients=merged,
+            fairness=0.5,
+            accuracy={"personal": Accuracy(0.5, None, 1, 0.1, 20, untrained)},
+        )
+        for run, merged, untrained in zip(seeds(3), (14, 16, 15), (0, 0, 3), strict=True)
+    ]
+    found = cells(comparison(runs))
+    assert found["participation, fairness"] == ["14 to 16 of 20, 0.50"]
+    assert found["of clients"] == ["20 of 20, 0 to 3 untrained"]
+    found = cells(comparison(runs[:1]))
+    assert found["participation, fairness"] == ["14 of 20, 0.50"]
+    assert "of clients" not in found
+
+
 BASE = {"local.epochs": 1, "method.name": "fedavg", "fleet": "home-lab"}
 CHILLED = {"method.name": "flexchill", "method.temperature": 4.0}
 INLINE = {
