@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic_core import PydanticCustomError
 
 from edgefl.core.errors import DataError
 from edgefl.core.params import Strict
@@ -33,7 +34,13 @@ def _absolute(text: str) -> str:
 
 
 def _sides(value: Any) -> Any:
-    return (value, value) if isinstance(value, int) and not isinstance(value, bool) else value
+    sides = value if isinstance(value, list | tuple) else (value, value)
+    whole = all(isinstance(side, int) and not isinstance(side, bool) for side in sides)
+    if value is not None and not (whole and len(sides) == 2):  # noqa: PLR2004 - height and width
+        raise PydanticCustomError(
+            "form", "not of the form", {"form": "a whole number, or a list of height and width"}
+        )
+    return None if value is None else tuple(sides)
 
 
 class OwnImages(Strict):

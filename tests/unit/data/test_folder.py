@@ -11,7 +11,10 @@ import pytest
 from image_files import encoded, image, tree
 from PIL import Image
 
-from edgefl.core.errors import DataError, UserError
+from edgefl.core.errors import DataError, ScenarioError, UserError
+from edgefl.core.nodes import written
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
 from edgefl.data import decoding, source_of
 from edgefl.data.sources import folder
 
@@ -129,6 +132,16 @@ def test_parameters_out_of_range(params):
     """Refused before any folder is looked at."""
     with pytest.raises(ValueError, match="validation error"):
         folder.Params(**{"path": "x", **params})
+
+
+@pytest.mark.parametrize("size", ["32px", 32.5, True, [4], [4, 4, 4], [4, "a"]])
+def test_a_wrong_size_is_told_what_it_may_be(size):
+    """A number or a list, and not the list alone."""
+    settings = {"path": "x", "size": size}
+    with pytest.raises(
+        ScenarioError, match=r"size must be a whole number, or a list of height and width; got"
+    ):
+        validate(folder.Params, settings, Document.of(written(settings, "test"), "test"))
 
 
 # --- images
