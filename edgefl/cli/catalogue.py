@@ -56,7 +56,7 @@ def show(
     """Show a device's numbers and their sources, a method's paper and parameters, or a file's text."""
     from edgefl.core.catalogue import find, kind_of
     from edgefl.planning.describe import describe
-    from edgefl.report.tables import named
+    from edgefl.report.tables import Line, named
 
     if raw:
         with find(kind_of(kind), name, where="NAME").path.open(encoding="utf-8", newline="") as file:
@@ -69,9 +69,11 @@ def show(
         return
     console = stdout()
     console.print(description.title, style="bold", soft_wrap=True)
-    if description.text:
-        # Texts are wrapped in their files already.
+    if not description.heads:
         console.print(description.text, soft_wrap=True)
+        return
+    if description.text:
+        console.print(Line(description.text))
     if description.rows:
         console.print(named("", description.rows, description.heads))
 

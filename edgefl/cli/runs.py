@@ -14,7 +14,7 @@ from edgefl.cli.console import print_error, print_json, print_note, print_trace,
 from edgefl.cli.options import AsJson, FleetLink, Offline, Salvage, ScenarioName, Seed, Settings, overrides
 from edgefl.cli.streams import OutputError
 from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError, RunError
+from edgefl.core.errors import EdgeflError, RunError, UserError
 
 if TYPE_CHECKING:
     from edgefl.report.overviews import Overview
@@ -145,6 +145,8 @@ def check(
     The checks, messages and exit statuses are those of `edgefl run`.
     """
     if method is not None:
+        if scenarios or settings or seed is not None or link:
+            raise UserError("--method takes no scenario and no settings", where="--method")
         _check_method(method, as_json=as_json)
         return
     given = overrides(settings, seed=seed, link=link)

@@ -92,7 +92,14 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
 
 
 def _differ(before: Node | None, value: Node) -> bool:
-    return before is not None and isinstance(before.value, str) and before.value != value.value
+    """Whether one name is replaced by another; see ``core.catalogue.find`` for what is the same name."""
+    if before is None or not isinstance(before.value, str):
+        return False
+    return _folded(before.value) != _folded(str(value.value))
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "-")
 
 
 def _where(value: Node) -> str:

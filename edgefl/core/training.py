@@ -77,7 +77,8 @@ class Local(Strict):
     @field_validator("optimizer", mode="before")
     @classmethod
     def _default_by_its_name(cls, value: Any) -> Any:
-        return cls.model_fields["optimizer"].default if value == "sgd" else value
+        default = cls.model_fields["optimizer"].default
+        return default if isinstance(value, str) and value.casefold() == default.name else value
 
     @field_validator("epochs", "steps", mode="before")
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, get_args
 
@@ -47,8 +48,15 @@ def describe(kind: str, name: str) -> Description:
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
     module = catalogue.load(plural, name)
     params = _parameters(getattr(module, "Params", Nothing))
-    return Description(
-        title, inspect.getdoc(module) or "", params, ("parameter", "default", "type", "meaning")
+    text = _unwrapped(inspect.getdoc(module) or "")
+    return Description(title, text, params, ("parameter", "default", "type", "meaning"))
+
+
+def _unwrapped(text: str) -> str:
+    """Paragraphs in one line each; those with indented lines, such as lists, stay."""
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(
+        each if re.search(r"(?m)^[ -]", each) else each.replace("\n", " ") for each in paragraphs
     )
 
 

@@ -256,6 +256,7 @@ def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
     for device in _waited_devices(runs, _MOST_WAITED):
         yield Row(f"waited for {device}", partial(_lost, device=device))
         yield Row("  link/compute/slowdown/jitter", partial(_lost_parts, device=device))
+        yield Row("  others idle", partial(_others_idle, device=device))
 
 
 def waited_most(runs: Sequence[Summary]) -> Iterator[Row]:
@@ -295,3 +296,10 @@ def _lost_parts(one: Compared, device: str) -> str:
         *((lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s) for lost in found), strict=True
     )
     return " / ".join(show_share(sum(part) / whole) for part in parts) if whole else MISSING
+
+
+def _others_idle(one: Compared, device: str) -> str:
+    """The share of the time of the merges that waited in which the other clients had nothing to do."""
+    found = _lost_to(one, device)
+    merges = sum(lost.merges for lost in found)
+    return show_share(sum(lost.others_idle * lost.merges for lost in found) / merges) if merges else MISSING

@@ -47,6 +47,7 @@ def test_check_prints_a_note_once(capsys):
     ("arguments", "where"),
     [
         (("check", "--method", "nope"), "where: --method\n"),
+        (("check", "quickstart", "--method", "fedavg"), "--method takes no scenario"),
         (("check", "quickstart", "--set", "sweep=3"), "where: --set sweep=3\n"),
         (("check", "quickstart", "--set", "sweep={method: fedavg}"), "fedavg}, key 'sweep.method'\n"),
     ],

@@ -101,8 +101,10 @@ def test_a_bare_optimizer_and_its_learning_rate():
     adam = _one("", "local.optimizer=adam", "local.optimizer.lr=0.3").local.optimizer
     assert (adam.name, adam.lr) == ("adam", 0.3)
     document = Document.parse(BASE.replace("local: {optimizer: {name: sgd, lr: 0.01}}\n", ""), "s.yaml")
-    (draft,) = load(document, ["local.optimizer=sgd"])
-    assert draft.scenario.local == Local()
+    for name in ("sgd", "SGD"):
+        (draft,) = load(document, [f"local.optimizer={name}"])
+        assert draft.scenario.local == Local()
+    assert _one("", "local.optimizer.name=Sgd").local.optimizer.lr == 0.01
     error = _fails("", "local.optimizer=adam")
     assert (error.what, error.where) == (
         "'lr' is missing",

@@ -90,7 +90,10 @@ def test_the_devices_that_were_waited_for_most_have_rows():
         f"{show_seconds(first.lost.lost_s)} ({first.lost.lost_s / found.virtual_s:.0%})",
         "0 s",
     ]
+    # The labels of the parts are those of the device that cost least.
+    last = found.waited_for_devices[-1]
     assert rows["link/compute/slowdown/jitter"][1] == "-"
+    assert rows["others idle"] == [f"{last.lost.others_idle:.0%}", "-"]
 
 
 def test_what_was_lost_is_the_sum_of_its_parts():
