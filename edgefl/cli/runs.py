@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
@@ -160,7 +161,9 @@ def check(
     statuses = [0]
     for name in scenarios:
         try:
-            checked += dry_run(name, given)
+            # A sweep of thousands of runs takes minutes.
+            with stderr().status(Text(f"checking {name}")):
+                checked += dry_run(name, given)
         except EdgeflError as error:
             statuses.append(error.exit_status)
             print_error(error)
@@ -208,7 +211,7 @@ def _check_all(given: Overrides, *, as_json: bool) -> None:
     names = list(entries("scenarios"))
     with stderr().status("") as progress:
         for number, name in enumerate(names, start=1):
-            progress.update(f"checking {name}, {number} of {len(names)}")
+            progress.update(Text(f"checking {name}, {number} of {len(names)}"))
             try:
                 found.append(overview(name, given, access))
             except EdgeflError as error:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 from commands import run_command
+from rich.console import Console
 
 from edgefl.core import catalogue
 from edgefl.core.notes import note
@@ -225,3 +227,13 @@ def test_check_method_prints_one_document(capsys):
     found = json.loads(out)
     assert (status, found["method"]) == (0, "local")
     assert {one["kept"] for one in found["promises"]} <= {True, None}
+
+
+def test_a_terminal_shows_what_is_being_checked(tmp_path, capsys, monkeypatch):
+    """By its name as it is, which may look like markup."""
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=200)
+    monkeypatch.setattr("edgefl.cli.runs.stderr", lambda: terminal)
+    path = tmp_path / "rev[b].yaml"
+    path.write_text("name: [\n", encoding="utf-8")
+    assert run_command(capsys, "check", path)[0] == 2
+    assert f"checking {path}" in terminal.file.getvalue()

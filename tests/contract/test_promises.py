@@ -200,8 +200,9 @@ def test_what_cannot_be_stacked_is_found(broken, monkeypatch):
     assert "data-dependent control flow" in found[promise].detail
 
 
-def test_the_command_fails_on_a_broken_promise(broken, capsys):
+def test_the_command_fails_on_a_broken_promise(broken, capsys, monkeypatch):
     """Exit status 1 and a table; 0 where all is kept; 2 for an unknown name."""
+    monkeypatch.setenv("COLUMNS", "120")
     with pytest.raises(SystemExit) as ended:
         main(["check", "--method", broken("merging does not depend on the order of arrivals")])
     assert ended.value.code == 1
