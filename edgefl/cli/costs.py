@@ -64,6 +64,7 @@ def profile(
         console.rule(f"{each.scenario}: {each.method}", align="left")
         for note in each.assumed:
             console.print(f"assumed: {note}", style="dim")
+        console.print(f"network: {costs.links(each.exchanges)}", style="dim")
         console.print(costs.profile(each))
         if each.layers:
             console.print(checked(each.layers))

@@ -250,16 +250,21 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
     from edgefl.report.tables import named
 
     words = {True: "kept", False: "BROKEN", None: "-"}
-    details: dict[bool | None, str] = {True: "", False: "see below"}
-    rows = [(one.promise, words[one.kept], details.get(one.kept, one.detail)) for one in findings]
     console = stdout()
-    console.print(named("", rows, (f"promises of {name}", "", "detail")))
+    rows = [(one.promise, words[one.kept]) for one in findings]
+    console.print(named("", rows, (f"promises of {name}", "")))
     for finding in findings:
-        if finding.kept is not False:
-            continue
-        console.print(f"\nBROKEN: {finding.promise}", soft_wrap=True)
-        lines = (("", finding.detail), ("where: ", finding.where), ("hint:  ", finding.hint))
-        for head, text in lines:
+        if finding.kept is None:
+            console.print(f"- {finding.detail}", style="dim")
+    broken: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        if finding.kept is False:
+            broken.setdefault((finding.detail, finding.where, finding.hint), []).append(finding)
+    for told, found in broken.items():
+        console.print()
+        for finding in found:
+            console.print(f"BROKEN: {finding.promise}", soft_wrap=True)
+        for head, text in zip(("", "where: ", "hint:  "), told, strict=True):
             if text:
                 console.print(f"  {head}{text}", soft_wrap=True)
 

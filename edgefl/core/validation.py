@@ -86,6 +86,9 @@ def _of_unions(errors: Sequence[ErrorDetails], model: type[BaseModel], value: An
         path, tags = _written(loc, value, missing=error["type"] == "missing")
         given = item_at(value, path, error["input"])
         mistake = _Mistake(error["type"], path, error["msg"], error.get("ctx", {}), given)
+        if loc[-1:] == ("[key]",) and error["type"] == "literal_error":
+            hint = {"hint": f"use {mistake.context['expected']}"}
+            mistake = mistake._replace(kind="unknown_name", message=f"unknown key {path[-1]!r}", context=hint)
         # Errors of one union agree in what is before its first tag.
         where: tuple[Path, Path] = (loc[: tags[0]], ()) if tags else (tuple(path), (error["type"],))
         unions.setdefault(where, []).append((loc[tags[0]] if tags else "", mistake))

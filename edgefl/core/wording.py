@@ -153,6 +153,10 @@ def must(kind: str, context: Mapping[str, Any], field: Field | None = None) -> s
         return None
     if kind == "model_type" and context.get("class_name") in _COMPONENTS:
         return "be a name, or a mapping with a name and parameters"
+    if kind == "model_type" and str(context.get("class_name")).startswith("Sourced"):
+        return "be a mapping: {value: ..., status: ..., source: ...}"
+    if kind == "string_too_short" and context["min_length"] == 1:
+        return "not be empty"
     least = context.get("min_length", context.get("max_length"))
     values = {key: f"{value:g}" if isinstance(value, float) else value for key, value in context.items()}
     return _MUST[kind].format_map({**values, "items": "item" if least == 1 else "items"})

@@ -33,8 +33,14 @@ def averaging(
         own: shared parts whose trained version a client also keeps, for its personal model.
         anchored: received parts that the objective reads, under the carry's "anchor".
         neutral: see ``Method``.
+
+    Raises:
+        ValueError: the net lacks a part, or one that is kept or read was not shared.
     """
     net, parts = site.net, site.net.parts()
+    _check_parts("shared", shared, parts, "the net has")
+    _check_parts("own", own, shared, "shared are")
+    _check_parts("anchored", anchored, shared, "shared are")
     kept = tuple(part for part, names in parts.items() if names and (part not in shared or part in own))
     trains_kept = any(part in net.trained or part == BUFFERS for part in kept)
 
@@ -67,6 +73,12 @@ def averaging(
         personal_model=personal,
         neutral=neutral,
     )
+
+
+def _check_parts(argument: str, given: Iterable[str], known: Iterable[str], whose: str) -> None:
+    unknown = [part for part in given if part not in known]
+    if unknown:
+        raise ValueError(f"{argument} names {', '.join(map(repr, unknown))}; {whose} {', '.join(known)}")
 
 
 def whole(parts: Iterable[str], base: Tree, over: Tree) -> Tree:

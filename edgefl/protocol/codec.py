@@ -13,7 +13,7 @@ from torch import Tensor
 
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.params import Component
-from edgefl.core.user_code import raised_at, traced
+from edgefl.core.user_code import raised_at, returned, traced
 from edgefl.protocol.coding import unchanged
 from edgefl.protocol.trees import Payload, identical, leaves, nbytes, rebuild, shapes, tree_map, unstacked
 
@@ -75,8 +75,7 @@ class Codec:
             raise
         except Exception as error:
             raise self._sizeless(in_one_line(error), error) from error
-        if not isinstance(found, Mapping):
-            raise self._sizeless(f"sizes() returned a {type(found).__name__}, not bytes by part")
+        returned(found, Mapping, self.module.sizes, "bytes by part (a dict)")
         for part, size in found.items():
             if type(size) is not int or size < 0:
                 kind = "a tensor without a value" if isinstance(size, Tensor) else repr(size)

@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from edgefl.core.errors import UserError
 from edgefl.core.optimizers import Optimizer
+from edgefl.core.user_code import defined_at, returned
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, note, noted
 from edgefl.protocol.trees import BUFFERS, Tree, leaves, rebuild, tree_map
 from edgefl.protocol.values import Batch, Carry, Net, transformed
@@ -82,7 +84,7 @@ class GradientStep:
         chosen = {part: weights[part] for part in self.trained}
         values, scalars = leaves(chosen), dict(carry["scalars"])
         measures = SQUARES in scalars
-        minimised = noted(self.objective) if measures else self.objective
+        minimised = noted(self._minimised) if measures else self._minimised
 
         def objective(live: Tensors) -> tuple[Tensor, Any]:
             return minimised({**weights, **rebuild(chosen, live)}, batch, carry)
@@ -101,6 +103,25 @@ class GradientStep:
             "slots": slots_after,
             "scalars": scalars,
         }
+
+    def _minimised(self, *given: Any) -> tuple[Tensor, Tree]:
+        """What the objective returns.
+
+        Raises:
+            UserError: it is not a scalar loss and the new buffers.
+        """
+        match found := self.objective(*given):
+            case (Tensor() as loss, dict() as buffers):
+                pass
+            case _:
+                returned(found, (), self.objective, "(loss, buffers), a scalar tensor and a dict")
+        if loss.dim():
+            raise UserError(
+                f"the objective's loss has the shape {tuple(loss.shape)} instead of being one number",
+                where=str(defined_at(self.objective) or ""),
+                hint="average it over the batch, as .mean() does",
+            )
+        return loss, buffers
 
 
 def sgd(objective: Objective, optimizer: Optimizer, trained: Sequence[str]) -> GradientStep:

@@ -63,6 +63,16 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         yield from by_layer(work, [(row.name, row.costs) for row in priced])
 
 
+def links(exchanges: Sequence[ExchangeCost]) -> str:
+    """The network class of each device: "wifi-pi4; ethernet (laptop-cpu)"."""
+    devices: dict[str, dict[str, None]] = {}
+    for row in exchanges[0].devices if exchanges else ():
+        devices.setdefault(row.link, {})[row.device] = None
+    most = max(devices, key=lambda link: len(devices[link]), default="")
+    others = [f"{link} ({', '.join(names)})" for link, names in devices.items() if link != most]
+    return "; ".join([most, *others])
+
+
 def _in_floats(rows: Sequence[DeviceCost]) -> str:
     """Marks the peak, if devices compute in another type: their rows give memory in that type."""
     return "" if all(row.dtype == "fp32" for row in rows) else " (in fp32)"
@@ -161,14 +171,20 @@ def _seconds(value: float) -> str:
 
 
 def _share(share: float | None) -> str:
-    return MISSING if share is None else show_share(share, 1)
+    """A share; one of more than ten wholes as a multiple, such as ``"2,936x"``."""
+    if share is None:
+        return MISSING
+    return show_share(share, 1) if share < _MOST_SHARE else f"{share:,.0f}x"
+
+
+_MOST_SHARE = 10
 
 
 def _holds(row: DeviceCost) -> str:
     """Whether the memory would suffice, which is known without a price."""
     if row.memory_share is None:
         return ""
-    return f"; memory used {show_share(row.memory_share, 1)}, {'fits' if row.fits else 'does not fit'}"
+    return f"; memory used {_share(row.memory_share)}, {'fits' if row.fits else 'does not fit'}"
 
 
 def published(claims: Sequence[ClaimedSavings]) -> RenderableType:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from edgefl.core.ledger import total
-from edgefl.core.units import show_joules, show_seconds
-from edgefl.planning.costs import DeviceCost, Profile
+from edgefl.core.units import show_bytes, show_joules, show_seconds
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
 from edgefl.report.costs import row_name
 from edgefl.report.layers import AT_LEAST
 from edgefl.report.tables import Cell, Line, figures
@@ -53,19 +53,41 @@ class Round(NamedTuple):
 
 
 def device_rounds(profiles: Sequence[Profile]) -> RenderableType:
-    """A table of times and one of energies: a row for each device, a column for each run and model."""
+    """Bytes and memory, then times and energies by device; a column for each run and model."""
     columns = {head: found for each in profiles for head, found in _rounds(each).items()}
     devices = list(dict.fromkeys(name for rounds in columns.values() for name in rounds))
     priced = [
         name for name in devices if any(rounds[name].seconds is not None for rounds in columns.values())
     ]
     known = [name for name in devices if any(rounds[name].joules is not None for rounds in columns.values())]
-    blocks: list[RenderableType] = []
+    blocks: list[RenderableType] = [_payloads(profiles), Line()]
     for title, names, cell in (("time", priced, Round.time), ("energy", known, Round.energy)):
         if names:
             blocks += [_table(f"{title} of a client's round", names, columns, cell), Line()]
     shown = [rounds[name] for name in priced for rounds in columns.values()]
     return Group(*blocks, *_notes(shown, [name for name in devices if name not in priced]), Line())
+
+
+def _payloads(profiles: Sequence[Profile]) -> RenderableType:
+    """Bytes of a client's round, and the peak of its memory: a column for each run and model."""
+    columns: dict[str, list[ExchangeCost]] = {}
+    for head, work in (pair for each in profiles for pair in _every_round(each)):
+        columns.setdefault(head, []).append(work)
+    peaks = [show_bytes(max(sum(work.peak.values()) for work in works)) for works in columns.values()]
+    down, up = (
+        [show_bytes(sum(sum(getattr(work, way).values()) for work in works)) for works in columns.values()]
+        for way in ("down", "up")
+    )
+    rows = [["down", *down], ["up", *up], ["peak memory, in fp32", *peaks]]
+    return figures(["bytes of a client's round", *columns], rows)
+
+
+def _every_round(profile: Profile) -> Iterator[tuple[str, ExchangeCost]]:
+    """The exchanges of every round, by the column that they are shown in."""
+    models = {work.model for work in profile.exchanges}
+    for work in profile.exchanges:
+        if work.when.startswith("every round"):
+            yield profile.scenario if len(models) == 1 else f"{profile.scenario}, {work.model}", work
 
 
 def _table(
@@ -81,13 +103,10 @@ def _table(
 def _rounds(profile: Profile) -> dict[str, dict[str, Round]]:
     """A client's rounds by column and device: all exchanges of every round."""
     found: dict[str, dict[str, list[DeviceCost]]] = {}
-    models = dict.fromkeys(work.model for work in profile.exchanges)
-    for work in profile.exchanges:
-        if work.when.startswith("every round"):
-            head = profile.scenario if len(models) == 1 else f"{profile.scenario}, {work.model}"
-            column = found.setdefault(head, {})
-            for row in work.devices:
-                column.setdefault(row_name(row, work.devices), []).append(row)
+    for head, work in _every_round(profile):
+        column = found.setdefault(head, {})
+        for row in work.devices:
+            column.setdefault(row_name(row, work.devices), []).append(row)
     return {head: {name: _round(rows) for name, rows in column.items()} for head, column in found.items()}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,10 +11,15 @@ from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.plan import Ints
 from edgefl.world.flights import Flights
+from edgefl.world.needs import Correction
 from edgefl.world.table import Rows
 
 if TYPE_CHECKING:
     from edgefl.world.world import World
+
+
+# In one round, besides ten for each client.
+_MOST_MERGES = 1000
 
 
 def _repeated(numbers: Ints) -> bool:
@@ -122,6 +127,15 @@ class Checks:
                     "which has arrived and wrote the state that the newer one started from",
                     hint="merge a client's jobs in order, or discard the older one",
                 )
+
+    def merging(self, correction: str, merges: int) -> None:
+        """A merge's correction is known, and its round ends: nobody merges each client many times in one."""
+        known = get_args(Correction)
+        if correction not in known:
+            raise self._wrong(f"there is no correction {correction!r}", nearest(correction, known))
+        if merges >= _MOST_MERGES + 10 * len(self._world.plan.clients):
+            what = f"a round does not end: it has {merges} merges"
+            raise self._wrong(what, "end each round with: yield from world.end_round()")
 
     def staleness(self, rows: Rows) -> None:
         """Only a policy that says so merges what began at an older version."""

@@ -7,6 +7,7 @@ takes no virtual time. The driver runs the exchanges at the start and at the end
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
@@ -103,7 +104,16 @@ def _explained(error: BaseException) -> BaseException:
     cause = error.__cause__
     if cause is not None and (isinstance(error, ProcessError) or type(cause) is type(error)):
         return _explained(cause)
+    if isinstance(error, RuntimeError) and (value := _NO_EVENT.search(str(error))):
+        return RunError(
+            f"the policy yields {value[1]}, which is not an event",
+            hint="yield events, such as world.ended(flights), and call generators with yield from",
+        )
     return error if isinstance(error, EdgeflError) else explained(error, RunError) or error
+
+
+# SimPy's words.
+_NO_EVENT = re.compile(r'Invalid yield value "(.*)"$')
 
 
 def _serve(world: World) -> Generator[simpy.Event, Any, None]:

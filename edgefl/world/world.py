@@ -67,7 +67,7 @@ class World:
         """
         self.env = Clock()
         self.plan = plan
-        self.version = 0
+        self.version = self._round_from = 0
         self.round = -1
         self.clients: Ints = np.flatnonzero(plan.clients.admitted)
         # Policies are given this very array.
@@ -252,8 +252,7 @@ class World:
             equal: whether all weigh the same in averages; otherwise by their samples.
 
         Raises:
-            RunError: a flight ended before or has not arrived; it is stale, and the policy does not say
-                ``STALE = True``; or a client's older job, whose state it started from, is still waiting.
+            RunError: the policy does what it must not; see ``Checks``.
         """
         some = self._together(flights)
         self._settle()
@@ -261,6 +260,7 @@ class World:
         some = some[np.lexsort((some.jobs, some.clients))]
         self._checks.order(exchange, some)
         self._checks.staleness(some.rows)
+        self._checks.merging(correction, self.version - self._round_from)
         base, self.version = self.version, self.version + 1
         self._record(Kind.MERGED, exchange=exchange)
         rows = self._end(some, _MERGED, np.full(len(some), self.env.now), self._turns)
@@ -301,7 +301,7 @@ class World:
         if stopped or ended % self.plan.scenario.evaluate.every == 0:
             yield from self.evaluate()
             stopped = self._stops.accurate(self._scores) or stopped
-        self.round, self.stopped = ended, stopped
+        self.round, self.stopped, self._round_from = ended, stopped, self.version
 
     # What the driver does.
 

@@ -241,3 +241,73 @@ def test_what_builds_nothing_is_named(tmp_path, monkeypatch, capsys, kind, code,
     err = " ".join(capsys.readouterr().err.split())
     assert message in err
     assert f"{kind}/mine.py" in err
+
+
+def _place(folder, text):
+    """The file and line of a text in the broken method."""
+    (file,) = (folder / "methods").glob("*.py")
+    before, _, _ = file.read_text(encoding="utf-8").partition(text)
+    return f"{file}:{before.count(chr(10)) + 1}"
+
+
+# What an objective returns -> what is said of it.
+OBJECTIVES = {
+    "loss": "returned an object of class 'Tensor' instead of (loss, buffers)",
+    "(loss, None)": "returned an object of class 'tuple' instead of (loss, buffers)",
+    "(batch.y * loss, {})": "the objective's loss has the shape (32,) instead of being one number",
+}
+
+
+@pytest.mark.parametrize("returned", OBJECTIVES)
+def test_what_an_objective_returns_is_checked(broken, monkeypatch, tmp_path, returned):
+    """A loss alone, no buffers, a loss for each sample: the finding names the objective's line."""
+    mistake = f"""
+    from edgefl.protocol import averaging, local_training, plain_objective
+
+    def objective(weights, batch, carry):
+        loss, _ = plain_objective(site.net)(weights, batch, carry)
+        return {returned}
+
+    return averaging(site, local_training(site, objective), shared=("body", "head", "buffers"))
+"""
+    monkeypatch.setitem(MISTAKES, "equal seeds give equal bits", mistake)
+    (found,) = check_method({"name": broken("equal seeds give equal bits")})
+    assert OBJECTIVES[returned] in found.detail
+    assert found.where == _place(tmp_path, "def objective")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ("shared=('body', 'classifier')", "shared names 'classifier'; the net has body, head, buffers"),
+        ("shared=('body',), anchored=('head',)", "anchored names 'head'; shared are body"),
+    ],
+)
+def test_parts_that_do_not_exist_are_named(broken, monkeypatch, tmp_path, given, what):
+    """With those that do, and the line of the call."""
+    mistake = f"""
+    from edgefl.protocol import averaging, local_training, plain_objective
+    return averaging(site, local_training(site, plain_objective(site.net)), {given})
+"""
+    monkeypatch.setitem(MISTAKES, "equal seeds give equal bits", mistake)
+    (found,) = check_method({"name": broken("equal seeds give equal bits")})
+    assert what in found.detail
+    assert found.where == _place(tmp_path, "return averaging")
+
+
+def test_a_function_with_other_arguments_is_named_once(broken, monkeypatch, tmp_path, capsys):
+    """Its line, below all the promises that it breaks, in a table that fits 80 columns."""
+    mistake = """
+    def merge(arrivals):
+        return arrivals[0].upload
+
+    return replace(method, exchanges=(replace(train, merge=merge),))
+"""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(MISTAKES, "equal seeds give equal bits", mistake)
+    status, out, _ = run_command(capsys, "check", "--method", broken("equal seeds give equal bits"))
+    assert status == 1
+    assert out.count("merge() takes 1 positional argument but 2 were given") == 1
+    assert out.count(_place(tmp_path, "def merge")) == 1
+    assert out.count("BROKEN:") > 1
+    assert out.count("promises of broken3") == 1

@@ -339,6 +339,15 @@ def test_stale_uploads_need_a_policy_that_says_so():
     [
         ("    yield world.env.timeout(1.0)", "ended after 0 rounds, before the scenario's limit"),
         ("    return None", "serve is not a generator"),
+        (
+            "    yield from world.merge('train', world.no_flights(), correction='blend')",
+            "there is no correction 'blend'",
+        ),
+        ("    yield 5", "the policy yields 5, which is not an event"),
+        (
+            "    while True:\n        yield from world.merge('train', world.no_flights())",
+            "a round does not end",
+        ),
     ],
 )
 def test_a_policy_that_stops_early_is_an_error(tmp_path, monkeypatch, body, says):

@@ -11,6 +11,7 @@ from pydantic_core._pydantic_core import list_all_errors
 from edgefl.core.drafts import load
 from edgefl.core.errors import Mistakes, RunError, ScenarioError, UserError, nearest
 from edgefl.core.params import Strict
+from edgefl.core.sourced import Sourced
 from edgefl.core.units import Seconds
 from edgefl.core.validation import validate
 from edgefl.core.wording import must, quoted
@@ -62,6 +63,9 @@ class Record(Strict):
     sub: Sub = Sub()
     either: int | Sub = 1
     some: dict[str, int] = Field(default_factory=dict)
+    named: Annotated[str, Field(min_length=1)] = "name"
+    sourced: Sourced[float] | None = None
+    keyed: dict[Literal["fp32", "int8"], int] = Field(default_factory=dict)
     few: Annotated[tuple[Sub, ...], Field(min_length=1)] = (Sub(),)
 
 
@@ -97,6 +101,8 @@ def _fails(text):
         ("some: {a: x}", "some.a must be a whole number; got 'x'"),
         ("some: [1]", "some must be a mapping of keys to values; got [1]"),
         ("few: []", "few must have at least 1 item; got []"),
+        ("named: ''", "named must not be empty; got ''"),
+        ("sourced: 80 us", "sourced must be a mapping: {value: ..., status: ..., source: ...}; got '80 us'"),
         ("few: [3]", "few.0 must be a mapping of keys to values; got 3"),
     ],
 )
@@ -104,6 +110,13 @@ def test_a_wrong_value_is_told_in_one_sentence(text, what):
     """The key, what its value must be, limits included, and what it is; one mistake only."""
     error = _fails(text)
     assert error.messages() == [f"{what}\n  where: r.yaml:1, key {what.split(' ')[0]!r}"]
+
+
+def test_a_wrong_key_among_a_few_is_unknown():
+    """The hint has those that are known."""
+    error = _fails("keyed: {float32: 3}")
+    assert (error.what, error.hint) == ("unknown key 'float32'", "use 'fp32' or 'int8'")
+    assert error.where == "r.yaml:1, key 'keyed.float32'"
 
 
 def test_words_for_a_choice_are_read_without_regard_to_case():

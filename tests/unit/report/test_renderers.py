@@ -181,3 +181,35 @@ def test_markup_has_no_way_in():
             assert "markup=False" in call, path
         for call in re.findall(r"(?<!\w)Console\((.+)\)", text):
             assert "markup=False" in call, path
+
+
+def _printed(block):
+    console = Console(file=io.StringIO(), width=80)
+    console.print(block)
+    return console.file.getvalue()
+
+
+def test_an_overview_begins_with_bytes_and_memory():
+    """What a client receives, sends and holds in a round of each run: the same as the exchanges' own."""
+    shown = _printed(device_rounds.device_rounds(profiles()))
+    lines = shown.splitlines()
+    assert lines[0].startswith("bytes of a client's round")
+    assert [line.split("│")[0].strip() for line in lines[2:5]] == ["down", "up", "peak memory, in fp32"]
+    assert [line.split("│")[1].strip() for line in lines[2:5]] == ["19.2 kB", "19.2 kB", "46.8 kB"]
+
+
+def test_the_networks_of_devices_are_named():
+    """The commonest first, then those of single devices."""
+    options = ProfileOptions(("raspberry-pi-4b", "raspberry-pi-5", "stm32f746"))
+    (draft,) = drafts("quickstart", ["sweep=null"])
+    found = profile_run(draft, options, DataAccess(need="nothing"))
+    assert costs.links(found.exchanges) == "wifi-pi4; wifi-pi5 (raspberry-pi-5)"
+
+
+def test_memory_that_is_many_times_too_small_is_a_multiple():
+    """Not 293649.9%."""
+    (first, *_), _ = profiles()[0].exchanges[0].devices, None
+    for share, text in ((9.99, "999.0%"), (2936.4, "2,936x")):
+        work = replace(profiles()[0].exchanges[0], devices=[replace(first, memory_share=share, fits=False)])
+        shown = _printed(costs.profile(replace(profiles()[0], exchanges=[work])))
+        assert text in shown
