@@ -119,14 +119,15 @@ def choose(context: Context, params: Any) -> Choice:
 
 def _family(context: Context, shape: Shape, *, gpu: bool) -> tuple[str, str]:
     """The family, "loop" or "vmapped", and the reason for it."""
-    moved, share = show_bytes(shape.kernel_bytes), f"{shape.together:.1f} clients share a step"
+    moved = show_bytes(shape.kernel_bytes)
+    share = f"{shape.together:.1f} clients share a step of {shape.kernels:.0f} kernels"
     if not shape.stacks(gpu=gpu):
         large = not gpu and not shape.small
         return "loop", f"kernels of {moved} are too large to stack" if large else f"only {share}"
     refusal = _not_stackable(context)
     if refusal:
         return "loop", f"its clients cannot be stacked: {refusal}"
-    return "vmapped", share if gpu else f"small kernels, {moved} each; {share}"
+    return "vmapped", share if gpu else f"{share}, {moved} each"
 
 
 def _not_stackable(context: Context) -> str:

@@ -108,7 +108,7 @@ def test_the_shape_of_a_round(tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "family", "why"),
-    [(FEW, "loop", "clients share a step"), (MANY, "vmapped", "small kernels"), (LARGE, "loop", "too large")],
+    [(FEW, "loop", "clients share a step"), (MANY, "vmapped", "kB each"), (LARGE, "loop", "too large")],
 )
 def test_the_plan_alone_chooses_the_family(tmp_path, monkeypatch, changes, family, why):
     """Neither cores nor workers nor how long it takes change it; the reason is told."""
