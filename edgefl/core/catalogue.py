@@ -198,9 +198,8 @@ def _found(kind: str) -> _Found:
                 hint="rename one of them",
             )
         _add(found, entry)
-    here = Path.cwd() / _INSIDE.get(kind, kind)
-    if kind in _YAML and here.resolve() not in {folder.resolve() for folder in folders}:
-        for entry in _scan(kind, here):
+    if kind in _YAML:
+        for entry in _scan(kind, Path.cwd() / _INSIDE.get(kind, kind)):
             if entry.name in found.entries:
                 found.hidden[entry.name] = entry.path
             else:

@@ -214,8 +214,6 @@ def _converted(image: Image.Image, mode: str, name: str) -> Image.Image:
     if image.mode.startswith("I;16"):
         # PIL itself would cut off everything above 255.
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-    elif image.mode in {"P", "PA"}:
-        image = image.convert("RGBA")
     elif image.mode not in _GREY | _CONVERTIBLE:
         raise DataError(
             f"an image's pixels are of mode {image.mode}, which is neither grey nor RGB",

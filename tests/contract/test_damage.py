@@ -32,7 +32,7 @@ SCENARIO = {
     "server": {"participants": 3, "rounds": 6},
 }
 # Of each file, and how many reading models takes, which is slower.
-TRIES, FEWER = {"flip": 40, "zero": 8, "cut": 8}, {"flip": 6, "zero": 2, "cut": 2}
+TRIES, FEWER = {"flip": 16, "zero": 5, "cut": 4}, {"flip": 6, "zero": 2, "cut": 2}
 
 
 class _Killed(Callbacks):

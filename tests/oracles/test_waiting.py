@@ -46,6 +46,32 @@ def clocked(plan_):
     return found
 
 
+def of_jobs(*jobs, steps=0):
+    """What is waited for in jobs (client, version, start, end, seconds of work), without links.
+
+    c0 is a "fast" device, c1 and c2 are "slow" ones; version -1 is of a lost job. A step takes 2 s;
+    a kind's price is of ``steps`` and 6 s.
+    """
+    fleet = {"kind": np.array([0, 1, 1]), "slowdown": np.ones(3)}
+    names = ("client", "version", "start_s", "end_s", "work_s")
+    columns = dict(zip(names, map(np.array, zip(*jobs, strict=True)), strict=True))
+    zeros = np.zeros(len(jobs), dtype=np.int64)
+    columns |= {
+        "place": zeros,
+        "steps": columns["work_s"].astype(np.int64) // 2,
+        "worked": zeros + 1,
+        "link_s": zeros * 0.0,
+    }
+    columns["ended_s"] = columns["end_s"]
+    reader = SimpleNamespace(
+        arrays=lambda sql, **_: dict(fleet if "FROM fleet" in sql else columns),
+        rows=lambda _: [{"kind": 0, "device": "fast"}, {"kind": 1, "device": "slow"}],
+        query=lambda _: [{"place": 0, "kind": kind, "work_s": 6.0, "steps": steps} for kind in (0, 1)],
+    )
+    clients, _ = waited(reader)
+    return [(one.client, one.lost) for one in clients]
+
+
 def parts(lost):
     return pytest.approx([lost.link_s, lost.compute_s, lost.slowdown_s, lost.jitter_s, lost.away_s])
 
@@ -95,6 +121,25 @@ def test_an_asynchronous_server_waits_for_nobody():
     """Uploads of one dispatch go into several merges."""
     params = catalogue.load("policies", "fedasync").Params()
     assert clocked(three(rounds=6, policy="fedasync", params=params)) == ([], [])
+
+
+def test_a_merge_of_several_dispatches_waits_for_nobody():
+    """Two dispatches of two jobs each, which end together; alone, each would have had to wait."""
+    both = [(0, 1, 0.0, 4.0, 4.0), (1, 1, 0.0, 6.0, 6.0), (0, 1, 5.0, 7.0, 2.0), (2, 1, 5.0, 9.0, 4.0)]
+    assert of_jobs(*both) == []
+    assert [client for client, _ in of_jobs(*both[:2])] == [1]
+
+
+def test_what_is_lost_after_a_merge_was_not_waited_for():
+    """c2 is given up at 8 s; c0 and c1 were merged at 6."""
+    ((client, lost),) = of_jobs((0, 1, 0.0, 4.0, 4.0), (1, 1, 0.0, 6.0, 6.0), (2, -1, 0.0, 8.0, 8.0))
+    assert (client, lost.lost_s) == (1, 2)
+
+
+def test_a_job_of_fewer_steps_has_less_work():
+    """c0's 2 of 3 steps are 4 s of the kind's 6; that c1 takes longer is its third step, and no jitter."""
+    ((_, lost),) = of_jobs((0, 1, 0.0, 4.0, 4.0), (1, 1, 0.0, 6.0, 6.0), steps=3)
+    assert parts(lost) == [0, 2, 0, 0, 0]
 
 
 def test_equal_clients_cost_nothing():

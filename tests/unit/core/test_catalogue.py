@@ -53,6 +53,15 @@ def test_an_own_device_is_found_and_read(own):
     assert device("my-board").peak["fp32"].value == 100e9
 
 
+def test_a_file_that_is_repaired_is_read_again(own):
+    """In the same process, as in a notebook."""
+    path = own("devices/mine.yaml", "x")
+    path.write_bytes(b"title: \xff")
+    assert "mine" not in catalogue.entries("devices")
+    path.write_text("title: mine", encoding="utf-8")
+    assert "mine" in catalogue.entries("devices")
+
+
 def test_an_own_scenario_may_lie_in_a_folder(own):
     """A scenario's name includes its folder."""
     own("scenarios/papers/mine.yaml", "name: mine\n")
@@ -236,6 +245,10 @@ def test_the_working_directory_is_looked_at_last(tmp_path, monkeypatch, noted):
     assert noted() == ["found in ./devices: mine"]
     assert catalogue.find("links", "string").path == here / "profiles" / "links" / "string.yaml"
     assert noted() == ["found in ./profiles/links: string"]
+    copied = catalogue.find("devices", "laptop-cpu").path
+    (here / "devices" / "laptop-cpu.yaml").write_bytes(copied.read_bytes())
+    assert catalogue.find("devices", "laptop-cpu").path == copied
+    assert noted() == []
     shipped = catalogue.find("devices", "raspberry-pi-5").path
     assert shipped.parent == catalogue.shipped("devices")
     assert noted() == [f"./devices/raspberry-pi-5.yaml is not used: the device 'raspberry-pi-5' is {shipped}"]
@@ -303,3 +316,6 @@ def test_names_are_matched_without_regard_to_case(own):
     assert catalogue.find("devices", "my-board").path == mine
     other = own("devices/my-board.yaml", "# Another.\n")
     assert [catalogue.find("devices", name).path for name in ("My-Board", "my-board")] == [mine, other]
+    other.write_bytes(b"\xff")
+    with pytest.raises(UserError, match=r"cannot read my-board\.yaml"):
+        catalogue.find("devices", "my-board")

@@ -144,6 +144,9 @@ def test_depth_counts_what_aliases_refer_to():
     assert _plain("[" * 49 + "1" + "]" * 49)
     assert _plain(f"{{a: &a {deep}, b: {'[' * 24}*a{']' * 24}}}")
     assert "50 levels" in _fails(f"{{a: &a {deep}, b: {'[' * 25}*a{']' * 25}}}").what
+    mappings = "{k: " * 24 + "1" + "}" * 24
+    assert _plain(f"{{a: &a {mappings}, b: {'{k: ' * 24}*a{'}' * 24}}}")
+    assert "50 levels" in _fails(f"{{a: &a {mappings}, b: {'{k: ' * 25}*a{'}' * 25}}}").what
 
 
 def test_a_bomb_of_aliases_is_refused():

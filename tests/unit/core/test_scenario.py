@@ -6,7 +6,8 @@ import pytest
 
 from edgefl.core.drafts import load, slug
 from edgefl.core.errors import ScenarioError
-from edgefl.core.overrides import Override
+from edgefl.core.nodes import written
+from edgefl.core.overrides import Override, gives
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 
@@ -426,3 +427,17 @@ def test_limits_that_contradict_or_may_never_be_met(server):
     """Rounds twice, and an accuracy alone, are refused at their place."""
     with pytest.raises(ScenarioError, match=r"give rounds(.|\n)*--set"):
         load(Document.parse(BASE, "base.yaml"), [f"server={server}"])
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "given"),
+    [
+        ("home-lab", "fleet.like", True),
+        ("home-lab", "fleet.seed", False),
+        ({"like": "home-lab"}, "fleet.like", True),
+        ({"like": "home-lab"}, "fleet.members", False),
+    ],
+)
+def test_what_a_fleets_value_sets(value, key, given):
+    """A bare name is that of the fleet that is changed."""
+    assert gives("fleet", written(value, "f"), key) is given

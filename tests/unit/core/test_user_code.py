@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
+from edgefl.core.drafts import load
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.user_code import (
     Terminated,
@@ -56,7 +58,8 @@ def test_the_innermost_line_of_the_users_is_named(mine):
     assert "json/decoder.py" in told.trace
 
 
-def test_what_a_library_raises_over_a_callbacks_error_is_the_callbacks(mine):
+@pytest.mark.parametrize("chained", [True, False])
+def test_what_a_library_raises_over_a_callbacks_error_is_the_callbacks(mine, chained):
     """As SimPy's copies of errors, which have no frame of the user's."""
     path, names = mine("def broken():\n    raise KeyError('lost')\n")
 
@@ -64,7 +67,9 @@ def test_what_a_library_raises_over_a_callbacks_error_is_the_callbacks(mine):
         try:
             names["broken"]()
         except KeyError as error:
-            raise json.JSONDecodeError("no", "", 0) from error
+            if chained:
+                raise json.JSONDecodeError("no", "", 0) from error
+            raise json.JSONDecodeError("no", "", 0)  # noqa: B904 - as some libraries do
 
     outer = _raised(wrapped)
     outer.__traceback__ = None
@@ -84,6 +89,14 @@ def test_requests_to_stop_and_our_own_errors_are_nobodys(mine, stop):
     with pytest.raises(type(error)) as caught, user_code():
         made["step"]()
     assert str(caught.value) == str(error)
+
+
+def test_what_is_on_the_path_is_the_users(monkeypatch):
+    """Also where it is installed beside libraries."""
+    assert not is_users(json.__file__)
+    monkeypatch.setenv("EDGEFL_PATH", str(Path(json.__file__).parent))
+    assert is_users(json.__file__)
+    assert not is_users(functools.__file__)
 
 
 def test_an_exit_of_the_users_is_an_error(mine):
@@ -106,6 +119,8 @@ def test_an_error_of_edgefls_own_asks_for_a_report():
     assert told.where.startswith("edgefl/core/user_code.py:")
     assert "please report this" in told.hint
     assert str(as_run_error(error)) == str(told)
+    # Called by edgefl/core/drafts.py.
+    assert internal(_raised(load, None)).where.startswith("edgefl/core/yamls.py:")
 
 
 def test_a_function_is_found_through_what_wraps_it(mine):

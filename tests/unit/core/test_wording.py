@@ -62,6 +62,7 @@ class Record(Strict):
     kind: Literal["one", "two"] = "one"
     sub: Sub = Sub()
     either: int | Sub = 1
+    many: Annotated[int, Field(gt=0)] | Sub = 1
     some: dict[str, int] = Field(default_factory=dict)
     named: Annotated[str, Field(min_length=1)] = "name"
     sourced: Sourced[float] | None = None
@@ -98,6 +99,7 @@ def _fails(text):
         ("sub: [1]", "sub must be a mapping of keys to values; got [1]"),
         ("either: x", "either must be a whole number or a mapping of keys to values; got 'x'"),
         ("either: {size: x}", "either.size must be a whole number; got 'x'"),
+        ("many: 0", "many must be greater than 0; got 0"),
         ("some: {a: x}", "some.a must be a whole number; got 'x'"),
         ("some: [1]", "some must be a mapping of keys to values; got [1]"),
         ("few: []", "few must have at least 1 item; got []"),
@@ -119,6 +121,11 @@ def test_a_wrong_key_among_a_few_is_unknown():
     assert error.where == "r.yaml:1, key 'keyed.float32'"
 
 
+def test_the_word_that_was_meant():
+    """The nearest one, if one is near."""
+    assert [_fails(f"kind: {word}").hint for word in ("twoo", "three")] == ["did you mean 'two'?", ""]
+
+
 def test_words_for_a_choice_are_read_without_regard_to_case():
     """As they are spelled in the record."""
     assert Record.model_validate({"kind": "TWO"}).kind == "two"
@@ -135,6 +142,7 @@ def test_words_for_a_choice_are_read_without_regard_to_case():
         ("local.clients=3", "'clients' is a key of 'task'"),
         ("server.momentum=0.5", "'momentum' is a key of 'local.optimizer'"),
         ("mu=3", "'mu' is a key of 'method'"),
+        ("MU=3", "'mu' is a key of 'method'"),
         ("task.server={}", "'server' is a key of the file itself"),
         # Each of several records has it.
         ("rounds=3", "known: engine, evaluate, fleet, "),

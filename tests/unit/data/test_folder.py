@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from image_files import encoded, image, tree
-from PIL import Image
+from PIL import Image, ImageOps
 
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.nodes import written
@@ -179,6 +179,7 @@ READABLE = {
     "cmyk.jpg": encoded(image(80).convert("CMYK"), "JPEG", quality=100),
     "sixteen_bit.png": encoded(Image.fromarray(np.full((4, 6), 80 * 256 + 7, dtype=np.uint16))),
     "big_endian.tif": encoded(Image.fromarray(np.full((4, 6), 80 * 256 + 7, dtype=">u2")), "TIFF"),
+    "camera.jpg": encoded(image(80), "MPO", save_all=True, append_images=[image(9)]),
     "one_frame.gif": encoded(image(80), "GIF"),
     "lossless.webp": encoded(image(80), "WEBP", lossless=True),
 }
@@ -194,21 +195,24 @@ def test_other_modes_are_converted(tmp_path, name):
     assert np.abs(x - 80).max() <= 3
 
 
-def test_photographs_are_turned_upright(tmp_path):
-    """Exif's orientation counts: a landscape that a camera held upright is a portrait."""
-    tree(tmp_path, {"a": 2, "b": 2}, size=(4, 6))
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_photographs_are_turned_upright(tmp_path, orientation):
+    """All of Exif's orientations count, as PIL turns them, for an image's size too."""
     exif = Image.Exif()
-    exif[0x0112] = 6
-    turned = Image.fromarray(np.repeat([[0], [255]], [2, 2], axis=0).repeat(6, 1).astype(np.uint8))
-    (tmp_path / "a" / "0.png").unlink()
-    (tmp_path / "a" / "0.jpg").write_bytes(encoded(turned.convert("RGB"), "JPEG", exif=exif, quality=100))
-    (tmp_path / "a" / "1.png").unlink()
-    (tmp_path / "a" / "1.jpg").write_bytes(encoded(turned.convert("RGB"), "JPEG", exif=exif, quality=100))
-    _, arrays = _read(tmp_path)
-    first = arrays.train_x[0, 0].astype(int)
-    assert first.shape == (6, 4)
-    assert first[:, :2].min() > 200  # the lower half came to the left
-    assert first[:, 2:].max() < 50
+    exif[0x0112] = orientation
+    for path in tree(tmp_path, {"a": 2, "b": 2}).rglob("*.png"):
+        path.write_bytes(encoded(Image.open(path), exif=exif))
+    upright = np.asarray(ImageOps.exif_transpose(Image.open(tmp_path / "a" / "0.png")))
+    turned = [*_read(tmp_path)[1].train_x, *_read(tmp_path)[1].test_x]
+    assert any(np.array_equal(one.transpose(1, 2, 0), upright) for one in turned)
+
+
+def test_other_labels_are_another_description(tmp_path):
+    """Runs on other training or test images are told apart before any is read."""
+    counts = [GIVEN, {**GIVEN, "train/cat": 9}, {**GIVEN, "test/cat": 9}, GIVEN]
+    found = [_source(tree(tmp_path / str(place), one)).spec.content for place, one in enumerate(counts)]
+    assert found[0] == found[3]
+    assert len(set(found)) == 3
 
 
 def _frames():

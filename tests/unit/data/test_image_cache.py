@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import time
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -96,6 +97,18 @@ def test_copies_share_an_entry(counted, tmp_path, cache):
     copied = Counted(*copies)
     assert copied.found().content == counted.found().content
     assert (copied.times, len(_entries(cache))) == (0, 1)
+
+
+def test_the_shape_is_part_of_the_content(counted):
+    """The same bytes as images of another shape are other images."""
+    wide = counted()
+    high = replace(wide, train_x=wide.train_x.swapaxes(2, 3), test_x=wide.test_x.swapaxes(2, 3))
+    found = [
+        decoded_once(counted.files, {"how": number}, lambda arrays=arrays: arrays)
+        for number, arrays in enumerate((wide, high))
+    ]
+    assert found[0].arrays.train_x.tobytes() == found[1].arrays.train_x.tobytes()
+    assert found[0].content != found[1].content
 
 
 @pytest.mark.parametrize("how", [{"shape": [3, 8, 8]}, {"share": 0.5}])

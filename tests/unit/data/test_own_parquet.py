@@ -11,6 +11,7 @@ from image_files import encoded, image
 
 from edgefl.core.errors import DataError
 from edgefl.data import source_of
+from edgefl.data.image_parquet import labels_of
 from edgefl.data.sources import parquet
 
 
@@ -73,6 +74,22 @@ def test_the_label_column_can_be_named(tmp_path):
     _write(tmp_path / "train.parquet", [1, 2, 3, 4], [0, 1, 0, 1], column="breed")
     assert "breed" in _refused(tmp_path)
     assert _source(tmp_path, label="breed").spec.classes == 2
+
+
+def test_the_first_known_label_column_counts(tmp_path):
+    """Of several, and only if it has integers."""
+    path = tmp_path / "train.parquet"
+    _write(path, [1, 2, 3, 4], [0, 1, 0, 1], column="fine_label")
+    table = pq.read_table(path).append_column("labels", pa.array([1, 1, 0, 0]))
+    pq.write_table(table.append_column("label", pa.array(["a", "b", "a", "b"])), path)
+    assert labels_of([path]).tolist() == [0, 1, 0, 1]
+
+
+def test_a_test_part_without_images(tmp_path):
+    """Nothing could be scored."""
+    _write(tmp_path / "train.parquet", [1, 2], [0, 1])
+    _write(tmp_path / "test.parquet", [], [])
+    assert "there are no test images" in _refused(tmp_path)
 
 
 def test_labels_are_known_without_decoding(tmp_path):

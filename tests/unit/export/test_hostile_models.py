@@ -149,10 +149,10 @@ def test_classes_without_names(tmp_path, image):
         infer(path, [image])
 
 
-@pytest.mark.parametrize("weight", [np.nan, np.inf])
-def test_outputs_that_are_not_finite(tmp_path, image, weight):
+@pytest.mark.parametrize("row", [[np.nan] * 3, [np.inf] * 3, [0, np.nan, 1]])
+def test_outputs_that_are_not_finite(tmp_path, image, row):
     """No class has a probability then; "class 0, nan%" would be taken for a result."""
-    weights = {"w": np.full((16, 3), weight, np.float32)}
+    weights = {"w": np.array([row] * 16, np.float32)}
     with pytest.raises(UserError, match="is not finite"):
         infer(write(tmp_path / "m.onnx", LINEAR, weights, IMAGES, facts=FACTS), [image])
 

@@ -72,9 +72,11 @@ def test_channels_first(tmp_path):
 
 
 def test_sixteen_bits_are_scaled(tmp_path):
-    """Not clipped at 255."""
+    """Not clipped at 255; values that fit into 8 bits are those of 8 bits."""
     Image.fromarray(np.full((4, 4), 0x8000, np.uint16)).save(tmp_path / "deep.png")
     assert set(picture(tmp_path / "deep.png", (1, 4, 4)).pixels.ravel()) == {128}
+    Image.fromarray(np.full((4, 4), 80, np.int32)).save(tmp_path / "wide.tiff")
+    assert set(picture(tmp_path / "wide.tiff", (1, 4, 4)).pixels.ravel()) == {80}
 
 
 def test_floating_point_images_are_refused(tmp_path):

@@ -10,7 +10,7 @@ from commands import run_command, shown
 from toys import TOYS
 
 from edgefl.core.documents import document
-from edgefl.core.units import show_seconds
+from edgefl.core.units import show_seconds, show_share
 from edgefl.report.averages import seeds_together
 from edgefl.report.comparison import Comparison, comparison, dry_runs
 from edgefl.report.settings import dotted
@@ -299,6 +299,58 @@ def test_what_differs_is_told(without, changes, rows):
     assert {key: found[key] for key in found if "." in key or key == "fleet"} == rows
 
 
+def test_quantities_are_averaged_over_seeds():
+    """Traffic by part, what was waited for, and energy that one run knows of fewer clients."""
+    first = dry("sync").summary
+    lost = first.waited_for_devices[0]
+    double = replace(lost, lost=replace(lost.lost, lost_s=3 * lost.lost.lost_s))
+    one, two = (
+        replace(run, bytes_by_part={"weights": (moved, 100)}, waited_for_devices=[waited], virtual_s=moved)
+        for run, moved, waited in zip(seeds(2), (100, 300), (lost, double), strict=True)
+    )
+    less = two.energy._replace(energy_known=two.energy.energy_clients - 1)
+    found = cells(comparison([one, replace(two, energy=less)]))
+    assert found["weights, down / up"] == ["200 B / 100 B"]
+    mean_s = 2 * lost.lost.lost_s
+    assert found[f"waited for {lost.device}"] == [f"{show_seconds(mean_s)} ({show_share(mean_s / 200)})"]
+    assert found["energy of all clients"][0].endswith("(not of all clients)")
+
+
+def test_a_model_without_an_accuracy_before_the_end_has_a_dash():
+    """The other one has its own."""
+    run = scored(["global", "personal"], after_rounds="calibrate")
+    before = {**run.accuracy, "global": replace(run.accuracy["global"], before=0.5)}
+    before["personal"] = replace(before["personal"], before=None)
+    found = cells(comparison([replace(run, accuracy=before)]))
+    assert found["before calibrate, both"] == ["50.0% / -"]
+
+
+def test_personal_accuracies_say_whom_they_cover():
+    """Unless it is all clients, and all of them trained."""
+    run = scored(["personal"])
+    for covered, says in (({"clients": 19}, "19 of 20, 0 untrained"), ({"untrained": 2}, "20 of 20, 2 untr")):
+        part = {"personal": replace(run.accuracy["personal"], **covered)}
+        (cell,) = cells(comparison([replace(run, accuracy=part)]))["of clients"]
+        assert cell.startswith(says)
+    assert "of clients" not in cells(comparison([run]))
+
+
+def test_the_energy_to_a_target_says_how_many_clients_it_covers():
+    """As that of a whole run does."""
+    run = scored(["global"], ["global"])
+    took = replace(run.target.global_, energy=run.energy._replace(energy_known=19))
+    found = cells(comparison([replace(run, target=replace(run.target, global_=took))]))
+    assert found["energy to 90%, global"][0].endswith("(19 of 20 clients)")
+
+
+def test_targets_that_differ_have_a_row():
+    """And the rows below are of each run's own."""
+    one, two = scored(["global"], ["global"]), scored(["global"], ["global"], name="other")
+    found = cells(comparison([one, replace(two, target=replace(two.target, accuracy=0.8))]))
+    assert found["target"] == ["90%", "80%"]
+    assert found["time to its target, global"] == ["2 s", "2 s"]
+
+
 def test_only_what_is_alike_is_averaged():
     """Not runs of other settings, fleets or models, of the same seed, or unfinished ones."""
     one, two = seeds(2)
@@ -323,6 +375,7 @@ def test_the_document_has_every_run_and_the_averages():
     assert (average["name"], average["seeds"]) == ("fedavg", [0, 1])
     assert average["figures"]["virtual_s"] == {"mean": 10.5, "deviation": pytest.approx(0.5**0.5), "runs": 2}
     assert average["figures"]["target.global.t_s"]["runs"] == 1
+    assert "seed" not in average["figures"]
     assert found["differences"] == {"seed": [0, 1, 0], "local.epochs": [None, None, 2]}
 
 

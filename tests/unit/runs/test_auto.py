@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
+from plans import plan as hand_made
+from plans import prices
 
 import edgefl
 from edgefl.compute.engines.auto import Params, check
@@ -31,6 +34,8 @@ SCENARIO = {
 SOURCE = """
 '''FedAvg with an operator on lists.'''
 import torch
+from plans import plan as hand_made
+from plans import prices
 from edgefl.core.params import Strict
 from edgefl.protocol import averaging, local_training, plain_objective
 
@@ -72,11 +77,15 @@ def learned(folder):
     return [path.read_bytes() for path in sorted((folder / "versions").iterdir())]
 
 
+def context_of(tmp_path, changes=None):
+    """A scenario's run before anything was learned."""
+    (draft,) = drafts({**SCENARIO, **(changes or {})})
+    return Context(plan(draft, DataAccess(need="embedded")), States(tmp_path / "states", 10**9))
+
+
 def choice(tmp_path, changes=None, **params):
     """What auto chooses for a scenario, without training."""
-    (draft,) = drafts({**SCENARIO, **(changes or {})})
-    context = Context(plan(draft, DataAccess(need="embedded")), States(tmp_path / "states", 10**9))
-    return auto.choose(context, Params(**params))
+    return auto.choose(context_of(tmp_path, changes), Params(**params))
 
 
 @pytest.mark.parametrize(
@@ -122,6 +131,40 @@ def test_the_plan_alone_chooses_the_family(tmp_path, monkeypatch, changes, famil
         assert found.params.get("inner", found.name) == family
 
 
+@pytest.mark.parametrize(
+    ("at", "every", "steps", "heaviest"),
+    [("round", 1, 2, "second"), ("round", 4, 2, "first"), ("end", 1, 9, "first"), ("end", 1, 11, "second")],
+)
+def test_the_heaviest_exchange_is_that_of_the_most_steps(at, every, steps, heaviest):
+    """One step in each of 10 rounds, beside every round, every fourth, or once at the end; of all clients."""
+    second = prices("second", 5, at=at, every=every, everyone=True, steps=steps)
+    plan_ = hand_made([prices("first", 5, steps=1), second], rounds=10, participants=3, refused=[1])
+    jobs = auto.cohort_of(SimpleNamespace(planned=SimpleNamespace(plan=plan_)))
+    assert {job.exchange for job in jobs} == {heaviest}
+    assert [job.client for job in jobs] == ([0, 2, 3] if heaviest == "first" else [0, 2, 3, 4])
+
+
+def test_a_stacked_step_waits_for_the_client_with_the_most(tmp_path):
+    """Clients of many sizes: all full batches together, and each size of last ones."""
+    task = {**MANY["task"], "partition": {"name": "dirichlet", "alpha": 0.5}}
+    context = context_of(tmp_path, {**MANY, "task": task})
+    samples = context.builder.samples
+    assert samples[-1] // 32 < max(samples) // 32
+    stacked = max(samples) // 32 + len({count % 32 for count in samples} - {0})
+    shape = auto.shape_of(context)
+    assert shape.units == 1
+    assert shape.together == sum(-(-count // 32) for count in samples) / stacked
+
+
+def test_more_jobs_than_are_looked_at_count_all_the_same(tmp_path, monkeypatch):
+    """3 of 12 clients with the same number of samples stand for all of them."""
+    whole = choice(tmp_path, MANY).shape
+    monkeypatch.setattr(auto, "_MOST_JOBS", 3)
+    few = choice(tmp_path, MANY).shape
+    assert few.jobs == 3
+    assert few.expected_s == pytest.approx(whole.expected_s, rel=0.1)
+
+
 def test_workers_train_what_takes_long(tmp_path, monkeypatch):
     """As many as there are cores and units of work; a number that is given is honoured."""
     monkeypatch.setattr(auto, "cores", lambda: 8)
@@ -132,6 +175,15 @@ def test_workers_train_what_takes_long(tmp_path, monkeypatch):
     # One group cannot be shared.
     assert choice(tmp_path, MANY).component.name == "vmapped"
     assert choice(tmp_path, FEW, workers=1).component.name == "loop"
+
+
+@pytest.mark.parametrize(("device", "engine"), [("cpu", "processes"), ("cuda", "loop")])
+def test_a_gpu_trains_in_one_process(monkeypatch, device, engine):
+    """However long it takes; worker processes would train on the CPU."""
+    monkeypatch.setattr(auto, "cores", lambda: 8)
+    monkeypatch.setattr(auto, "shape_of", lambda _: auto.Shape(20, 8e3, 1.0, units=4, jobs=4, expected_s=1e6))
+    context = SimpleNamespace(builder=SimpleNamespace(device=torch.device(device)))
+    assert auto.choose(context, Params()).component.name == engine
 
 
 def test_workers_for_a_gpu_are_refused(monkeypatch):
@@ -181,6 +233,11 @@ def test_trying_it_changes_no_result(tmp_path):
     assert chosen(tmp_path / "3", {"name": "auto", "workers": 2}, **MANY)["workers"] == 2
     one, *others = (learned(tmp_path / name) for name in ("1", "2", "3"))
     assert others == [one, one]
+    trainers = []
+    for name in ("1", "2", "3"):
+        with read(tmp_path / name) as reader:
+            trainers.append(reader.meta["trainer"])
+    assert trainers == [trainers[0]] * 3
 
 
 def test_the_environment_pins_it(tmp_path, monkeypatch):

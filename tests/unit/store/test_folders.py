@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -94,6 +95,20 @@ def test_only_one_of_many_gets_a_folder(tmp_path):
     for number in range(20):
         found = _at_once(5, lambda: claimed(tmp_path / f"run-{number}", "name"))  # noqa: B023 - called in the loop
         assert found.count(None) == 4
+
+
+def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
+    """It wrote its run and took its lock away between our look and our lock."""
+    make = os.open
+
+    def slow(path, *how):
+        os.close(make(tmp_path / "run.sqlite", os.O_CREAT))
+        return make(path, *how)
+
+    monkeypatch.setattr("edgefl.store.folders.os.open", slow)
+    with pytest.raises(UserError, match="is not empty"), claimed(tmp_path, "name"):
+        pass
+    assert _left(tmp_path) == ["run.sqlite"]
 
 
 def test_new_names_are_never_shared(tmp_path, monkeypatch):

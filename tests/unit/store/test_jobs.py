@@ -71,11 +71,36 @@ def test_scalars_of_jobs_are_kept(store):
         assert [row["scalars"] for row in reader.rows("jobs")] == ['{"loss": 0.5}', None]
 
 
+def test_scalars_of_no_job_are_a_mistake(store):
+    """Of one that has not ended, or that has its scalars."""
+    _, _, jobs = told(plan([prices("train", 2, compute_s=[1, 2])]))
+    store.add_jobs(jobs, ["train"])
+    store.add_scalars({0: {"loss": 0.5}})
+    for job in (0, 9):
+        with pytest.raises(AssertionError, match="has not ended, or has some"):
+            store.add_scalars({job: {"loss": 0.5}})
+
+
+def test_what_is_read_is_of_one_commit(store):
+    """However the run goes on meanwhile."""
+    store.add("merges", {**MERGE, "version": 1})
+    store.commit()
+    with read(store.folder) as reader:
+        store.add("merges", {**MERGE, "version": 2})
+        store.commit()
+        assert len(reader.rows("merges")) == 1
+    with read(store.folder) as reader:
+        assert len(reader.rows("merges")) == 2
+
+
 def test_a_run_is_opened_again(store):
     """To be added to: what was there stays, and its status is running until it ends again."""
     store.add("merges", {**MERGE, "version": 1})
     store.close("interrupted", reason="KeyboardInterrupt")
+    noted = store.folder / "SHA256SUMS"
+    assert noted.exists()
     again = Store.open(store.folder, write_tree)
+    assert not noted.exists()
     again.add("merges", {**MERGE, "version": 2})
     again.commit()
     with read(store.folder) as reader:

@@ -57,6 +57,8 @@ def test_all_damage_of_the_newest_log_is_found(killed, anew):
     last = upto - 24 - 4096
     damaged = [flipped(log, rng.randrange(8 * upto)) for _ in range(12)]
     damaged += [zeroed(log, last, 24), zeroed(log, last + 4, 4), zeroed(log, last + 8, 8), zeroed(log, 0, 32)]
+    # The number of the log, and the checksum of its head.
+    damaged += [flipped(log, 8 * place) for place in (15, 24, 31)]
     for content in damaged:
         path.write_bytes(content)
         assert lost_commits(database)

@@ -1,0 +1,96 @@
+"""Digests of tables: what becomes of rows changes them, and what SQLite makes of a value does not."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from edgefl.core.errors import UserError
+from edgefl.store import Reader, Store, read
+from edgefl.store.checks import STRUCTURE, damage_of
+from edgefl.store.digests import Digests
+
+# Of each: version, client, accuracy and samples.
+_ROWS = [(1, 0, 0.25, 7), (1, 7, 0.5, 3), (2, 4, 0.25, 9)]
+
+
+def _digest(rows):
+    found = Digests()
+    found.add("client_evaluations", list(zip(*rows, strict=True)))
+    return found
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([(1, 0, 0.5, 7), (1, 7, 0.25, 3), _ROWS[2]], id="one value of two rows"),
+        pytest.param([(1, 0, 0.25, 3), (1, 7, 0.5, 7), _ROWS[2]], id="another value of two rows"),
+        pytest.param([_ROWS[0], (7, 1, 0.5, 3), _ROWS[2]], id="two values of a row"),
+    ],
+)
+def test_values_that_change_places_are_seen(rows):
+    """Each column, and all rows together, have the same values as before."""
+    assert _digest(_ROWS).matches("client_evaluations", _digest(_ROWS[::-1]))
+    assert not _digest(rows).matches("client_evaluations", _digest(_ROWS))
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.nan, -0.0, math.inf, 5e-324])
+def test_numbers_that_sqlite_reads_back_otherwise_are_no_damage(tmp_path, value):
+    """NaN of any bits comes back as NULL, and -0 as 0."""
+    store = Store.create(tmp_path / "run", lambda *_: "")
+    row = {"exchange": "train", "round": 0, "t_s": 1.0, "jobs": 1, "live_versions": "[]", "host_s": 0.0}
+    store.add("merges", {"version": 1, "loss": value, **row})
+    store.close("done")
+    with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as database:
+        assert damage_of(database) == {}
+
+
+def test_an_index_that_does_not_agree_with_its_table_is_damage(tmp_path):
+    """The rows are those that were written, and a query by their key would find others."""
+    store = Store.create(tmp_path / "run", lambda *_: "")
+    store.add("payloads", {"exchange": "elsewhere", "model": "m", "direction": "up", "part": "p", "bytes": 1})
+    store.close("done")
+    file = tmp_path / "run" / "run.sqlite"
+    content = file.read_bytes()
+    places = [place for place in range(len(content)) if content.startswith(b"elsewhere", place)]
+    assert len(places) == 2
+    found = []
+    for place in places:
+        file.write_bytes(content[:place] + b"elsewhen!" + content[place + 9 :])
+        with closing(sqlite3.connect(file)) as database:
+            found += [damage_of(database)]
+    assert {STRUCTURE} in [set(one) for one in found]
+    assert all(found)
+    file.write_bytes(content)
+    with read(tmp_path / "run") as reader:
+        assert len(reader.rows("payloads")) == 1
+
+
+def test_a_table_that_others_refer_to_cannot_be_left_out(tmp_path):
+    """Without the names of exchanges, nobody can tell what a job was; without scores, one can."""
+    for table, row in {
+        "exchanges": {
+            "exchange": "train",
+            "place": 0,
+            "at": "round",
+            "every": 1,
+            "everyone": 0,
+            "stateful": 0,
+        },
+        "client_evaluations": {"version": 1, "client": 0, "accuracy": 0.5, "samples": 3},
+    }.items():
+        store = Store.create(tmp_path / table, lambda *_: "")
+        store.add(table, row)
+        store.close("done")
+        with closing(sqlite3.connect(tmp_path / table / "run.sqlite")) as database, database:
+            database.execute(f"UPDATE {table} SET {list(row)[-1]} = 7")  # noqa: S608 - our own names
+        with pytest.raises(UserError, match=f"table {table} of run.sqlite is damaged") as caught:
+            Reader(tmp_path / table)
+        assert caught.value.hint.startswith("nothing else" if table == "exchanges" else "--salvage")
+    with pytest.raises(UserError, match="is damaged"):
+        Reader(tmp_path / "exchanges", salvage=True)
+    with read(tmp_path / "client_evaluations", salvage=True) as reader:
+        assert (len(reader.left_out), reader.rows("client_evaluations")) == (1, [])
