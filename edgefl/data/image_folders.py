@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.decoding import SUFFIXES
+from edgefl.core.images import SUFFIXES
 from edgefl.data.spec import Ints
 
 # Files that systems leave beside images; those whose names begin with a dot are always skipped.

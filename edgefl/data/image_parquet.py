@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.decoding import Encoded, Form, decoded, explained
-from edgefl.data.spec import Ints, Pixels
+from edgefl.core.images import Encoded, Form, Pixels, decoded, explained
+from edgefl.data.spec import Ints
 
 LABELS = ("label", "fine_label", "labels")
 """Names of label columns, in the order in which they are looked for."""

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from edgefl.core.errors import DataError
+from edgefl.core.images import Encoded, header
 from edgefl.core.params import Strict
-from edgefl.data.decoding import Encoded, size_of
 from edgefl.data.source import Labels
 from edgefl.data.spec import Ints, Spec, stratified
 
@@ -72,7 +72,7 @@ class OwnImages(Strict):
         Raises:
             DataError: the first image cannot be read.
         """
-        return (self.channels, *(self.size or size_of(first[1], first[0])))
+        return (self.channels, *(self.size or header(first[1], first[0])[1:]))
 
     def parts(self, labels: Ints) -> tuple[Ints, Ints]:
         """Indices of training and test images where there is no test part: the same ones for every seed.

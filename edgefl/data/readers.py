@@ -24,12 +24,12 @@ import torch
 
 from edgefl.core.caches import cache_folder
 from edgefl.core.errors import DataError
+from edgefl.core.images import Form, Pixels, explained, files_decoded
 from edgefl.data import image_parquet
-from edgefl.data.decoding import Form, explained, files_decoded
 from edgefl.data.image_cache import decoded_once
 from edgefl.data.image_folders import class_folders, listed
 from edgefl.data.source import checked
-from edgefl.data.spec import Arrays, Ints, Pixels, Spec
+from edgefl.data.spec import Arrays, Ints, Spec
 from edgefl.protocol.vision import torchvision
 
 _Part: TypeAlias = tuple[Pixels, Ints]

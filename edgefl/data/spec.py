@@ -8,8 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.core.images import Pixels
+
 Ints: TypeAlias = NDArray[np.int64]
-Pixels: TypeAlias = NDArray[np.uint8]
 
 _LEVELS = 256
 _COUNTED_AT_ONCE = 10**7

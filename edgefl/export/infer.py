@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgefl.compute.onnx_runtime import run, session
 from edgefl.core.errors import UserError
+from edgefl.core.images import Form, files_decoded, header
 from edgefl.export.metadata import ImageMetadata, image_metadata
 from edgefl.export.model import read_model
 from edgefl.report.inference import ClassProbability, ImageClasses, Inference
@@ -64,72 +64,19 @@ def infer(path: Path, images: Sequence[Path], top: int = 3) -> Inference:
 
 
 def picture(file: Path, shape: tuple[int, int, int]) -> Picture:
-    """Reads an image as 8-bit grey or RGB of a shape.
+    """Reads an image as training does: upright, 8-bit grey or RGB of a shape.
 
     Raises:
-        UserError: the file is missing or not an image.
+        DataError: the file is missing, or no image that can be read so.
     """
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
     channels, height, width = shape
-    mode = {1: "L", 3: "RGB"}[channels]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file) as opened:
-                image = ImageOps.exif_transpose(opened)
-                image.load()
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise UserError(f"{file} has too many pixels", where=str(file)) from error
-    except UnidentifiedImageError as error:
-        raise UserError(f"{file} is not an image that Pillow can read", where=str(file)) from error
-    except (OSError, SyntaxError, ValueError) as error:
-        # Damaged files raise any of these.
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UserError(f"cannot read the image {file}: {reason}", where=str(file)) from error
-    if image.mode == "F":
-        raise UserError(
-            f"{file} holds floating-point values, whose range is unknown",
-            where=str(file),
-            hint="save it with 8 or 16 bits per channel",
-        )
-    changes = []
-    if image.mode != mode:
-        changes.append(f"{image.mode} to {mode}")
-        image = _converted(image, mode, file)
-    if image.size != (width, height):
-        changes.append(f"{image.size[0]} x {image.size[1]} to {width} x {height}")
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image, dtype=np.uint8).reshape(height, width, channels)
-    return Picture(np.ascontiguousarray(pixels.transpose(2, 0, 1)), ", ".join(changes))
-
-
-def _converted(image: Any, mode: str, file: Path) -> Any:
-    """An image in grey or RGB.
-
-    Raises:
-        UserError: Pillow knows no way from its colours to those.
-    """
-    try:
-        return _eight_bits(image).convert(mode)
-    except ValueError as error:
-        raise UserError(
-            f"{file} holds {image.mode} colours, which Pillow cannot convert to {mode}",
-            where=str(file),
-            hint="save it in grey or RGB",
-        ) from error
-
-
-def _eight_bits(image: Any) -> Any:
-    """An image with values up to 255; Pillow would clip 16-bit grey there instead of scaling it."""
-    from PIL import Image
-
-    if not image.mode.startswith("I"):
-        return image
-    values = np.asarray(image).astype(np.int64)
-    return Image.fromarray(
-        (values >> 8 if values.max() > np.iinfo(np.uint8).max else values).astype(np.uint8)
-    )
+    found = header(file, str(file))
+    pixels = files_decoded([file], Form(shape, str(file), fitted=True, resized=True))[0]
+    mode = "L" if channels == 1 else "RGB"
+    changes = [f"{found.mode} to {mode}"] if found.mode != mode else []
+    if (found.height, found.width) != (height, width):
+        changes.append(f"{found.width} x {found.height} to {width} x {height}")
+    return Picture(np.ascontiguousarray(pixels), ", ".join(changes))
 
 
 def _logits(running: Any, known: ImageMetadata, pixels: NDArray[np.uint8], where: str) -> Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from edgefl.core.errors import DataError
-from edgefl.data.decoding import Form, files_decoded
+from edgefl.core.images import Form, files_decoded
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.image_folders import Listing, class_folders, listed
 from edgefl.data.own_images import OwnImages, check_divisible, check_found

@@ -15,8 +15,8 @@ import numpy as np
 from pydantic import Field
 
 from edgefl.core.errors import DataError
+from edgefl.core.images import Form
 from edgefl.data import image_parquet
-from edgefl.data.decoding import Form
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.own_images import OwnImages, check_divisible, check_found
 from edgefl.data.source import Labels, Source

@@ -11,11 +11,12 @@ import pytest
 from image_files import encoded, image, tree
 from PIL import Image, ImageOps
 
+from edgefl.core import images as decoding
 from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.nodes import written
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.data import decoding, source_of
+from edgefl.data import source_of
 from edgefl.data.sources import folder
 
 GIVEN = {"train/cat": 3, "train/dog": 2, "test/cat": 1, "test/dog": 2}

@@ -266,7 +266,8 @@ def test_a_missing_file_is_named(counted):
 
 def test_known_datasets_are_kept_too(tmp_path, monkeypatch):
     """The second reading of CIFAR-10's layout as a tree decodes nothing."""
-    from edgefl.data import Spec, decoding, readers
+    from edgefl.core import images as decoding
+    from edgefl.data import Spec, readers
 
     spec = Spec("cifar10", (3, 4, 6), 2, 4, 2, ("cat", "dog"), (0.5,) * 3, (0.2,) * 3)
     tree(tmp_path, {"train/cat": 2, "train/dog": 2, "test/cat": 1, "test/dog": 1})

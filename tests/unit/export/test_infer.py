@@ -10,7 +10,9 @@ from commands import run_command
 from graphs import BYTE, FLOAT, write
 from PIL import Image
 
+from edgefl.core import images
 from edgefl.core.errors import UserError
+from edgefl.core.images import Form, files_decoded
 from edgefl.export.infer import infer, picture
 
 NAMES = ["dark", "grey", "bright"]
@@ -71,18 +73,26 @@ def test_channels_first(tmp_path):
     assert picture(tmp_path / "c.png", (3, 1, 2)).pixels.tolist() == [[[1, 4]], [[2, 5]], [[3, 6]]]
 
 
-def test_sixteen_bits_are_scaled(tmp_path):
-    """Not clipped at 255; values that fit into 8 bits are those of 8 bits."""
-    Image.fromarray(np.full((4, 4), 0x8000, np.uint16)).save(tmp_path / "deep.png")
-    assert set(picture(tmp_path / "deep.png", (1, 4, 4)).pixels.ravel()) == {128}
-    Image.fromarray(np.full((4, 4), 80, np.int32)).save(tmp_path / "wide.tiff")
-    assert set(picture(tmp_path / "wide.tiff", (1, 4, 4)).pixels.ravel()) == {80}
+@pytest.mark.parametrize("mode", ["L", "RGB", "I;16", "P", "CMYK"])
+def test_a_model_sees_what_it_was_trained_on(tmp_path, mode):
+    """The pixels of a file are those that the data set ``folder`` makes of it; dark ones stay dark."""
+    values = np.arange(80, dtype=np.uint16).reshape(8, 10)
+    image = (
+        Image.fromarray(values) if mode == "I;16" else Image.fromarray(values.astype(np.uint8)).convert(mode)
+    )
+    image.save(tmp_path / "x.tiff")
+    form = Form((1, 4, 4), "mine", fitted=True, resized=True)
+    seen = picture(tmp_path / "x.tiff", (1, 4, 4))
+    assert np.array_equal(seen.pixels, files_decoded([tmp_path / "x.tiff"], form)[0])
+    assert (seen.pixels.max() == 0) == (mode == "I;16")
+    assert seen.changes.endswith("10 x 8 to 4 x 4")
 
 
-def test_floating_point_images_are_refused(tmp_path):
-    """Their range is unknown; converted to integers, values from 0 to 1 would all be black."""
-    Image.fromarray(np.full((4, 4), 0.5, np.float32)).save(tmp_path / "f.tiff")
-    with pytest.raises(UserError, match="floating-point"):
+@pytest.mark.parametrize(("dtype", "mode"), [(np.float32, "F"), (np.int32, "I")])
+def test_images_of_an_unknown_range_are_refused(tmp_path, dtype, mode):
+    """Converted to bytes, values from 0 to 1 would all be black."""
+    Image.fromarray(np.full((4, 4), 1, dtype)).save(tmp_path / "f.tiff")
+    with pytest.raises(UserError, match=f"pixels are of mode {mode}"):
         picture(tmp_path / "f.tiff", (1, 4, 4))
 
 
@@ -103,8 +113,8 @@ def test_files_that_are_not_images(tmp_path):
     cut = tmp_path / "cut.png"
     cut.write_bytes(whole[: len(whole) // 2])
     for file, message in (
-        (text, "is not an image that Pillow can read"),
-        (cut, "cannot read the image"),
+        (text, "this is not an image"),
+        (cut, "an image is unreadable"),
         (tmp_path / "missing.png", "No such file"),
         (tmp_path, "Is a directory"),
     ):
@@ -113,10 +123,10 @@ def test_files_that_are_not_images(tmp_path):
 
 
 def test_an_image_too_large(tmp_path, monkeypatch):
-    """Pillow's guard is a message, not a warning."""
+    """Refused by its header, before anything is allocated."""
     file = grey(tmp_path / "p.png", 3, (64, 64))
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 4000)
-    with pytest.raises(UserError, match="too many pixels"):
+    monkeypatch.setattr(images, "MOST_PIXELS", 4000)
+    with pytest.raises(UserError, match="64 x 64 pixels; the most is"):
         picture(file, (1, 4, 4))
 
 

@@ -8,16 +8,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from edgefl.core.errors import DataError
-from edgefl.data.spec import Pixels
 
 if TYPE_CHECKING:
     from PIL import Image
+
+Pixels: TypeAlias = NDArray[np.uint8]
 
 SUFFIXES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm"})
 """Of the files that are taken for images, in lower case."""
@@ -99,8 +101,16 @@ def files_decoded(files: Sequence[Path], form: Form) -> Pixels:
     return decoded(((str(path), path) for path in files), len(files), form)
 
 
-def size_of(source: bytes | Path, name: str) -> tuple[int, int]:
-    """An image's (height, width) as it is to be shown, from its header alone.
+class Header(NamedTuple):
+    """What an image's file says of it: PIL's mode, and its size as it is to be shown."""
+
+    mode: str
+    height: int
+    width: int
+
+
+def header(source: bytes | Path, name: str) -> Header:
+    """An image's header.
 
     Raises:
         DataError: it is no image.
@@ -109,7 +119,8 @@ def size_of(source: bytes | Path, name: str) -> tuple[int, int]:
         warnings.simplefilter("ignore")
         with _opened(source, name) as image:
             sideways = _orientation(image) in _SIDEWAYS
-            return (image.width, image.height) if sideways else (image.height, image.width)
+            width, height = (image.height, image.width) if sideways else (image.width, image.height)
+            return Header(image.mode, height, width)
 
 
 # Exif's orientation, and how PIL names what turns an image upright; above 4, width and height change places.
