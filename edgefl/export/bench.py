@@ -216,10 +216,10 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
 
 
 def _figures(device: Board) -> str:
-    """The runtime whose efficiencies they are; "training" where the device has none for inference."""
+    """The runtime whose efficiencies they are; "the board" where its file has none of inference alone."""
     if not isinstance(device, Roofline):
         return ""
-    return device.inference.runtime if device.inference else "training"
+    return device.inference.runtime if device.inference else "the board"
 
 
 def _works(kernels: Iterable[Costed], supported: Sequence[str]) -> dict[str, Work]:

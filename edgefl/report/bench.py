@@ -79,7 +79,7 @@ class Price:
 
     Attributes:
         dtype: the number types that the kernels run in.
-        figures: the runtime whose efficiencies are used; "training" if the device has none for inference.
+        figures: the runtime whose efficiencies are used; "the board" if its file has none of inference alone.
         launch: the status of the launch overhead, or "none".
         seconds: of the call.
         bounds: the same, by what bounds the kernels.
