@@ -330,7 +330,7 @@ def test_a_value_sized_codec_ends_a_command_with_one_block(own, capsys):
             "def sizes(params, payload, reference): return {}",
             "neither a function 'carried' nor 'encode' and 'decode'",
         ),
-        ("def sizes(p, x, r): return 7\ndef carried(p, x, r): return x", "returned a int"),
+        ("def sizes(p, x, r): return 7\ndef carried(p, x, r): return x", "returned an object of class 'int'"),
     ],
 )
 def test_a_codec_that_lacks_something_is_told(own, text, expected):
