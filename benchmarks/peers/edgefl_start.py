@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from edgefl.cli import main as edgefl_main
 from edgefl.runs.progress import Display
-
-
-class First(BaseException):
-    """The first round was merged. Not an Exception, which a run would record before the next one begins."""
 
 
 def main() -> None:
@@ -26,15 +22,14 @@ def main() -> None:
     def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Callbacks
         if round_ >= 0:
             print(time.time() - given.launched, flush=True)
-            raise First
+            # As Ctrl-C does; any other error would end the run alone, and the next would begin.
+            raise KeyboardInterrupt
 
     Display.merged = merged
     with tempfile.TemporaryDirectory() as folder:
         engine = ["--engine", given.engine] if given.engine else []
-        try:
+        with suppress(SystemExit):
             edgefl_main(["run", "quickstart", "--out", str(Path(folder) / "run"), *engine])
-        except First:
-            sys.exit(0)
 
 
 if __name__ == "__main__":
