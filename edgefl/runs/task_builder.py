@@ -84,7 +84,12 @@ class TaskBuilder:
 
     def model(self, client: int) -> int:
         """The index of a client's net and method."""
-        return self.learning.spec.model_of(client)
+        return self._models[client]
+
+    @cached_property
+    def _models(self) -> list[int]:
+        """By client, because every job is looked up several times."""
+        return [self.learning.spec.model_of(client) for client in range(len(self.samples))]
 
     def exchange(self, job: Job) -> Exchange:
         """A job's exchange, as built on its client's model."""
@@ -103,13 +108,21 @@ class TaskBuilder:
 
     def rate(self, job: Job) -> float:
         """A job's learning rate."""
-        optimizer, rounds = self.learning.spec.local.optimizer, self.facts.rounds
+        rounds = self.facts.rounds
         # After the rounds, the rate is that of the last one.
         round_ = max(job.round, 0) if rounds is None else min(max(job.round, 0), rounds - 1)
-        factor = optimizer.schedule.factor(round_, rounds or 0)
-        return optimizer.lr * returned(
-            factor, (int, float), type(optimizer.schedule).factor, "a number", RunError
-        )
+        if round_ not in self._rates:
+            optimizer = self.learning.spec.local.optimizer
+            factor = optimizer.schedule.factor(round_, rounds or 0)
+            self._rates[round_] = optimizer.lr * returned(
+                factor, (int, float), type(optimizer.schedule).factor, "a number", RunError
+            )
+        return self._rates[round_]
+
+    @cached_property
+    def _rates(self) -> dict[int, float]:
+        """By round, because every job is looked up several times."""
+        return {}
 
     def ctx(self, job: Job) -> Ctx:
         """What the server knows about a job."""
@@ -127,9 +140,17 @@ class TaskBuilder:
 
     def _full_steps(self, job: Job) -> int:
         """The steps of a job that does all phases of its exchange in full."""
-        samples, batch_size = self.samples[job.client], self.learning.spec.local.size
-        phases = self.exchange(job).work.phases
-        return sum(step_count(samples, batch_size, phase.passes) for phase in phases)
+        key = job.exchange, job.client
+        if key not in self._lengths:
+            samples, batch_size = self.samples[job.client], self.learning.spec.local.size
+            phases = self.exchange(job).work.phases
+            self._lengths[key] = sum(step_count(samples, batch_size, phase.passes) for phase in phases)
+        return self._lengths[key]
+
+    @cached_property
+    def _lengths(self) -> dict[tuple[str, int], int]:
+        """By exchange and client, because every job is looked up several times."""
+        return {}
 
     def _fold(self, job: Job) -> Fold:
         """A job's work, as far as its steps go."""

@@ -120,9 +120,9 @@ def row_hashes(table: str, columns: Sequence[Any]) -> Words:
     Raises:
         ValueError, TypeError, OverflowError: a value is not of its column's type.
     """
-    words = np.stack(
-        [_WORDS[kind](column) for kind, column in zip(_COLUMNS[table].values(), columns, strict=True)]
-    )
+    words = np.empty((len(columns), len(columns[0])), dtype=np.uint64)
+    for row, kind, column in zip(words, _COLUMNS[table].values(), columns, strict=True):
+        _FILL[kind](row, column)
     # Upper bits go into lower ones, since the product with an odd number only moves bits up.
     words ^= words >> _HALF
     words *= _keys(len(words))
@@ -133,21 +133,22 @@ def row_hashes(table: str, columns: Sequence[Any]) -> Words:
     return hashes ^ (hashes >> _HALF)
 
 
-def _integers(column: Any) -> Words:
+def _integers(row: Words, column: Any) -> None:
     if not isinstance(column, np.ndarray) and None in column:
         column = [NULL if value is None else value for value in column]
-    return np.array(column, dtype=np.int64).view(np.uint64)
+    row.view(np.int64)[:] = column
 
 
-def _reals(column: Any) -> Words:
+def _reals(row: Words, column: Any) -> None:
     """SQLite reads back every NaN as NULL, which is NaN here, and -0 as 0."""
-    values = np.array(column, dtype=np.float64) + 0.0
-    values[np.isnan(values)] = np.nan
-    return values.view(np.uint64)
+    values = row.view(np.float64)
+    values[:] = column
+    values += 0.0
+    np.copyto(values, np.nan, where=np.isnan(values))
 
 
-def _texts(column: Any) -> Words:
-    return np.fromiter(map(_text, column), np.uint64, len(column))
+def _texts(row: Words, column: Any) -> None:
+    row[:] = list(map(_text, column))
 
 
 @lru_cache(maxsize=4096)
@@ -158,7 +159,7 @@ def _text(value: str | None) -> int:
 
 
 _DTYPES = {"INTEGER": np.int64, "REAL": np.float64, "TEXT": np.object_}
-_WORDS = {"INTEGER": _integers, "REAL": _reals, "TEXT": _texts}
+_FILL = {"INTEGER": _integers, "REAL": _reals, "TEXT": _texts}
 
 
 # What a value of another type than its column's raises, or a page that cannot be read.
