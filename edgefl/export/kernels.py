@@ -148,7 +148,8 @@ class GraphCost:
         true_bytes = sum(self._size(self._stored(name) if narrow else name) for name in names)
         # Devices scale the bytes of all kernels by the type's width; these are true bytes already.
         moved = true_bytes * WIDTHS[TRACED] // WIDTHS[dtype]
-        if node.op in PRODUCTS:
+        # A product of nothing has no sides to divide by.
+        if node.op in PRODUCTS and all(self._graph.value(name).count for name in names):
             kernel = Kernel.multiplying(node.op, PRODUCTS[node.op](self._graph, node), moved)
         else:
             kernel = Kernel.moving(node.op, moved)
@@ -230,6 +231,10 @@ class GraphCost:
 def _convolution(graph: Graph, node: Node) -> Product:
     x, weight, result = (graph.value(name).shape for name in (*node.inputs[:2], node.outputs[0]))
     groups = int(node.attributes.get("group", 1))
+    if groups < 1:
+        raise UserError(
+            f"operator {node.op} (node {node.name!r}) has {groups} groups; it must have at least 1"
+        )
     return convolution(x, weight, result, groups, transposed=node.op == "ConvTranspose")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 
 import numpy as np
 import onnx
@@ -63,6 +64,9 @@ def saved(path, nodes, inputs, outputs, weights=(), opset=20):
     """A file of a graph as given, with metadata."""
     graph = helper.make_graph(nodes, "g", inputs, outputs, list(weights))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    # An output without a shape is refused for that alone.
+    with suppress(RuntimeError):
+        model = onnx.shape_inference.infer_shapes(model)
     for key, value in FACTS.items():
         entry = model.metadata_props.add()
         entry.key, entry.value = f"edgefl.{key}", json.dumps(value)
@@ -101,21 +105,31 @@ def test_inputs_and_outputs_of_any_rank(tmp_path, image, shape):
         infer(path, [image])
 
 
+PIXELS = {"UINT8", "FLOAT", "FLOAT16"}
+NUMBERS = {"BOOL", "DOUBLE", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+
+
 @pytest.mark.parametrize("name", sorted(set(TensorProto.DataType.keys()) - {"UNDEFINED"}))
 def test_every_element_type(tmp_path, image, name):
-    """Cast to floats at once, as far as ONNX Runtime can."""
+    """Cast to floats at once: all are priced, numbers that NumPy has are measured, pixels are classified."""
     nodes = [("Cast", ["x"], ["c"], {"to": FLOAT}), ("Flatten", ["c"], ["f"]), ("Gemm", ["f", "w"], ["y"])]
     kind = TensorProto.DataType.Value(name)
-    survives(write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=FACTS), image)
+    results = 3 if name in PIXELS else 2 if name in NUMBERS else 1
+    assert (
+        survives(write(tmp_path / "m.onnx", nodes, WEIGHTS, IMAGES, kind=kind, facts=FACTS), image) == results
+    )
 
 
 def test_an_unknown_element_type(tmp_path, image):
     """Of an input and of a weight."""
-    other = onnx.TensorProto(name="w", data_type=77, dims=[16, 3])
+    other = onnx.TensorProto(name="w", data_type=77, dims=[16, 3], raw_data=bytes(192))
+    y = helper.make_tensor_value_info("y", FLOAT, [None, 3])
     flat = helper.make_node("Flatten", ["x"], ["f"])
-    survives(saved(tmp_path / "w.onnx", [flat, node("Gemm", ["f", "w"])], [X], [Y], [other]), image)
+    assert (
+        survives(saved(tmp_path / "w.onnx", [flat, node("Gemm", ["f", "w"])], [X], [y], [other]), image) == 0
+    )
     x = helper.make_tensor_value_info("x", 0, IMAGES)
-    survives(saved(tmp_path / "x.onnx", [node("Relu", ["x"])], [x], [Y]), image)
+    assert survives(saved(tmp_path / "x.onnx", [node("Relu", ["x"])], [x], [y]), image) == 0
 
 
 VALUES = [None, "x", [], {}, True, [None], ["a"], [0.0], [float("nan")], [0.5, 0.5], 0.5, -1, [[0.5]]]
@@ -223,11 +237,15 @@ def graphs():
             [X],
             [Y],
         ),
-        "a shape that depends on values": ([node("NonZero", ["x"])], [X], [Y]),
+        "a shape that depends on values": (
+            [helper.make_node("NonZero", ["x"], ["z"]), node("Cast", ["z"], to=FLOAT)],
+            [X],
+            [Y],
+        ),
         "shapes that do not match": (
             [node("Gemm", ["x", "w"])],
             [X],
-            [Y],
+            [helper.make_tensor_value_info("y", FLOAT, [None, None])],
             [numpy_helper.from_array(floats(4, 3), "w")],
         ),
         "a product with a vector": (
@@ -263,10 +281,21 @@ def graphs():
     }
 
 
+# How many commands give a result; none of the others.
+RESULTS = {
+    "nothing to do": 2,
+    "no outputs": 1,
+    "no inputs": 2,
+    "two inputs": 2,
+    "a product with a vector": 2,
+    "a product with nothing": 2,
+}
+
+
 @pytest.mark.parametrize("name", graphs())
 def test_odd_graphs(tmp_path, image, name):
-    """Every command ends as it should."""
-    survives(saved(tmp_path / "m.onnx", *graphs()[name]), image)
+    """What can be priced is priced, what can be run is measured; nothing is a classifier."""
+    assert survives(saved(tmp_path / "m.onnx", *graphs()[name]), image) == RESULTS.get(name, 0)
 
 
 def test_weights_outside_the_folder_are_not_read(tmp_path, image):
@@ -275,10 +304,11 @@ def test_weights_outside_the_folder_are_not_read(tmp_path, image):
     assert survives(path, image) == 0
 
 
-@pytest.mark.parametrize("opset", [1, 6, 99])
-def test_other_opsets(tmp_path, image, opset):
-    """Older and newer than what ONNX Runtime knows."""
-    survives(saved(tmp_path / "m.onnx", [node("Relu", ["x"])], [X], [Y], opset=opset), image)
+@pytest.mark.parametrize(("opset", "results"), [(7, 2), (99, 1)])
+def test_other_opsets(tmp_path, image, opset, results):
+    """An old one runs; one that ONNX Runtime does not know yet is priced."""
+    path = saved(tmp_path / "m.onnx", [node("Relu", ["x"])], [X], [Y], opset=opset)
+    assert survives(path, image) == results
 
 
 def test_flipped_bytes(tmp_path, image):
@@ -288,12 +318,15 @@ def test_flipped_bytes(tmp_path, image):
     path = tmp_path / "m.onnx"
     write(path, [*nodes, ("Gemm", ["f", "w"], ["y"])], weights, IMAGES, facts=FACTS)
     whole, rng = path.read_bytes(), np.random.default_rng(0)
+    results = []
     for case in range(150):
         damaged = bytearray(whole)
         for place in rng.integers(len(whole), size=rng.integers(1, 4)):
             damaged[place] = rng.integers(256)
         path.write_bytes(damaged[: rng.integers(len(whole))] if case % 10 == 0 else damaged)
-        survives(path, image, measure=False)
+        results.append(survives(path, image, measure=False))
+    # Some damage is in weights or names, most is found.
+    assert {0, 1, 2} == set(results)
 
 
 def test_threads_without_cores(tmp_path, capsys):
