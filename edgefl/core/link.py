@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced
+from edgefl.core.sourced import Costs, Sourced
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
 SEGMENT_BYTES = 1460
 _MATHIS = 1.22
 
-Share = Annotated[float, Field(ge=0, lt=1)]
-RoundTrips = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1), Costs.MORE]
+RoundTrips = Annotated[int, Field(ge=0), Costs.MORE]
 
 
 def _plain(value: object) -> object:
@@ -34,6 +34,8 @@ class Radio(Strict):
     While sending: base + up_w_per_mbps * (throughput in Mbit/s); receiving likewise; afterwards tail for
     tail_time, or until the next transfer begins.
     """
+
+    COSTS: ClassVar[Costs] = Costs.MORE
 
     up_w_per_mbps: PerMbps = 0.0
     down_w_per_mbps: PerMbps = 0.0

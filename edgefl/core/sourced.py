@@ -1,36 +1,76 @@
-"""Numbers with their sources."""
+"""Numbers with their sources, and with the bounds between which they lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from enum import Enum
+from itertools import pairwise
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from edgefl.core.params import Strict
 
 Q = TypeVar("Q")
 
 
+class Costs(Enum):
+    """Annotates a kind of number with its effect on times and energies, which grow or shrink with it."""
+
+    MORE = "more"
+    LESS = "less"
+
+
 class Sourced(Strict, Generic[Q]):
-    """A number with its source.
+    """A number with its source, and with bounds where it is known to lie in an interval.
 
     Attributes:
-        value: the number; None if and only if the status is "unknown".
+        low, high: the bounds; None for none. A data sheet's power limit is an upper bound without a value.
+        value: the number; None if only bounds are known, or nothing.
         status: measured (the source gives this very number), derived (arithmetic on such), assumed (the
-            source line says why), unknown.
+            source line says why), unknown (if and only if there is neither a value nor a bound).
         source: where it was read, or the reason for an assumption.
     """
 
+    low: Q | None = None
     value: Q | None = None
+    high: Q | None = None
     status: Literal["measured", "derived", "assumed", "unknown"]
     source: Annotated[str, Field(min_length=1)]
 
     @model_validator(mode="after")
     def _value_and_status_agree(self) -> Sourced[Q]:
-        if (self.value is None) != (self.status == "unknown"):
-            raise ValueError("give a value, or the status 'unknown', but not both")
+        if (self.value is None and not self.is_interval) != (self.status == "unknown"):
+            raise ValueError("give a value or a bound, or the status 'unknown', but not both")
         return self
+
+    @model_validator(mode="after")
+    def _bounds_are_in_order(self) -> Sourced[Q]:
+        if self.is_interval and self.costs() is None:
+            raise ValueError("this number cannot be an interval: costs do not simply grow or shrink with it")
+        given = [number for number in (self.low, self.value, self.high) if number is not None]
+        for below, above in pairwise(map(_amounts, given)):
+            if any(one > two for one, two in zip(below, above, strict=True)):
+                raise ValueError("low must not be above value, and value not above high")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_absent_bounds(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        absent = {key for key in ("low", "high") if getattr(self, key) is None}
+        return {key: value for key, value in written(self).items() if key not in absent}
+
+    @property
+    def is_interval(self) -> bool:
+        """Whether there is a bound."""
+        return self.low is not None or self.high is not None
+
+    @classmethod
+    def costs(cls) -> Costs | None:
+        """Whether times and energies grow or shrink with a number of this kind; None for neither."""
+        (kind,) = cls.__pydantic_generic_metadata__["args"]
+        notes = [note for note in get_args(kind)[1:] if isinstance(note, Costs)]
+        # The outermost annotation counts.
+        return notes[-1] if notes else getattr(kind, "COSTS", None)
 
     @property
     def known(self) -> Q:
@@ -38,6 +78,13 @@ class Sourced(Strict, Generic[Q]):
         if self.value is None:
             raise AssertionError(f"an unknown number got past the checks: {self.source}")
         return self.value
+
+
+def _amounts(number: Any) -> list[float]:
+    """A number, or the numbers of a record."""
+    if isinstance(number, BaseModel):
+        return [amount for key in type(number).model_fields for amount in _amounts(getattr(number, key))]
+    return [number]
 
 
 def sourced(record: BaseModel, name: str = "") -> Iterator[tuple[str, Sourced[Any]]]:

@@ -14,6 +14,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
+from edgefl.core.sourced import Costs
+
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
@@ -82,14 +84,14 @@ def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
     return BeforeValidator(read), WithJsonSchema(schema)
 
 
-Seconds = Annotated[float, *_field("time")]
-Watts = Annotated[float, *_field("power")]
+Seconds = Annotated[float, *_field("time"), Costs.MORE]
+Watts = Annotated[float, *_field("power"), Costs.MORE]
 Joules = Annotated[float, *_field("energy")]
-Bytes = Annotated[float, *_field("bytes")]
-BytesPerSecond = Annotated[float, *_field("byte rate")]
-BitsPerSecond = Annotated[float, *_field("bit rate")]
-FlopsPerSecond = Annotated[float, *_field("operation rate")]
-Hertz = Annotated[float, *_field("frequency")]
+Bytes = Annotated[float, *_field("bytes"), Costs.LESS]
+BytesPerSecond = Annotated[float, *_field("byte rate"), Costs.LESS]
+BitsPerSecond = Annotated[float, *_field("bit rate"), Costs.LESS]
+FlopsPerSecond = Annotated[float, *_field("operation rate"), Costs.LESS]
+Hertz = Annotated[float, *_field("frequency"), Costs.LESS]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:

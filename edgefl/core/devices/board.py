@@ -12,7 +12,7 @@ from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.sourced import Costs, Sourced, sourced
 
 DType = Annotated[
     Literal["fp32", "fp16", "bf16", "int8"],
@@ -25,7 +25,7 @@ TRACED = "fp32"
 """The type that kernels' bytes are counted in."""
 
 Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
-Capacity = Annotated[units.Joules, Field(gt=0)]
+Capacity = Annotated[units.Joules, Field(gt=0), Costs.LESS]
 Trains = Literal["everything", "last layer", "nothing"]
 
 
@@ -94,10 +94,12 @@ class Power(Strict):
     Attributes:
         idle: idle.
         active: training at full load.
+        single_core: with one core busy, as when it starts small kernels; ``active`` if left out.
     """
 
     idle: Sourced[units.Watts]
     active: Sourced[units.Watts]
+    single_core: Sourced[units.Watts] | None = None
 
     @model_validator(mode="after")
     def _active_is_at_least_idle(self) -> Power:

@@ -22,11 +22,11 @@ from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
 from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced
+from edgefl.core.sourced import Costs, Sourced
 
-Efficiency = Annotated[float, Field(gt=0, le=1)]
+Efficiency = Annotated[float, Field(gt=0, le=1), Costs.LESS]
 OperationRate = Annotated[units.FlopsPerSecond, Field(ge=1)]
-Side = Annotated[float, Field(gt=0)]
+Side = Annotated[float, Field(gt=0), Costs.MORE]
 
 
 class EfficiencyByClass(Strict):
@@ -78,6 +78,7 @@ class Roofline(Board):
         memory_bandwidth: bytes per second that streaming kernels reach.
         cache: a cache's size and bandwidth; left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
+        backward_overhead: seconds added to every backward pass; none if left out.
         inference: the figures of a runtime for inference; those of training by default.
     """
 
@@ -89,6 +90,7 @@ class Roofline(Board):
     memory_bandwidth: Sourced[Bandwidth]
     cache: Cache | None = None
     launch_overhead: Sourced[units.Seconds]
+    backward_overhead: Sourced[units.Seconds] | None = None
     inference: Runtime | None = None
 
     @model_validator(mode="after")

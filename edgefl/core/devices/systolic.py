@@ -23,12 +23,13 @@ from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
 from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced
+from edgefl.core.sourced import Costs, Sourced
 
 Dataflow = Literal["os", "ws", "is"]
 Cells = Annotated[int, Field(ge=1)]
 Frequency = Annotated[units.Hertz, Field(ge=1)]
-Share = Annotated[float, Field(gt=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1), Costs.LESS]
+Lanes = Annotated[int, Field(ge=1), Costs.LESS]
 
 
 class Gemm(NamedTuple):
@@ -46,7 +47,7 @@ class SpecialUnit(Strict):
         lanes: values read or written per cycle; multiply-adds, for depthwise convolutions.
     """
 
-    lanes: Sourced[Cells]
+    lanes: Sourced[Lanes]
 
 
 class Systolic(Board):

@@ -110,7 +110,7 @@ def _as_text(data):
     }
     for name, unit in units.items():
         data[name]["value"] = f"{data[name]['value']} {unit}"
-    for power in data["power"].values():
+    for power in filter(None, data["power"].values()):
         power["value"] = f"{power['value']} W"
     return data
 
