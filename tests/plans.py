@@ -188,8 +188,10 @@ def device(
     elementwise=0.5,
     bandwidth=1e9,
     launch=1e-3,
+    backward=None,
     idle=2.0,
     active=4.0,
+    single_core=None,
     memory=1e9,
     reserved=0.0,
 ) -> Roofline:
@@ -211,7 +213,9 @@ def device(
             "power": {
                 "idle": sourced(None if idle is None else f"{idle} W"),
                 "active": sourced(None if active is None else f"{active} W"),
+                **({} if single_core is None else {"single_core": sourced(f"{single_core} W")}),
             },
+            **({} if backward is None else {"backward_overhead": sourced(f"{backward} s")}),
         }
     )
 
@@ -231,9 +235,9 @@ def link(down=8e6, up=4e6, latency=0.5, radio=None) -> Link:
     )
 
 
-def kernel(kind="dense", flops=0, size=0, op="op") -> Kernel:
-    """A kernel of which only class, operations and bytes matter."""
-    return Kernel(op, kind, "forward", "", 0, 0, 0, 1, flops, size)
+def kernel(kind="dense", flops=0, size=0, op="op", backward=0) -> Kernel:
+    """A kernel by class, operations and bytes; ``backward`` is 1 if a backward pass begins with it."""
+    return Kernel(op, kind, "forward", "", 0, 0, 0, 1, flops, size, backward=backward)
 
 
 def cost(work=None, down=0, up=0) -> Cost:

@@ -58,6 +58,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._inputs: set[int] = set()
         # (when a backward pass began, when it ended)
         self._backwards: list[list[int]] = []
+        # Autograd's numbers of the backward passes that have started a kernel.
+        self._passes: set[int] = set()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -78,10 +80,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         arguments = [*args, *(kwargs or {}).values()]
         name = func.overloadpacket.__name__
         roles = Roles(self._stage, self._weights, self._shapes, self._inputs)
-        self.kernels += kernels_of(name, arguments, result, roles)
+        self.kernels += self._marked(kernels_of(name, arguments, result, roles))
         for tensor in tensors(result):
             self.watch(tensor, "")
         return result
+
+    def _marked(self, kernels: list[Kernel]) -> list[Kernel]:
+        """One operator's kernels; the first of a backward pass says so."""
+        number = torch._C._current_graph_task_id()  # noqa: SLF001 - there is no public way
+        if number < 0 or number in self._passes or not kernels:
+            return kernels
+        self._passes.add(number)
+        return [kernels[0]._replace(backward=1), *kernels[1:]]
 
     def _turn(self) -> None:
         """Forward until autograd runs, grad-input while it runs, update from then to the next step."""

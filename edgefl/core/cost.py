@@ -57,6 +57,7 @@ class Kernel(NamedTuple):
         bytes: operands read and results written once each.
         phases: of a strided convolution's input gradient, the number of products without inserted zeros that
             it splits into: the phases of the stride that meet any tap. 0 for all other kernels.
+        backward: 1 for the first kernel of each backward pass, 0 for all other kernels.
     """
 
     op: str
@@ -70,6 +71,7 @@ class Kernel(NamedTuple):
     flops: int
     bytes: int
     phases: int = 0
+    backward: int = 0
 
     @classmethod
     def multiplying(
@@ -146,6 +148,11 @@ class Work:
     def launches(self) -> int:
         """The number of kernel launches."""
         return sum(self.kernels.values())
+
+    @property
+    def backwards(self) -> int:
+        """The number of backward passes."""
+        return sum(kernel.backward * count for kernel, count in self)
 
 
 def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

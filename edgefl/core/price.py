@@ -6,11 +6,12 @@ Assumptions:
    (``edgefl.core.devices``).
 2. Transfer: the link's handshakes in round trips, then the bytes at the slower of the link's rate and what
    TCP reaches under its losses. An empty payload costs nothing, not even a round trip.
-3. Energy, by stage. Idle: the idle power throughout the job. Compute: the active power above idle, while
-   computing. Receive and transmit: the radio's base power during a transfer, and an energy per bit carried
-   (watts per Mbit/s are joules per Mbit; a round trip carries none). Tail: the radio's tail power after a
-   transfer, until its tail time is over or the job's next transfer begins; after the last transfer in full.
-   Time between jobs is not charged.
+3. Energy, by stage. Idle: the idle power throughout the job. Compute: what the device draws above idle while
+   computing: active power while arithmetic or memory bounds the work, the power of one busy core while
+   overheads do, and so on average their mean over the work's time. Receive and transmit: the radio's base
+   power during a transfer, and an energy per bit carried (watts per Mbit/s are joules per Mbit; a round trip
+   carries none). Tail: the radio's tail power after a transfer, until its tail time is over or the job's next
+   transfer begins; after the last transfer in full. Time between jobs is not charged.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
 
 The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
@@ -28,9 +29,10 @@ import numpy as np
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, WIDTHS, KernelClock
+from edgefl.core.devices.board import TRACED, WIDTHS, KernelClock, Power
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
+from edgefl.core.sourced import Sourced
 
 Reals: TypeAlias = Any
 """A float or an array of floats."""
@@ -49,7 +51,7 @@ class PowerDraw(NamedTuple):
 
     Attributes:
         idle_w: throughout the job.
-        compute_w: above idle, while computing.
+        compute_w: above idle, while computing; the mean over the work.
         radio_w: above idle, during a transfer.
         receive_j_per_mbit, transmit_j_per_mbit: energy of a transfer per megabit.
         tail_w: after a transfer.
@@ -65,15 +67,14 @@ class PowerDraw(NamedTuple):
     tail_s: Reals
 
     @classmethod
-    def of(cls, device: Board, link: Link) -> PowerDraw:
-        """The power draw of a device on a link."""
-        idle_w, active_w, radio = device.power.idle.value, device.power.active.value, link.radio.value
-        above_w = math.nan if idle_w is None or active_w is None else max(0.0, active_w - idle_w)
-        idle_w = math.nan if idle_w is None else idle_w
+    def of(cls, device: Board, link: Link, bounds: Bounds) -> PowerDraw:
+        """The power draw of a device on a link, at work that takes so long."""
+        idle_w, radio = _watts(device.power.idle), link.radio.value
+        compute_w = _above_idle(device.power, bounds)
         if radio is None:
-            return cls(idle_w, above_w, math.nan, math.nan, math.nan, math.nan, 0.0)
+            return cls(idle_w, compute_w, math.nan, math.nan, math.nan, math.nan, 0.0)
         per_mbit = radio.down_w_per_mbps, radio.up_w_per_mbps
-        return cls(idle_w, above_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
+        return cls(idle_w, compute_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
 
     def worked(self, seconds: Reals, tails: Reals, tail_s: Reals) -> Charge:
         """The charge of work.
@@ -101,6 +102,19 @@ class PowerDraw(NamedTuple):
     def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
         used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
         return np.where(used, self.radio_w * seconds + per_mbit * 8 * size_bytes / 1e6, 0.0)
+
+
+def _above_idle(power: Power, bounds: Bounds) -> float:
+    """The mean power above idle over some work; NaN if a number that it needs is unknown."""
+    idle_w, active_w, overhead_w = map(_watts, (power.idle, power.active, power.overhead_bound))
+    # Each is at least the idle power, also where an interval's end puts that higher.
+    full_w, one_core_w = np.maximum(0.0, (active_w - idle_w, overhead_w - idle_w))
+    share = bounds.launch_s / bounds.seconds if bounds.seconds else 0.0
+    return float(full_w + _times(one_core_w - full_w, share))
+
+
+def _watts(number: Sourced[float]) -> float:
+    return math.nan if number.value is None else number.value
 
 
 def _times(rate: Reals, seconds: Reals) -> Reals:
@@ -317,7 +331,7 @@ class Pricer:
             UserError: as ``time`` does.
         """
         bounds = self.time(cost)
-        demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link), link, steps)
+        demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link, bounds), link, steps)
         seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
         found = demand.charges(np.asarray(3), seconds, moved)
         receive, work, transmit = (Charge(*map(_known, charge)) for charge in found)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.cost import Cost, Trace
-from edgefl.core.devices import Board
+from edgefl.core.devices import Board, Bounds
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
@@ -157,7 +157,7 @@ class _Times(NamedTuple):
         """Of a kind of client in an exchange."""
         model, samples = int(work.kinds.model[kind]), int(work.kinds.samples[kind])
         trace, (*before, last) = work.traces[place][model], work.steps[place][kind]
-        demand = Demand.of(work.costs[place][kind], 0.0, PowerDraw.of(pricer.device, link), link)
+        demand = Demand.of(work.costs[place][kind], 0.0, PowerDraw.of(pricer.device, link, Bounds()), link)
         step_s = {
             size: pricer.time(Cost(steps=((trace.phases[-1].steps[size], 1),))).seconds for size in last
         }

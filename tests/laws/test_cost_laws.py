@@ -72,11 +72,12 @@ def test_times_is_repeated_addition(work, other, times, more):
 
 @given(works, works, st.integers(0, 5))
 def test_totals_are_linear(work, other, times):
-    """Operations, bytes and launches of a sum are the sums of theirs."""
+    """Operations, bytes, launches and backward passes of a sum are the sums of theirs."""
     both = work * times + other
     assert both.flops == times * work.flops + other.flops
     assert both.bytes == times * work.bytes + other.bytes
     assert both.launches == times * work.launches + other.launches
+    assert both.backwards == times * work.backwards + other.backwards
 
 
 @given(works, works)

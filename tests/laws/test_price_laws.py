@@ -13,7 +13,9 @@ from edgefl.core.price import Energy, Pricer
 
 SIZES = st.integers(0, 10**9)
 WATTS = st.floats(0, 5)
-kernels = st.builds(kernel, kind=st.sampled_from(OP_CLASSES), flops=SIZES, size=SIZES)
+kernels = st.builds(
+    kernel, kind=st.sampled_from(OP_CLASSES), flops=SIZES, size=SIZES, backward=st.integers(0, 1)
+)
 works = st.builds(Work.of, st.lists(kernels, max_size=5))
 rates = st.floats(1e3, 1e9)
 factors = st.floats(1, 100)
@@ -59,6 +61,43 @@ def test_a_slower_device_is_never_faster_or_cheaper(work, clock, memory, efficie
         device(peak=10e9 / clock, bandwidth=1e9 / memory, dense=0.5 / efficiency, launch=1e-3 + launch),
     )
     assert _no_dearer(fast.price(cost(work), link()), slow.price(cost(work), link()))
+
+
+OVERHEADS = ("launch", "backward")
+POWERS = ("idle", "single_core", "active")
+overheads = st.fixed_dictionaries(dict.fromkeys(OVERHEADS, st.floats(0, 1)))
+powers = st.tuples(WATTS, WATTS, WATTS).map(lambda each: dict(zip(POWERS, sorted(each), strict=True)))
+
+
+@given(works, overheads, powers, st.sampled_from(OVERHEADS), st.floats(0, 1))
+def test_a_longer_overhead_is_never_faster_or_cheaper(work, seconds, watts, which, more):
+    """Though its power, of one core, may be lower than that of the work beside it."""
+    short = Pricer("short", device(**seconds, **watts))
+    long = Pricer("long", device(**{**seconds, which: seconds[which] + more}, **watts))
+    assert _no_dearer(short.price(cost(work), link()), long.price(cost(work), link()))
+
+
+@given(works, overheads, powers, powers)
+def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
+    """Raising any one of them, within their order, makes no job cheaper."""
+    job, given_ = cost(work, 1, 1), [min(watts[key], others[key]) for key in POWERS]
+    below = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True)))).price(job, link())
+    for key in reversed(POWERS):
+        given_[POWERS.index(key)] = max(watts[key], others[key])
+        raised = Pricer("board", device(**seconds, **dict(zip(POWERS, given_, strict=True))))
+        above = raised.price(job, link())
+        assert below.energy.joules <= above.energy.joules * SLACK
+        below = above
+
+
+@given(works, overheads, powers)
+def test_work_draws_between_one_core_and_all(work, seconds, watts):
+    """Computing takes the energy of one busy core at least and of all at most; of all without overheads."""
+    price = Pricer("board", device(**seconds, **watts)).price(cost(work), link())
+    least, most = ((watts[key] - watts["idle"]) * price.compute_s for key in POWERS[1:])
+    assert least / SLACK <= price.energy.compute_j <= most * SLACK
+    free = Pricer("board", device(launch=0, **watts)).price(cost(work), link())
+    assert math.isclose(free.energy.compute_j, (watts["active"] - watts["idle"]) * free.compute_s)
 
 
 @given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)

@@ -7,7 +7,7 @@ import pytest
 from history import NOTHING, history
 from plans import cost, device, kernel, link, plan, play, prices
 
-from edgefl.core.cost import Work
+from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
 from edgefl.core.price import Demand, PowerDraw, Pricer
 from edgefl.world.needs import Evaluate
@@ -180,6 +180,36 @@ def test_three_kernels_by_hand():
     assert price.compute_s == pytest.approx(2.506)
     assert price.bounds == pytest.approx((2.0, 0.5, 0.006))
     assert price.energy.compute_j == pytest.approx(2 * 2.506)
+
+
+def test_backward_passes_have_an_overhead_of_their_own():
+    """Two passes of three kernels: 3 x 1 s of arithmetic, 3 x 1 ms of launches and 2 x 10 ms of passes."""
+    begins, goes_on = kernel(flops=5 * 10**9, backward=1), kernel(flops=5 * 10**9)
+    work = Work.of([begins, goes_on, begins])
+    pricer = Pricer("board", device(backward=0.01))
+    assert work.backwards == 2
+    assert pricer.time(cost(work)) == pytest.approx((3, 0, 0.023))
+    assert pricer.time(Cost(steps=((work, 10),))) == pytest.approx((30, 0, 0.23))
+    assert Pricer("board", device()).time(cost(work)) == pytest.approx((3, 0, 0.003))
+
+
+def test_overheads_keep_one_core_busy():
+    """1 s of arithmetic at 4 W, 1.5 s of overheads at 3 W, above 2 W: (2 + 1.5) J, whether fast or slow."""
+    work = Work.of([kernel(flops=5 * 10**9, backward=1)])
+    board = device(launch=1.0, backward=0.5, single_core=3.0)
+    price = Pricer("board", board).price(cost(work), link())
+    assert price.compute_s == pytest.approx(2.5)
+    assert price.energy.compute_j == pytest.approx(3.5)
+    assert price.demand.draw.compute_w * 2.5 == pytest.approx(3.5)
+    assert Pricer("board", device(launch=1.0, backward=0.5)).price(
+        cost(work), link()
+    ).energy.compute_j == pytest.approx(2 * 2.5)
+
+
+def test_an_unknown_active_power_is_unknown_beside_a_known_one_core():
+    """Part of the work needs it."""
+    price = Pricer("board", device(active=None, single_core=3.0)).price(cost(Work.of([kernel()])), link())
+    assert price.energy.compute_j is None
 
 
 def _broken_off_at(seconds):

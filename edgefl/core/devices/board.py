@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -35,7 +36,7 @@ class Bounds(NamedTuple):
     Attributes:
         compute_s: of compute-bound kernels.
         memory_s: of memory-bound kernels.
-        launch_s: of kernel launches.
+        launch_s: of overheads: kernel launches and backward passes.
     """
 
     compute_s: float = 0.0
@@ -65,9 +66,11 @@ class KernelClock:
 
     Attributes:
         launch_s: the launch overhead of a kernel, in seconds.
+        backward_s: the overhead of a backward pass, in seconds.
     """
 
     launch_s: float
+    backward_s: float = 0.0
     _known: dict[Kernel, tuple[float, float]] = field(default_factory=dict, init=False, repr=False)
 
     def time(self, work: Work) -> Bounds:
@@ -81,7 +84,10 @@ class KernelClock:
                 compute_s += one[0] * count
             else:
                 memory_s += one[1] * count
-        return Bounds(compute_s, memory_s, self.launch_s * work.launches)
+        overhead_s = self.launch_s * work.launches
+        if self.backward_s:
+            overhead_s += self.backward_s * work.backwards
+        return Bounds(compute_s, memory_s, overhead_s)
 
     @abstractmethod
     def roofs(self, kernel: Kernel) -> tuple[float, float]:
@@ -94,7 +100,8 @@ class Power(Strict):
     Attributes:
         idle: idle.
         active: training at full load.
-        single_core: with one core busy, as when it starts small kernels; ``active`` if left out.
+        single_core: with one core busy, which is what overheads keep busy: starting kernels and backward
+            passes. ``active`` if left out.
     """
 
     idle: Sourced[units.Watts]
@@ -102,11 +109,18 @@ class Power(Strict):
     single_core: Sourced[units.Watts] | None = None
 
     @model_validator(mode="after")
-    def _active_is_at_least_idle(self) -> Power:
-        idle, active = self.idle.value, self.active.value
-        if idle is not None and active is not None and active < idle:
-            raise ValueError(f"active, {active:.4g} W, is below idle, {idle:.4g} W")
+    def _powers_are_in_order(self) -> Power:
+        given = {"idle": self.idle, "single_core": self.single_core, "active": self.active}
+        known = [(key, one.value) for key, one in given.items() if one and one.value is not None]
+        for (lower, less), (upper, more) in pairwise(known):
+            if more < less:
+                raise ValueError(f"{upper}, {more:.4g} W, is below {lower}, {less:.4g} W")
         return self
+
+    @property
+    def overhead_bound(self) -> Sourced[units.Watts]:
+        """The power while overheads bound the work."""
+        return self.single_core or self.active
 
 
 class Training(Strict):

@@ -2,7 +2,8 @@
 
 Kernels run one after another, each bound by the slower of its two roofs, plus a fixed launch overhead:
 ``max(flops / (efficiency * peak), bytes / bandwidth) + launch overhead`` (Williams, Waterman, Patterson 2009,
-with an efficiency for each class of kernels). Nothing is cached between kernels, but a kernel whose
+with an efficiency for each class of kernels). Every backward pass has an overhead of its own, since starting
+and ending it takes time however many kernels it runs. Nothing is cached between kernels, but a kernel whose
 operands fit into a cache streams at the cache's bandwidth if the file gives one. A dense product with a
 short side fills vector registers and cache blocks poorly: if the file gives a ``half_side`` h, one whose
 shortest side is s reaches s / (s + h) of the dense efficiency, half of it at s = h. Elementwise kernels have
@@ -121,10 +122,12 @@ class Roofline(Board):
         peak, launch, half_side = f"peak.{dtype}", f"{place}launch_overhead", f"{place}half_side"
         own = not runtime and dtype in self.efficiency_in
         efficiency = f"efficiency_in.{dtype}" if own else f"{place}efficiency"
-        read = self.known(name, dtype, peak, efficiency, "memory_bandwidth", launch, half_side, "cache")
+        overheads = (launch,) if runtime else (launch, "backward_overhead")
+        read = self.known(name, dtype, peak, efficiency, "memory_bandwidth", *overheads, half_side, "cache")
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         return RooflineClock(
             launch_s=read[launch],
+            backward_s=read.get("backward_overhead", 0.0),
             rates={kind: read[peak] * share for kind, share in shares.items()},
             streaming=read["memory_bandwidth"],
             cache=(read.get("cache.size", 0.0), read.get("cache.bandwidth", 1.0)),

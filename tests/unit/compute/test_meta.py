@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import torch
 from builders import build_method, build_net
+from torch.utils.checkpoint import checkpoint
 
 from edgefl.compute import meta
 from edgefl.compute.tracer import INPUT, Tracer
@@ -127,3 +128,62 @@ def test_a_later_phase_starts_where_the_earlier_one_ends():
     two = replace(found, work=replace(found.work, phases=phases))
     traced = meta.trace(method, two, net, [[{4: 1}, {4: 1}]])
     assert [one.op for one, _ in traced.phases[1].steps[4]] == ["sum", "mul"]
+
+
+def passes(name: str, **settings) -> dict[str, list[int]]:
+    """By exchange of a method: the backward passes before the first step, in a step, and after the last."""
+    net = build_net("mlp", (1, 3, 4), 5, hidden=(8,))
+    method = build_method(name, net, **settings)
+    found = {}
+    for exchange in method.exchanges:
+        taken = [{4: 1} for _ in exchange.work.phases]
+        trace = meta.trace(method, exchange, net, [taken])
+        works = [trace.start, *(phase.steps[4] for phase in trace.phases), trace.finish]
+        found[exchange.name] = [work.backwards for work in works]
+    return found
+
+
+def test_backward_passes_of_methods():
+    """One a step wherever it trains, however many terms its objective has; none where nothing is trained."""
+    for name in ("fedavg", "fedprox", "fedclassavg", "flexchill"):
+        assert passes(name) == {"train": [0, 1, 0]}
+    sphere = passes("spherefed")
+    assert sphere.pop("train") == [0, 1, 0]
+    assert sphere.keys() == {"announce", "calibrate", "deliver"}
+    assert not any(map(any, sphere.values()))
+
+
+def _backwards(step) -> int:
+    """The backward passes of a function of meta tensors."""
+    with torch.device("meta"):
+        tracer = Tracer()
+        with tracer:
+            step(torch.ones(3, requires_grad=True))
+    return Work.of(tracer.kernels).backwards
+
+
+def test_every_backward_pass_is_counted():
+    """Also two with no operator between them, one through another's graph, and one inside of another."""
+
+    def two(x):
+        y, z, ones = x.sin(), x.cos(), torch.ones(3)
+        torch.autograd.grad(y, x, ones)
+        torch.autograd.grad(z, x, ones)
+
+    def second_order(x):
+        (slope,) = torch.autograd.grad(x.sin().sum(), x, create_graph=True)
+        torch.autograd.grad(slope.sum(), x)
+
+    def recomputed(x):
+        checkpoint(torch.sin, x, use_reentrant=True).sum().backward()
+
+    assert _backwards(lambda x: x.sin()) == 0
+    assert _backwards(lambda x: x.sin().sum().backward()) == 1
+    assert _backwards(two) == 2
+    assert _backwards(second_order) == 2
+    assert _backwards(recomputed) == 2
+
+
+def test_sizes_between_keep_the_backward_pass():
+    """Interpolated steps have as many backward passes as traced ones."""
+    assert {work.backwards for work in together("fedavg", range(2, 32)).values()} == {1}

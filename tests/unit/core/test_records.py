@@ -130,6 +130,20 @@ def test_working_takes_no_less_power_than_idling():
         assert device(idle=idle, active=active).power.idle.value == idle
 
 
+def test_one_busy_core_draws_between_idle_and_all_cores():
+    """Equal to either is allowed, and so is either unknown."""
+    with pytest.raises(ValueError, match="single_core, 1 W, is below idle, 2 W"):
+        device(idle=2.0, single_core=1.0, active=4.0)
+    with pytest.raises(ValueError, match="active, 4 W, is below single_core, 5 W"):
+        device(idle=2.0, single_core=5.0, active=4.0)
+    with pytest.raises(ValueError, match="active, 4 W, is below single_core, 5 W"):
+        device(idle=None, single_core=5.0, active=4.0)
+    for one_core in (2.0, 3.0, 4.0):
+        assert device(single_core=one_core).power.overhead_bound.value == one_core
+    assert device(active=None, single_core=3.0).power.overhead_bound.value == 3.0
+    assert device().power.overhead_bound.value == 4.0
+
+
 def test_the_system_leaves_something_of_memory():
     """A board whose system takes all memory could do no work: its file is wrong."""
     with pytest.raises(ValueError, match="reserved_memory, 2 kB, is not below memory, 1 kB"):
