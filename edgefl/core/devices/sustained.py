@@ -83,3 +83,8 @@ class Throttling(Strict):
         if unknown:
             raise ValueError(f"leave out throttling where a number is unknown, here {', '.join(unknown)}")
         return self
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The four, in seconds and as a share."""
+        return self.after.known, self.over.known, self.to.known, self.recovery.known
