@@ -11,7 +11,7 @@ import pytest
 from history import Event, JobRecord, history
 
 from edgefl.core.cost import Cost, Kernel
-from edgefl.core.devices import Roofline
+from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import ServerEvent
 from edgefl.core.fleet import Fleet, Member
 from edgefl.core.link import Link
@@ -27,6 +27,9 @@ from edgefl.world.world import World
 # A transfer of a fixed time is a handshake of that time over an endless rate.
 _TIMES = {"down_s": "down_delay_s", "compute_s": "work_s", "up_s": "up_delay_s"}
 _DEFAULTS = {"down_bps": math.inf, "up_bps": math.inf}
+_UNKNOWN = {"status": "unknown", "source": "test"}
+# A battery of which nothing is known: a fleet's own numbers apply.
+PHONE = Battery.model_validate(_UNKNOWN)
 
 
 def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=False, **columns) -> Prices:
@@ -65,12 +68,16 @@ def plan(
     choice=None,
     until=None,
     samples=1,
+    device=0,
+    batteries=(PHONE,),
+    throttling=(None,),
     **dynamics,
 ) -> Plan:
     """A plan over hand-made prices; ``refused`` are clients that are not admitted.
 
-    ``params`` are the policy's, ``choice`` the selector's. ``dynamics`` are keys of the fleet: availability,
-    on_leave, speed, failures.
+    ``params`` are the policy's, ``choice`` the selector's. ``device`` is each client's, an index into
+    ``batteries`` and ``throttling``. ``dynamics`` are keys of the fleet: availability, on_leave, speed,
+    failures.
     """
     count = len(table[0].work_s)
     scenario = Scenario.model_validate(
@@ -94,7 +101,7 @@ def plan(
     admitted = np.ones(count, dtype=bool)
     admitted[list(refused)] = False
     clients = Clients(
-        device=zeros,
+        device=_column(device, count, np.int64),
         link=zeros,
         dtype=zeros,
         model=zeros,
@@ -102,10 +109,12 @@ def plan(
         kind=np.arange(count),
         slowdown=_column(slowdown, count, np.float64),
         admitted=admitted,
-        devices=("board",),
+        devices=("board", *(f"board {nth}" for nth in range(2, len(batteries) + 1))),
         links=("cable",),
         dtypes=("fp32",),
         models=("net",),
+        batteries=tuple(batteries),
+        throttling=tuple(throttling),
     )
     refusals = tuple(Refusal(client, "board", table[0].exchange, 2, 1, {"weights": 2}) for client in refused)
     fleet = Fleet(members=(Member(device="board", link="cable"),), jitter=jitter or Fixed(), **dynamics)
@@ -173,11 +182,7 @@ def facts(need: Need) -> dict[str, object]:
 
 def sourced(value):
     """A number as a device file has it; None is an unknown one."""
-    return (
-        {"status": "unknown", "source": "test"}
-        if value is None
-        else {"value": value, "status": "assumed", "source": "test"}
-    )
+    return _UNKNOWN if value is None else {"value": value, "status": "assumed", "source": "test"}
 
 
 def device(

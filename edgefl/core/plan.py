@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.cost import Trace
+from edgefl.core.devices import Battery, Throttling
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.price import Demand, PowerDraw
@@ -36,6 +37,8 @@ class Clients:
         slowdown: persistent multiplier of compute time.
         admitted: whether its device can hold every exchange.
         devices, links, dtypes, models: the names.
+        batteries: by device; None for one that runs on mains.
+        throttling: by device; None for one that does not throttle.
     """
 
     device: Ints
@@ -50,6 +53,8 @@ class Clients:
     links: tuple[str, ...]
     dtypes: tuple[str, ...]
     models: tuple[str, ...]
+    batteries: tuple[Battery | None, ...]
+    throttling: tuple[Throttling | None, ...]
 
     def __len__(self) -> int:
         return len(self.device)

@@ -89,7 +89,7 @@ def _value(name: str, number: Sourced[Any]) -> str:
     if isinstance(number.value, Radio):
         draws = number.value.model_dump(exclude_defaults=True)
         return ", ".join(f"{key} {value:g} {_RADIO_UNITS[key]}" for key, value in draws.items())
-    if name == "battery":
+    if name == "battery.capacity":
         return f"{number.value / 3600:.3g} Wh"
     kinds = get_args(type(number).model_fields["value"].annotation)
     show = _shown(note for kind in kinds for note in getattr(kind, "__metadata__", ()))

@@ -72,7 +72,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}
     )
-    clients = deal(scenario, fleet, learning)
+    clients = deal(scenario, fleet, devices, learning)
     clients, limits, each = lengths(learning, document, clients, fleet, devices, access.traces)
     table, refused = prices(learning, clients, limits, fleet, devices, access.traces)
     admitted = clients.admitted.copy()
@@ -91,6 +91,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *assumptions(devices, fleet.links),
+            *fleet.availability.assumptions(clients),
+            *(line for speed in fleet.speed for line in speed.assumptions(clients)),
         ),
     )
     check_limits(planned)
@@ -121,7 +123,7 @@ def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Boar
     return fleet, devices
 
 
-def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
+def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
     """Each client's device, link, model, kind and slowdown."""
     count, root = scenario.task.clients, scenario.seed
     members = fleet.members
@@ -144,6 +146,8 @@ def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
         links=links,
         dtypes=dtypes,
         models=_apart([net.name for net in learning.nets]),
+        batteries=tuple(boards[name].battery for name in devices),
+        throttling=tuple(boards[name].throttling for name in devices),
     )
 
 

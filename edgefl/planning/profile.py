@@ -243,7 +243,7 @@ class _Profiler:
 
 def _priced(price: Price, device: Board) -> Priced:
     """Time and energy."""
-    joules, capacity_j = price.energy.joules, device.battery.value if device.battery else None
+    joules, capacity_j = price.energy.joules, device.battery.capacity_j if device.battery else None
     return Priced(
         down_s=price.down_s,
         compute_s=price.compute_s,

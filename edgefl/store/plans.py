@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
 from edgefl.core.components import resolve
+from edgefl.core.devices import Battery, Throttling
 from edgefl.core.fleet import Fleet
+from edgefl.core.params import Strict
 from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Prices, Refusal, refusals_of
 from edgefl.core.scenario import Scenario
 from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
+
+Record = TypeVar("Record", bound=Strict)
 
 
 def read_plan(reader: Reader) -> Plan:
@@ -26,7 +32,7 @@ def read_plan(reader: Reader) -> Plan:
     scenario = validate(Scenario, resolved["scenario"], document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server, path = scenario.server, ["scenario", "server"]
-    clients = _clients(reader)
+    clients = _clients(reader, resolved["devices"], document)
     return Plan(
         scenario=scenario,
         clients=clients,
@@ -39,7 +45,7 @@ def read_plan(reader: Reader) -> Plan:
     )
 
 
-def _clients(reader: Reader) -> Clients:
+def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> Clients:
     kinds = reader.rows("kinds", "kind")
     fleet = reader.arrays(
         "SELECT kind, slowdown, admitted FROM fleet ORDER BY client",
@@ -53,7 +59,16 @@ def _clients(reader: Reader) -> Clients:
         columns[key] = [known.index(row[key]) for row in kinds]
     for key in ("samples", *NAMED):
         columns[key] = np.array(columns[key], dtype=np.int64)[fleet["kind"]]
+    for key, record in (("batteries", Battery), ("throttling", Throttling)):
+        columns[key] = tuple(_part(devices, name, record, document) for name in columns["devices"])
     return Clients(**(columns | fleet))
+
+
+def _part(devices: Mapping[str, Any], name: str, record: type[Record], document: Document) -> Record | None:
+    """A device's battery, or its throttling; None where it has none."""
+    key = record.__name__.lower()
+    value = devices[name][key]
+    return None if value is None else validate(record, value, document, ["devices", name, key])
 
 
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:

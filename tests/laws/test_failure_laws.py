@@ -168,9 +168,9 @@ def test_batteries_fall_by_what_jobs_used(plan_):
     used, spend = np.zeros(len(plan_.clients)), Charging.spend
 
     def watched(self, clients, t_s, joules):
-        before = self.level(clients, t_s) * self._params.capacity
+        before = self.level(clients, t_s) * self._of(clients).capacity_j
         spend(self, clients, t_s, joules)
-        fallen = before - self.level(clients, t_s) * self._params.capacity
+        fallen = before - self.level(clients, t_s) * self._of(clients).capacity_j
         np.testing.assert_allclose(fallen, np.minimum(np.nan_to_num(joules), before), atol=1e-9)
         assert len(np.unique(clients)) == len(clients)
         np.add.at(used, clients, np.nan_to_num(joules))
@@ -194,9 +194,9 @@ def test_two_jobs_of_a_client_drain_its_battery_twice():
     drained, spend = [], Charging.spend
 
     def watched(self, clients, t_s, joules):
-        before = self.level(clients, t_s) * self._params.capacity
+        before = self.level(clients, t_s) * self._of(clients).capacity_j
         spend(self, clients, t_s, joules)
-        drained.extend((before - self.level(clients, t_s) * self._params.capacity).tolist())
+        drained.extend((before - self.level(clients, t_s) * self._of(clients).capacity_j).tolist())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Charging, "spend", watched)

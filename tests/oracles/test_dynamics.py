@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from plans import sourced
 from told import times, told
 
 from edgefl.core import draws
 from edgefl.core.availability.charging import Params as Charging
 from edgefl.core.availability.intervals import Params as Intervals
+from edgefl.core.devices import Battery, Throttling
 from edgefl.core.errors import RunError
 from edgefl.core.fleet import Failures
+from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.world.needs import Evaluate, Feedback
 
 # c0 is there until 2 s and from 5 s on, c1 from 0 to 20 s, c2 from 4 s on.
 THERE = Intervals(rows="0,0,2 0,5,100 1,0,20 2,4,100")
+# Plugged in from the start and for long.
+PLUGGED_IN = {"plug_in": 0, "hours": 20, "spread": 0, "days": 1, "start": 0.5, "drain": "0 W"}
 
 
 def test_a_job_whose_client_leaves_is_lost():
@@ -128,9 +133,8 @@ def test_a_lost_job_has_drained_the_battery_before_its_client_is_asked_again():
     assert (when[0] < 0.9).tolist() == [True, False]
     worked_s = 4 * when[1][0]
     assert 20 * worked_s > 10 + 1 + worked_s
-    day = {"plug_in": 0, "hours": 20, "spread": 0, "days": 1, "start": 0.5, "drain": "0 W"}
     battery = {"capacity": "100 J", "charger": "1 W", "minimum": 0.5, "initial": [0.6, 0.6]}
-    charging = Charging.model_validate({**day, **battery})
+    charging = Charging.model_validate({**PLUGGED_IN, **battery})
     found = told(
         times(work=[4, 4000], compute_w=20.0),
         "fedbuff",
@@ -144,6 +148,60 @@ def test_a_lost_job_has_drained_the_battery_before_its_client_is_asked_again():
     level_j = 60 + lost_s - 20 * worked_s
     assert found.jobs[0] == f"c0 of 0: 0 1 - -, lost at {lost_s:g}"
     assert found.jobs[2].startswith(f"c0 of 0: {lost_s + 50 - level_j:g} ")
+
+
+def test_a_phone_that_training_has_emptied_waits_for_its_charger():
+    """c0 is a phone of 10 Wh that stops at 0.2 and charges with 2 W, c1 a board; jobs of an hour at 5 W.
+
+    A job takes 18000 J and lasts 3602 s, in which the charger gives 7204 J. c0 has 14400 J at 0 s and 3604 at
+    3602 s; it lacks 3596 J to 7200, so that it is away until 5400 s, and c1 works alone. At 7204 s c0 has
+    10808 J and both work; at 10806 s c0 has 12 J and is away until 14400 s, and c1 works alone again.
+    """
+    numbers = {"capacity": "10 Wh", "charge_power": "2.5 W", "charge_efficiency": 0.8, "cut_off": 0.2}
+    battery = Battery.model_validate({name: sourced(value) for name, value in numbers.items()})
+    found = told(
+        times(work=[3600, 3600], compute_w=5.0),
+        "sync",
+        rounds=4,
+        availability=Charging.model_validate({**PLUGGED_IN, "initial": [0.4, 0.4]}),
+        device=[0, 1],
+        batteries=(battery, None),
+        throttling=(None, None),
+    )
+    assert found.jobs == [
+        "c0 of 0: 0 1 3601 3602, merged 1 at 3602",
+        "c1 of 0: 0 1 3601 3602, merged 1 at 3602",
+        "c1 of 1: 3602 3603 7203 7204, merged 2 at 7204",
+        "c0 of 2: 7204 7205 10805 10806, merged 3 at 10806",
+        "c1 of 2: 7204 7205 10805 10806, merged 3 at 10806",
+        "c1 of 3: 10806 10807 14407 14408, merged 4 at 14408",
+    ]
+
+
+def test_each_device_of_a_fleet_throttles_by_itself():
+    """192 s of work, 3 s down and 3 s up. c0, on a device without a curve, works from 3 to 195 s.
+
+    c1 has full speed for 100 s and 0.9 and 0.7 for 20 s each, 132 s of work until 143 s, then 0.6: the other
+    60 s take 100. It rests for 6 of the 140 s that it takes to recover, until its next work begins at 249 s:
+    0.7 for 6 s, 4.2 s of work, and 0.6 for the other 187.8 s, which take 313.
+    """
+    curve = {"after": "100 s", "over": "40 s", "to": 0.6, "recovery": "140 s"}
+    throttling = Throttling.model_validate({name: sourced(value) for name, value in curve.items()})
+    found = told(
+        times(work=[192, 192], down_s=3, up_s=3),
+        "sync",
+        rounds=2,
+        speed=(Thermal(steps=2),),
+        device=[0, 1],
+        batteries=(None, None),
+        throttling=(None, throttling),
+    )
+    assert found.jobs == [
+        "c0 of 0: 0 3 195 198, merged 1 at 246",
+        "c1 of 0: 0 3 243 246, merged 1 at 246",
+        "c0 of 1: 246 249 441 444, merged 2 at 571",
+        "c1 of 1: 246 249 568 571, merged 2 at 571",
+    ]
 
 
 def _uniforms(purpose, count):

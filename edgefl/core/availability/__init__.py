@@ -79,6 +79,10 @@ class Availability(Named):
     def timetable(self, clients: Clients, root: int) -> Timetable:
         """The timetable of a run's clients, from the run's seed."""
 
+    def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
+        """What the model assumes of the clients' devices, a line each, for tables."""
+        return ()
+
 
 class OnOff(Timetable):
     """Clients that come and go at random times.

@@ -11,9 +11,10 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
+from edgefl.core.devices.sustained import Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Costs, Sourced, sourced
+from edgefl.core.sourced import Sourced, sourced
 
 DType = Annotated[
     Literal["fp32", "fp16", "bf16", "int8"],
@@ -26,7 +27,6 @@ TRACED = "fp32"
 """The type that kernels' bytes are counted in."""
 
 Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
-Capacity = Annotated[units.Joules, Field(gt=0), Costs.LESS]
 Trains = Literal["everything", "last layer", "nothing"]
 
 
@@ -144,7 +144,8 @@ class Board(Strict):
         memory: bytes of memory.
         reserved_memory: bytes of it that the system and the runtime occupy.
         power: idle and active.
-        battery: energy of a full battery; left out if there is none.
+        battery: left out if there is none.
+        throttling: how it slows down under sustained load; left out if it does not.
         training: what it can train; everything by default.
         notes: remarks for users.
     """
@@ -154,7 +155,8 @@ class Board(Strict):
     memory: Sourced[units.Bytes]
     reserved_memory: Sourced[units.Bytes]
     power: Power
-    battery: Sourced[Capacity] | None = None
+    battery: Battery | None = None
+    throttling: Throttling | None = None
     training: Training | None = None
     notes: str = ""
 

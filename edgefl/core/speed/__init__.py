@@ -73,6 +73,10 @@ class Speed(Named):
     def curve(self, clients: Clients, root: int) -> Curve:
         """The speeds of a run's clients, from the run's seed."""
 
+    def assumptions(self, clients: Clients) -> tuple[str, ...]:  # noqa: ARG002
+        """What the model assumes of the clients' devices, a line each, for tables."""
+        return ()
+
 
 class Product(Curve):
     """Several curves at once: the product of their factors; the state is theirs side by side, (n, curves)."""

@@ -4,14 +4,19 @@ The state is heat in seconds of load: it grows by a second a second while the cl
 ``fall``, and falls from there to 0 in ``recovery`` while it rests. Below ``onset`` the speed is full; above
 it falls linearly to ``floor``, in steps whose integral is the line's.
 
-The defaults are assumed, between published observations of phones with all cores loaded: a Pixel 9 Pro XL
+The curve is that of the client's device (``throttling`` in its file); a device without one does not slow
+down. Each of ``onset``, ``fall``, ``floor`` and ``recovery`` that is given holds for all clients; if any of
+them is, all devices slow down, and what neither gives is 180 s, 60 s, 0.7 and 240 s.
+
+These four are assumed, between published observations of phones with all cores loaded: a Pixel 9 Pro XL
 falls after 3 minutes and is at 0.43 of its speed after 4, a Pixel 7 Pro settles at 0.82, a Nexus 5 throttles
-within 200 s (Sahin and Coskun, ESTIMedia 2016). A Raspberry Pi without a fan goes down to about 0.5.
+within 200 s (Sahin and Coskun, ESTIMedia 2016).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import math
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -22,58 +27,114 @@ from edgefl.core.speed import Curve, Pace, Speed
 from edgefl.core.units import Seconds
 
 if TYPE_CHECKING:
+    from edgefl.core.devices import Throttling
     from edgefl.core.plan import Clients
 
+# Onset, fall, floor and recovery of a device that does not say.
+_DEFAULTS = (180.0, 60.0, 0.7, 240.0)
 # Heat this close below a step has reached it: times are sums of rounded numbers.
 _ROUNDING_S = 1e-6
+
+
+class Heating(NamedTuple):
+    """How devices slow down, an array each by device.
+
+    Attributes:
+        onset_s: load at full speed; infinite for a device that does not slow down.
+        fall_s: further load until the floor.
+        floor: share of the full speed that remains.
+        most_s: the most heat.
+        cooling: seconds of heat that a second of rest takes.
+    """
+
+    onset_s: Floats
+    fall_s: Floats
+    floor: Floats
+    most_s: Floats
+    cooling: Floats
 
 
 class Params(Speed):
     """How long a client stays fast, and how slow it becomes."""
 
-    onset: Annotated[Seconds, Field(ge=0, description="load at full speed")] = 180.0
-    fall: Annotated[Seconds, Field(ge=1, description="further load until the floor")] = 60.0
-    floor: Annotated[float, Field(ge=0.001, le=1, description="share of the full speed that remains")] = 0.7
+    onset: Annotated[
+        Annotated[Seconds, Field(ge=0)] | None, Field(description="load at full speed; null: the devices'")
+    ] = None
+    fall: Annotated[
+        Annotated[Seconds, Field(ge=1)] | None,
+        Field(description="further load until the floor; null: the devices'"),
+    ] = None
+    floor: Annotated[
+        Annotated[float, Field(ge=0.001, le=1)] | None,
+        Field(description="share of the full speed that remains; null: the devices'"),
+    ] = None
+    recovery: Annotated[
+        Annotated[Seconds, Field(ge=1)] | None,
+        Field(description="rest from the floor until the client is cold; null: the devices'"),
+    ] = None
     steps: Annotated[int, Field(ge=1, le=1000, description="steps of the fall")] = 6
-    recovery: Annotated[Seconds, Field(ge=1, description="rest from the floor until the client is cold")] = (
-        240.0
-    )
 
     def curve(self, clients: Clients, root: int) -> Thermal:  # noqa: ARG002
         """See ``Speed.curve``."""
-        return Thermal(self, len(clients))
+        return Thermal(self, clients)
+
+    def assumptions(self, clients: Clients) -> tuple[str, ...]:
+        """See ``Speed.assumptions``."""
+        names = [
+            name
+            for name, device in zip(clients.devices, clients.throttling, strict=True)
+            if math.isinf(self._of(device)[0])
+        ]
+        return (f"thermal: no throttling known of {', '.join(names)}",) if names else ()
+
+    def heating(self, clients: Clients) -> Heating:
+        """How each device slows down."""
+        return Heating._make(np.array([self._of(device) for device in clients.throttling]).T)
+
+    def _of(self, device: Throttling | None) -> tuple[float, ...]:
+        """One device's numbers, as in ``Heating``."""
+        given = self.onset, self.fall, self.floor, self.recovery
+        if device is None and given == (None,) * 4:
+            return math.inf, 1.0, 1.0, 0.0, 0.0
+        own = _DEFAULTS if device is None else device.numbers
+        onset, fall, floor, recovery = (
+            mine if number is None else number for number, mine in zip(given, own, strict=True)
+        )
+        return onset, fall, floor, onset + fall, (onset + fall) / recovery
 
 
 class Thermal(Curve):
     """The heat of each client."""
 
-    def __init__(self, params: Params, clients: int) -> None:
+    def __init__(self, params: Params, clients: Clients) -> None:
         """Cold clients."""
-        step = np.arange(params.steps)
-        self._bounds_s = params.onset + params.fall * np.arange(params.steps + 1) / params.steps
-        falling = 1 - (1 - params.floor) * (step + 0.5) / params.steps
-        self._factors = np.concatenate([[1.0], falling, [params.floor]])
-        self._most_s = params.onset + params.fall
-        self._cooling = self._most_s / params.recovery
-        self._since_s = np.zeros(clients)
-        self._heat_s = np.zeros(clients)
+        self._steps = params.steps
+        self._device = clients.device
+        self._heating = params.heating(clients)
+        self._since_s = np.zeros(len(clients))
+        self._heat_s = np.zeros(len(clients))
 
     def state(self, clients: Ints, t_s: Floats) -> Floats:
         """See ``Curve.state``."""
         return self.after(clients, self._heat_s[clients], self._since_s[clients], t_s, working=False)
 
-    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:  # noqa: ARG002
+    def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:
         """See ``Curve.at``."""
-        place = np.searchsorted(self._bounds_s, state + _ROUNDING_S, side="right")
-        bounds = np.append(self._bounds_s, np.inf)
-        return Pace(self._factors[place], t_s + (bounds[place] - state))
+        onset, fall, floor = (column[self._device[clients]] for column in self._heating[:3])
+        steps = self._steps
+        # Of the bounds onset + fall x k / steps, as many as the heat has reached.
+        place = np.clip(np.floor((state + _ROUNDING_S - onset) * (steps / fall)) + 1, 0, steps + 1)
+        falling = 1 - (1 - floor) * (place - 0.5) / steps
+        factor = np.where(place == 0, 1.0, np.where(place > steps, floor, falling))
+        bound = np.where(place > steps, np.inf, onset + fall * place / steps)
+        return Pace(factor, t_s + (bound - state))
 
-    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:  # noqa: ARG002
+    def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
         """See ``Curve.after``."""
-        passed = to_s - from_s
+        passed, device = to_s - from_s, self._device[clients]
         if working:
-            return np.minimum(state + passed, self._most_s)
-        return np.maximum(state - self._cooling * passed, 0.0)
+            return np.minimum(state + passed, self._heating.most_s[device])
+        return np.maximum(state - self._heating.cooling[device] * passed, 0.0)
 
     def commit(self, clients: Ints, t_s: Floats, state: Floats) -> None:
         """See ``Curve.commit``."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan, prices
+from plans import PHONE, plan, prices, sourced
 
 from edgefl.core.availability import DAY_S, HOUR_S, BatteryTimetable
 from edgefl.core.availability.always import Params as Always
@@ -20,6 +20,7 @@ from edgefl.core.availability.diurnal import Params as Diurnal
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.availability.lognormal import Params as Lognormal
 from edgefl.core.availability.markov import Params as Markov
+from edgefl.core.devices import Battery
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.poisson import Poisson
@@ -29,9 +30,24 @@ from edgefl.core.yamls import Document
 MANY = 100_000
 
 
-def people(count, samples=None):
+def battery(capacity, **numbers):
+    """A device's battery."""
+    numbers = {"capacity": capacity, **numbers}
+    return Battery.model_validate({name: sourced(value) for name, value in numbers.items()})
+
+
+# Of four devices: one of which nothing is known, one on mains, and two with numbers of their own.
+BATTERIES = (
+    PHONE,
+    None,
+    battery("5 Wh", charge_power="3 W", cut_off=0.5),
+    battery("10 Wh", charge_power="2 W", charge_efficiency=0.8, cut_off=0.1),
+)
+
+
+def people(count, samples=None, **columns):
     """That many clients."""
-    clients = plan([prices("train", count)]).clients
+    clients = plan([prices("train", count)], **columns).clients
     return clients if samples is None else replace(clients, samples=np.array(samples, dtype=np.int64))
 
 
@@ -61,9 +77,29 @@ model = st.sampled_from(sorted(MODELS))
 time = st.floats(0, 30 * DAY_S)
 
 
-def timetable(name, root=3):
-    """A model's timetable for a few clients of 10, 20 ... samples."""
-    return MODELS[name].timetable(people(CLIENTS, range(10, 130, 10)), root)
+DEVICE = np.arange(CLIENTS) % 4
+MAINS = DEVICE == 1
+CLIENTS_OF_ALL = {
+    "device": DEVICE,
+    "batteries": BATTERIES,
+    "throttling": (None,) * 4,
+}
+
+
+def timetable(name, root=3, law=None):
+    """A model's timetable for a few clients of 10, 20 ... samples, on four devices."""
+    clients = people(CLIENTS, range(10, 130, 10), **CLIENTS_OF_ALL)
+    return (law or MODELS[name]).timetable(clients, root)
+
+
+def numbers(law):
+    """The capacities, powers of filling and minimums of the clients that ``timetable`` has."""
+    capacities = [17.8, np.nan, 5, 10]
+    given = law.capacity is None
+    capacity_j = np.array(capacities)[DEVICE] * HOUR_S if given else np.full(CLIENTS, law.capacity)
+    fill_w = np.array([10, np.nan, 3, 1.6])[DEVICE] if law.charger is None else np.full(CLIENTS, law.charger)
+    own = np.array([0.2, np.nan, 0.5, 0.1])[DEVICE]
+    return capacity_j, fill_w, own if law.minimum is None else np.full(CLIENTS, law.minimum)
 
 
 def ask(table, client, t_s):
@@ -311,8 +347,9 @@ def test_a_level_is_a_level(name, jobs, later):
         t_s = t_s + gap
         before = table.level(who, t_s)
         table.spend(who, t_s, np.full(CLIENTS, joules))
-        fallen = 0 if math.isnan(joules) else joules / MODELS[name].capacity
-        assert table.level(who, t_s) == pytest.approx(np.maximum(before - fallen, 0), abs=1e-9)
+        fallen = 0 if math.isnan(joules) else joules / numbers(MODELS[name])[0]
+        after = np.where(MAINS, 1, np.maximum(before - fallen, 0))
+        assert table.level(who, t_s) == pytest.approx(after, abs=1e-9)
     level = table.level(who, t_s + later)
     assert (level >= 0).all()
     assert (level <= 1).all()
@@ -322,22 +359,71 @@ def test_a_level_is_a_level(name, jobs, later):
 def test_a_battery_is_the_integral_of_its_day(name):
     """Levels are those that steps of ten seconds lead to; who has less than the minimum is away."""
     table, law = timetable(name), MODELS[name]
-    step = 10.0
+    capacity_j, fill_w, minimum = (column[~MAINS] for column in numbers(law))
+    who, step = np.flatnonzero(~MAINS), 10.0
     times = np.arange(0, 4 * DAY_S, step)
     # With no minimum, being available is being plugged in.
-    plug = law.model_copy(update={"minimum": 0.0}).timetable(people(CLIENTS), 3)
-    clients, instants = np.tile(np.arange(CLIENTS), len(times)), np.repeat(times, CLIENTS)
-    plugs = plug.at(clients, instants).available.reshape(-1, CLIENTS)
-    level = table.level(*everyone(CLIENTS, 0))
+    plug = timetable(name, law=law.model_copy(update={"minimum": 0.0}))
+    clients, instants = np.tile(who, len(times)), np.repeat(times, len(who))
+    plugs = plug.at(clients, instants).available.reshape(-1, len(who))
+    level = table.level(who, np.zeros(len(who)))
     for t_s, plugged in zip(times, plugs, strict=True):
-        power = np.where(plugged, law.charger, -law.drain)
-        level = np.clip(level + power * step / law.capacity, 0, 1)
+        power = np.where(plugged, fill_w, -law.drain)
+        level = np.clip(level + power * step / capacity_j, 0, 1)
         if t_s % DAY_S == 7 * HOUR_S:
-            exact = table.level(*everyone(CLIENTS, t_s + step))
-            assert exact == pytest.approx(level, abs=4 * 20 * step / law.capacity)
-            there = table.at(*everyone(CLIENTS, t_s)).available
-            sure = np.abs(level - law.minimum) > 0.02
-            assert (there == (plugged & (level >= law.minimum)))[sure].all()
+            exact = table.level(who, np.full(len(who), t_s + step))
+            assert exact == pytest.approx(level, abs=(4 * 20 * step / capacity_j).max())
+            there = table.at(who, np.full(len(who), t_s)).available
+            sure = np.abs(level - minimum) > 0.02
+            assert (there == (plugged & (level >= minimum)))[sure].all()
+
+
+def test_each_client_has_the_battery_of_its_device():
+    """Levels of 0.4 at midnight, plugged in at 2 h, without drain; 1 h on the charger, then 1 Wh is spent.
+
+    4 of 10 Wh and 1.6 W after losses: above the cut-off of 0.1 as soon as it is plugged in. 2 of 5 Wh and
+    3 W: 0.5 Wh is missing to 0.5 and takes 10 min. A phone that says nothing has 17.8 Wh, 10 W and a minimum
+    of 0.2. A board on mains is always there.
+    """
+    day = {"plug_in": 2, "hours": 10, "spread": 0, "days": 1, "drain": "0 W", "initial": [0.4, 0.4]}
+    law = Charging.model_validate(day)
+    clients = people(4, device=[3, 2, 0, 1], batteries=BATTERIES, throttling=(None,) * 4)
+    table = law.timetable(clients, 1)
+    assert [ask(table, client, 0) for client in range(4)] == [
+        (False, 2 * HOUR_S), (False, 2 * HOUR_S), (False, 2 * HOUR_S), (True, math.inf),
+    ]  # fmt: skip
+    plugged = [ask(table, client, 2 * HOUR_S) for client in range(4)]
+    assert plugged == [
+        (True, 12 * HOUR_S),
+        (False, pytest.approx((2 + 1 / 6) * HOUR_S)),
+        (True, 12 * HOUR_S),
+        (True, math.inf),
+    ]  # fmt: skip
+    who = np.arange(4)
+    assert table.level(who, np.full(4, 3 * HOUR_S)) == pytest.approx([0.56, 1, 17.12 / 17.8, 1])
+    table.spend(who, np.full(4, 3 * HOUR_S), np.full(4, HOUR_S))
+    assert table.level(who, np.full(4, 3 * HOUR_S)) == pytest.approx([0.46, 0.8, 16.12 / 17.8, 1])
+    assert law.assumptions(clients) == ("charging: no battery, so always available: board 2",)
+
+
+def test_what_a_fleet_gives_replaces_the_devices_batteries():
+    """A capacity is all clients', also on mains; so are a charger's power, without losses, and a minimum."""
+    law = Charging.model_validate({"capacity": "6 Wh", "charger": "3 W", "minimum": 0.3})
+    clients = people(4, device=[0, 1, 2, 3], batteries=BATTERIES, throttling=(None,) * 4)
+    found = law.batteries(clients)
+    assert [column.tolist() for column in found] == [[True] * 4, [6 * HOUR_S] * 4, [3.0] * 4, [0.3] * 4]
+    assert law.assumptions(clients) == ()
+    table = law.timetable(clients, 1)
+    who, now = np.arange(4), np.zeros(4)
+    before = table.level(who, now)
+    table.spend(who, now, np.full(4, 0.6 * HOUR_S))
+    assert table.level(who, now) == pytest.approx(before - 0.1)
+    assert Charging.model_validate({"minimum": 0.3}).batteries(clients).own.tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_jobs_keep_a_weak_battery_away():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import plan, prices
+from plans import plan, prices, sourced
 
+from edgefl.core.devices import Throttling
 from edgefl.core.speed import curve_of
 from edgefl.core.speed.load import Params as Load
 from edgefl.core.speed.thermal import Params as Thermal
@@ -18,9 +19,15 @@ HAND = Thermal.model_validate(
 )
 
 
-def people(count):
+def people(count, **columns):
     """That many clients."""
-    return plan([prices("train", count)]).clients
+    return plan([prices("train", count)], **columns).clients
+
+
+def throttling(after, over, to, recovery):
+    """A device's curve."""
+    numbers = {"after": f"{after} s", "over": f"{over} s", "to": to, "recovery": f"{recovery} s"}
+    return Throttling.model_validate({name: sourced(value) for name, value in numbers.items()})
 
 
 def worked(curve, t_s, seconds, client=0):
@@ -51,10 +58,41 @@ def test_throttling_by_hand():
     assert worked(curve, 235, 10 + 1) == pytest.approx(245 + 1 / 0.9)
 
 
+def test_each_device_throttles_by_its_own_curve():
+    """A board that does not throttle, one after 10 s to 0.5 over 20 s, one after 20 s to 0.4 over 10 s.
+
+    70 s at full speed take 70 s; 10 + 20 x 0.75 = 25 in 30 s and 45 / 0.5 = 90; 20 + 10 x 0.7 = 27 in 30 s
+    and 43 / 0.4 = 107.5. After 15 s of rest the one that recovers in 15 s is cold again; the other one has
+    half its heat, 15 s: its steps are of 2 s, the first of them with 1 s left at 0.875 and the next at 0.825.
+    """
+    curves = (None, throttling(10, 20, 0.5, 30), throttling(20, 10, 0.4, 15))
+    clients = people(6, device=[2, 1, 0, 0, 1, 2], batteries=(None,) * 3, throttling=curves)
+    curve = Thermal(steps=10).curve(clients, 0)
+    lasted = [worked(curve, 0, 70, client) for client in range(6)]
+    assert lasted == pytest.approx([137.5, 120, 70, 70, 120, 137.5])
+    heat = curve.state(np.arange(3), np.array([152.5, 135, 85]))
+    assert heat == pytest.approx([0, 15, 0])
+    again = [worked(curve, end + 15, 1, client) for client, end in enumerate((137.5, 120, 70))]
+    assert again == pytest.approx([152.5 + 1, 135 + 1 + 0.125 / 0.825, 85 + 1])
+
+
+def test_what_a_fleet_gives_replaces_the_devices_numbers():
+    """A floor of 0.25 for all: onset, fall and recovery stay the device's; a device without gets defaults."""
+    curves = (None, throttling(10, 20, 0.5, 30))
+    law = Thermal(floor=0.25)
+    clients = people(2, device=[0, 1], batteries=(None,) * 2, throttling=curves)
+    heating = law.heating(clients)
+    assert [column.tolist() for column in heating] == [
+        [180, 10], [60, 20], [0.25, 0.25], [240, 30], [1, 1],
+    ]  # fmt: skip
+    assert law.assumptions(clients) == ()
+    assert Thermal().assumptions(clients) == ("thermal: no throttling known of board",)
+
+
 def test_a_fall_in_steps_has_the_integral_of_a_line():
     """Whatever the number of steps, onset and fall are passed with the same work."""
     for steps in (1, 3, 100):
-        law = Thermal(steps=steps)
+        law = Thermal(onset="180 s", steps=steps)
         assert worked(law.curve(people(1), 0), 0, 180 + 60 * 0.85) == pytest.approx(240)
         assert worked(law.curve(people(1), 0), 0, 180 + 60 * 0.85 + 70) == pytest.approx(340)
 
@@ -73,14 +111,14 @@ def test_a_cold_client_stays_cold_at_rest():
 @settings(deadline=None)
 def test_throttled_work_is_between_full_speed_and_the_floor(jobs, steps):
     """A job takes at least its work and at most its work at the floor; the factor never leaves [floor, 1]."""
-    law = Thermal(steps=steps)
+    law = Thermal(onset="180 s", steps=steps)
     curve, t_s = law.curve(people(1), 0), 0.0
     for rest, seconds in jobs:
         begin = t_s + rest
         t_s = worked(curve, begin, seconds)
-        assert seconds - 1e-6 <= t_s - begin <= seconds / law.floor + 1e-6
+        assert seconds - 1e-6 <= t_s - begin <= seconds / 0.7 + 1e-6
         factor = curve.at(np.array([0]), np.array([t_s]), curve.state(np.array([0]), np.array([t_s]))).factor
-        assert law.floor <= factor[0] <= 1
+        assert 0.7 <= factor[0] <= 1
 
 
 @pytest.mark.parametrize("t_s", [0.0, 123456.7])
@@ -138,5 +176,5 @@ def test_bad_throttling_is_refused(settings_):
 def test_throttling_ends_late_in_a_long_run():
     """Also at times of years, where seconds are rounded, work goes on from step to step."""
     begin = 1e8
-    lasted = worked(Thermal(steps=1000).curve(people(1), 0), begin, 300) - begin
+    lasted = worked(Thermal(onset="180 s", steps=1000).curve(people(1), 0), begin, 300) - begin
     assert lasted == pytest.approx(240 + (300 - 231) / 0.7, abs=1e-3)
