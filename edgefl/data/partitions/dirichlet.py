@@ -4,8 +4,6 @@ The capped form that FedNTD, NIID-Bench, MOON and FedClassAvg share: a client th
 samples gets none of the following classes, and everything is drawn again until the smallest client
 holds ``min_samples``. The proportions of the remaining clients, rescaled to 1, follow a Dirichlet
 distribution themselves, so they are drawn for those clients alone.
-
-The first thousand draws are made one by one; the following ones many at a time, from the same distribution.
 """
 
 from __future__ import annotations
@@ -21,7 +19,8 @@ from edgefl.core.notes import note
 from edgefl.core.params import Strict
 from edgefl.data.partitions._deal import deal, stock
 
-# Draws that are made one by one, and the most that follow: three seconds for 100 clients of 10 classes.
+# Draws that are made one by one, and the most that follow many at a time, in three seconds for 100 clients of ten
+# classes.
 _FEW, _MORE = 1000, 100_000
 # Of larger fleets, the most proportions that are drawn: half a minute.
 _MOST = 10**9
