@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from edgefl.compute.gradients import Gradients
 from edgefl.compute.job import Feed, Group, Outcome, Size, all_finite
@@ -80,7 +81,8 @@ class Vmapped:
 
     def work(self, group: Group) -> list[Outcome]:
         """One group's jobs, start to finish."""
-        with one_thread():
+        # vmap would call fused attention client by client, and warn of it; its parts it stacks.
+        with one_thread(), sdpa_kernel(SDPBackend.MATH):
             return _work(group, self._gradients)
 
 

@@ -20,7 +20,9 @@ from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
+from edgefl.core.units import show_share
 from edgefl.core.user_code import returned, user_code
+from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
@@ -88,6 +90,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         assumed=(
             *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
             *(["task.samples: clients have numbers of samples and no data"] if asked.task.samples else []),
+            *_left_out(data, asked),
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *assumptions(devices, fleet.links),
@@ -102,6 +105,16 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     if hasattr(policy_module, "check"):
         policy_module.check(policy, planned)
     return Planned(planned, learning, _resolved(scenario, learning, fleet, devices))
+
+
+def _left_out(data: Federation, scenario: Scenario) -> list[str]:
+    """How many training samples the partition gives to nobody, in words; nothing where there are none."""
+    held = len(data.test) if scenario.evaluate.on == "holdout" else 0
+    whole, given = len(data.train_y) - held, int(data.samples.sum())
+    if not data.parts or given >= whole:
+        return []
+    share = show_share((whole - given) / whole)
+    return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
 
 
 def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Board]]:

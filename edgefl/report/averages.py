@@ -23,12 +23,12 @@ class Spread(NamedTuple):
 
     Attributes:
         mean: of the runs that have it.
-        deviation: the standard deviation of a sample, with n - 1; None if only one run has it.
+        deviation_over_seeds: the standard deviation of a sample (n - 1); None if only one run has it.
         runs: how many have it.
     """
 
     mean: float
-    deviation: float | None
+    deviation_over_seeds: float | None
     runs: int
 
 
@@ -91,7 +91,9 @@ class Compared:
         if not values:
             return nothing
         found = spread(values)
-        text = show(found.mean) + (f" ±{show(found.deviation)}" if found.deviation else "")
+        text = show(found.mean) + (
+            f" ±{show(deviation)}" if (deviation := found.deviation_over_seeds) else ""
+        )
         return text + (f" ({found.runs} of {len(self.runs)})" if found.runs < len(self.runs) else "")
 
     def all(self, text: Callable[[Summary], str]) -> str:

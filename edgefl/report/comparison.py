@@ -80,9 +80,13 @@ def _head(one: Compared) -> str:
 
 def _notes(compared: Sequence[Compared]) -> Iterator[Line]:
     """What a deviation is one of, and where the rest is."""
-    averaged = _averaged(compared)
-    if averaged or any(score.spread is not None for one in compared for score in one.first.accuracy.values()):
-        yield Line(f"± standard deviation over {'seeds' if averaged else 'clients'}", "dim")
+    scores = [score for one in compared for score in one.first.accuracy.values()]
+    if _averaged(compared):
+        yield Line("± standard deviation over seeds, of a sample (n - 1)", "dim")
+    elif any(score.deviation_over_clients is not None for score in scores):
+        yield Line("± standard deviation over clients, of all that were evaluated (n)", "dim")
+    if any(run.target for one in compared for run in one.runs):
+        yield Line("to a target: until the first evaluation at or above it", "dim")
     if len(compared) > _ABREAST:
         yield Line(f"up to {_ABREAST} runs are compared in more figures, and --json has all", "dim")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
-from edgefl.report.summary import Accuracy, Reached, Summary
+from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, energy
 from edgefl.report.waiting import Lost
 
@@ -80,8 +81,9 @@ def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:
     scores = [score for run in runs for score in run.accuracy.values()]
     for model in models:
         yield Row(f"accuracy, {model}", partial(_accuracy, model=model, alone=not averaged), main=True)
-    if averaged and any(score.spread is not None for score in scores):
-        yield _amount("  deviation over clients", _tenths, _figure_of("personal", lambda score: score.spread))
+    if averaged and any(score.deviation_over_clients is not None for score in scores):
+        over_clients = _figure_of("personal", lambda score: score.deviation_over_clients)
+        yield _amount("  deviation over clients", _tenths, over_clients)
     if any(map(_covered, runs)):
         yield Row("  of clients", _coverage)
     after = next((run.after_rounds for run in runs if run.after_rounds), None)
@@ -97,7 +99,8 @@ def _figure_of(model: str, figure: Callable[[Accuracy], float | None]) -> Figure
 def _accuracy(one: Compared, model: str, *, alone: bool) -> str:
     text = one.show(_tenths, _figure_of(model, lambda score: score.value))
     score = one.first.accuracy.get(model)
-    return f"{text} ±{_tenths(score.spread)}" if alone and score and score.spread is not None else text
+    deviation = score.deviation_over_clients if alone and score else None
+    return text if deviation is None else f"{text} ±{_tenths(deviation)}"
 
 
 def _covered(run: Summary) -> bool:
@@ -159,9 +162,14 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
         for label, (show, figure) in _TOOK.items():
             cell = partial(_took, model=model, show=show, figure=figure)
             yield Row(f"{label} to {name}, {model}", cell, main=True)
+            if any(reached.last_below for run in runs if (reached := _reached(run, model))):
+                yield Row(BELOW, partial(_took_at_least, model=model, show=show, figure=figure))
 
 
-_TOOK: dict[str, tuple[Show, Callable[[Reached], float | None]]] = {
+BELOW = "  last evaluation below"
+"""What it took at least to reach the target."""
+
+_TOOK: dict[str, tuple[Show, Callable[[Evaluated], float | None]]] = {
     "time": (show_seconds, lambda reached: reached.t_s),
     "bytes": (show_bytes, lambda reached: reached.bytes),
     "work": (show_flops, lambda reached: reached.flops),
@@ -175,10 +183,10 @@ def _target(run: Summary) -> str:
 
 def _percent(target: float) -> str:
     """A target with all digits that it was given with."""
-    return f"{target * 100:.6g}%"
+    return f"{(Decimal(repr(target)) * 100).normalize():f}%"
 
 
-def _took(one: Compared, model: str, show: Show, figure: Callable[[Reached], float | None]) -> str:
+def _took(one: Compared, model: str, show: Show, figure: Callable[[Evaluated], float | None]) -> str:
     """What it took; "-" without a target or the model, other than where the target is not reached."""
     if one.first.target is None or not any(model in run.accuracy for run in one.runs):
         return MISSING
@@ -189,6 +197,20 @@ def _took(one: Compared, model: str, show: Show, figure: Callable[[Reached], flo
         return energy(found[0].energy)
     values = {id(run): figure(reached) for run, reached in zip(one.runs, found, strict=True) if reached}
     return one.show(show, lambda run: values.get(id(run)), UNKNOWN)
+
+
+def _took_at_least(one: Compared, model: str, show: Show, figure: Callable[[Evaluated], float | None]) -> str:
+    """What it took until the last evaluation below the target, of the runs that reached it."""
+    below = {
+        id(run): reached.last_below
+        for run in one.runs
+        if (reached := _reached(run, model)) and reached.last_below
+    }
+    if not below:
+        return MISSING
+    if len(one.runs) == 1 and show is show_joules:
+        return energy(below[id(one.first)].energy)
+    return one.show(show, lambda run: figure(below[id(run)]) if id(run) in below else None, UNKNOWN)
 
 
 def _reached(run: Summary, model: str) -> Reached | None:

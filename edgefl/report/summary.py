@@ -24,7 +24,7 @@ class Accuracy:
         value: the accuracy.
         before: that of the evaluation before the exchanges at the end; None where there are none.
         round: the round it was evaluated after, from 0.
-        spread: of personal models, the standard deviation over clients.
+        deviation_over_clients: of personal models, the standard deviation of all clients' accuracies (n).
         clients: of personal models, how many were evaluated.
         untrained: of personal models, how many clients had not trained yet.
     """
@@ -32,21 +32,22 @@ class Accuracy:
     value: float
     before: float | None
     round: int
-    spread: float | None = field(metadata=OPTIONAL)
+    deviation_over_clients: float | None = field(metadata=OPTIONAL)
     clients: int | None = field(metadata=OPTIONAL)
     untrained: int | None = field(metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
-class Reached:
-    """What it took to reach a target accuracy.
+class Evaluated:
+    """What was spent until a model was evaluated.
 
     Attributes:
         t_s: virtual seconds.
-        round: the round it was reached after, from 0.
+        round: the round it was evaluated after, from 0.
         bytes: traffic of all clients, both directions.
         flops: operations of all clients.
         energy: of all clients.
+        accuracy: the model's.
     """
 
     t_s: float
@@ -54,6 +55,18 @@ class Reached:
     bytes: int
     flops: int
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Reached(Evaluated):
+    """The first evaluation of a model at or above a target accuracy: what it took at most to reach it.
+
+    Attributes:
+        last_below: the evaluation before, and so what it took at least; None where there is none.
+    """
+
+    last_below: Evaluated | None
 
 
 @dataclass(frozen=True)
@@ -283,24 +296,29 @@ def _after_rounds(reader: Reader) -> str | None:
 
 # What a job's work was charged counts from when its work ended, as its bytes count from when they had moved.
 _DONE = "FROM jobs WHERE IFNULL(worked_s, ended_s) <= t_s"
-# Operations in halves, as ``report.usage`` sums them.
+# The first evaluation at or above a target and the one before it. Operations in halves, as ``report.usage``
+# sums them.
 _TO_TARGET = f"""
-SELECT model, t_s, round, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients, MIN(version),
+WITH first AS (SELECT model, MIN(version) AS version FROM evaluations WHERE accuracy >= ? GROUP BY model)
+SELECT one.*, down_bytes + up_bytes AS bytes,
   (SELECT IFNULL(SUM(flops >> {HALF}), 0) {_DONE}) AS flops_high,
   (SELECT IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) {_DONE}) AS flops_low
-FROM evaluations WHERE accuracy >= ? GROUP BY model
+FROM evaluations AS one JOIN first ON one.model = first.model AND one.version IN (first.version,
+  (SELECT MAX(version) FROM evaluations WHERE model = one.model AND version < first.version))
+ORDER BY one.version
 """  # noqa: S608 - our own names
 
 
 def _to_target(reader: Reader, target: float) -> Target:
-    reached = {
-        row["model"]: Reached(
-            row["t_s"],
-            row["round"],
-            row["bytes"],
-            (row["flops_high"] << HALF) + row["flops_low"],
-            EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"]),
-        )
-        for row in reader.query(_TO_TARGET, target)
-    }
+    before: dict[str, Evaluated] = {}
+    reached: dict[str, Reached] = {}
+    for row in reader.query(_TO_TARGET, target):
+        spent = {key: row[key] for key in ("t_s", "round", "bytes", "accuracy")}
+        flops = (row["flops_high"] << HALF) + row["flops_low"]
+        energy = EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"])
+        if row["accuracy"] >= target:
+            below = before.get(row["model"])
+            reached[row["model"]] = Reached(**spent, flops=flops, energy=energy, last_below=below)
+        else:
+            before[row["model"]] = Evaluated(**spent, flops=flops, energy=energy)
     return Target(target, reached.get("global"), reached.get("personal"))

@@ -66,6 +66,24 @@ def test_work_to_the_target_is_counted_as_bytes_are(runs):
     assert run.target.global_.flops < run.flops
 
 
+def test_both_evaluations_around_a_target_are_told(runs):
+    """The first at or above it and the one before, with what was spent until each."""
+    with read(runs / "alone") as reader:
+        scores = [row for row in reader.rows("evaluations", "version") if row["model"] == "global"]
+    best = next(place for place, row in enumerate(scores) if row["accuracy"] > scores[0]["accuracy"])
+    (run,) = summaries([runs / "alone"], scores[best]["accuracy"])
+    for found, row in (
+        (run.target.global_, scores[best]),
+        (run.target.global_.last_below, scores[best - 1]),
+    ):
+        assert (found.t_s, found.round, found.accuracy) == (row["t_s"], row["round"], row["accuracy"])
+        assert found.bytes == row["down_bytes"] + row["up_bytes"]
+        assert found.energy.joules == row["joules"]
+    assert run.target.global_.flops > run.target.global_.last_below.flops > 0
+    (run,) = summaries([runs / "alone"], scores[0]["accuracy"])
+    assert run.target.global_.last_below is None
+
+
 def test_names_are_not_markup(runs, capsys):
     """Nor emoji; `compare` and `export` of such a run print it as it is."""
     _, out, _ = run_command(capsys, "compare", runs / "alone")

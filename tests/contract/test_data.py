@@ -24,7 +24,7 @@ PARTITIONS = list(catalogue.entries("partitions"))
 AUGMENTATIONS = list(catalogue.entries("augmentations"))
 
 # What each partition may leave out; the others share everything out.
-DROPS = {"shards", "classes-per-client"}
+DROPS = {"classes-per-client"}
 # What needs no more than a sample for every client.
 NEVER_REFUSES = {"iid", "dirichlet-equal", "shards"}
 

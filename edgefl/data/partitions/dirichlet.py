@@ -8,15 +8,24 @@ distribution themselves, so they are drawn for those clients alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from edgefl.core.errors import UserError
+from edgefl.core.notes import note
 from edgefl.core.params import Strict
 from edgefl.data.partitions._deal import deal, stock
 
-_REDRAWS = 1000
+# Draws that are made one by one, and the most that follow many at a time, in three seconds for 100 clients of ten
+# classes.
+_FEW, _MORE = 1000, 100_000
+# Of larger fleets, the most proportions that are drawn: half a minute.
+_MOST = 10**9
+# Proportions of a class that are drawn at once, so that they stay in a cache.
+_AT_ONCE = 2**15
 
 
 class Params(Strict):
@@ -32,8 +41,7 @@ def split(
     """Every sample goes to one client, and none is dropped.
 
     Raises:
-        UserError: the samples are too few for ``min_samples`` each, or a thousand draws gave no partition in
-            which every client has as many.
+        UserError: the samples are too few for ``min_samples`` each, or no draw gave every client as many.
     """
     if clients * params.min_samples > len(labels):
         raise UserError(
@@ -41,17 +49,34 @@ def split(
             where="task.partition",
             hint="use fewer clients or a smaller min_samples",
         )
-    available = stock(labels, classes)
-    for _ in range(_REDRAWS):
-        counts = _draw(params.alpha, available, clients, rng)
-        if counts.sum(axis=1).min() >= params.min_samples:
-            return deal(labels, counts, rng)
+    available, made, best = stock(labels, classes), 0, 0
+    for counts in _draws(params.alpha, available, clients, rng):
+        smallest = counts.sum(axis=2).min(axis=1)
+        enough = np.flatnonzero(smallest >= params.min_samples)
+        if len(enough):
+            return deal(labels, counts[enough[0]], rng)
+        made, best = made + len(counts), max(best, int(smallest.max()))
+    lower = f", such as {best}, which a draw gave" if best else ""
     raise UserError(
-        f"none of {_REDRAWS} draws with alpha {params.alpha:g} gave each of {clients} clients "
+        f"none of {made:,} draws with alpha {params.alpha:g} gave each of {clients} clients "
         f"{params.min_samples} samples",
         where="task.partition",
-        hint="use a larger alpha, fewer clients or a smaller min_samples",
+        hint=f"use a larger alpha, fewer clients or a smaller min_samples{lower}; the partition "
+        "dirichlet_equal gives all clients equally many samples",
     )
+
+
+def _draws(
+    alpha: float, available: NDArray[np.int64], clients: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.int64]]:
+    """Draws of counts, (draws, clients, C)."""
+    for _ in range(_FEW):
+        yield _draw(alpha, available, clients, rng)[None]
+    more = min(_MORE, max(1, _MOST // (clients * len(available))))
+    note(f"task.partition: {_FEW:,} draws left a client with too few samples; up to {more:,} more follow")
+    together = max(1, _AT_ONCE // clients)
+    for start in range(0, more, together):
+        yield _drawn(alpha, available, (min(together, more - start), clients), rng)
 
 
 def _draw(
@@ -68,4 +93,24 @@ def _draw(
         edges[-1] = samples  # the proportions sum to 1 only up to rounding
         counts[still, label] = np.diff(edges.astype(np.int64), prepend=0)
         held += counts[:, label]
+    return counts
+
+
+def _drawn(
+    alpha: float, available: NDArray[np.int64], shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(draws, clients, C) counts, of a shape (draws, clients)."""
+    counts = np.zeros((*shape, len(available)), dtype=np.int64)
+    held = np.zeros(shape, dtype=np.int64)
+    for label in np.flatnonzero(available):
+        samples = int(available[label])
+        # Gamma(alpha) is Gamma(alpha + 1) * U^(1 / alpha); by logarithms, as small alphas underflow.
+        logs = np.log(rng.standard_gamma(alpha + 1, shape)) - rng.standard_exponential(shape) / alpha
+        logs[held * shape[1] >= available.sum()] = -np.inf
+        edges = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+        edges *= samples / edges[:, -1:]
+        # The last is ``samples`` only up to rounding; clients behind the last that gets any share its edge.
+        edges[edges == edges[:, -1:]] = samples
+        counts[..., label] = np.diff(edges.astype(np.int64), axis=1, prepend=0)
+        held += counts[..., label]
     return counts

@@ -1,7 +1,12 @@
-"""Shards: every class is cut into pieces of one size, and each client gets the same number of pieces.
+"""Shards: the samples, sorted by class, are cut into pieces, and each client gets the same number of them.
 
-A client holds at most as many classes as it has shards, and fewer where it draws a class twice. A
-shard holds one class only, unlike the cuts through sorted labels of McMahan et al. (2017).
+McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data" (AISTATS 2017),
+section 3: MNIST sorted by digit, 200 shards of 300 images, two for each of 100 clients. Every sample is in a
+shard. Shards differ by one sample where their number does not divide that of the samples, and a shard holds
+several classes where it lies across a border between them.
+
+With ``shard_size``, every shard has this size and holds one class. The rest of a class that fills no shard is
+left out, and so are the shards that are left when every client has its number.
 """
 
 from __future__ import annotations
@@ -18,9 +23,7 @@ from edgefl.data.partitions._deal import deal, stock
 class Params(Strict):
     """One of the two; two shards per client if neither is given."""
 
-    shards_per_client: int | None = Field(
-        None, ge=1, description="shards per client, each as large as possible"
-    )
+    shards_per_client: int | None = Field(None, ge=1, description="shards per client, cut from all samples")
     shard_size: int | None = Field(
         None, ge=1, le=10**9, description="samples per shard; the shards are dealt out in equal numbers"
     )
@@ -35,10 +38,7 @@ class Params(Strict):
 def split(
     params: Params, labels: NDArray[np.int64], classes: int, clients: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:
-    """All clients hold equally many samples, and no sample goes to two.
-
-    The rest of a class that fills no shard is dropped, and so are the shards that are left when every client
-    has its number; none are if the classes divide evenly.
+    """No sample goes to two clients, and with ``shards_per_client`` each goes to one.
 
     Raises:
         UserError: there are fewer shards than the clients need.
@@ -46,26 +46,28 @@ def split(
     available = stock(labels, classes)
     if params.shard_size is None:
         each = params.shards_per_client or 2
-        size = _largest_size(available, clients * each)
+        shards = _cut(available, clients * each)
     else:
         size = params.shard_size
         each = int((available // size).sum()) // clients
-    if not size or not each:
+        shards = np.repeat(np.eye(classes, dtype=np.int64) * size, available // size, axis=0)
+    if not each or len(shards) < clients * each:
         raise UserError(
             f"too few training samples ({len(labels)}) to give {clients} clients "
             + (f"{each} shards each" if params.shard_size is None else f"a shard of {size} samples each"),
             where="task.partition",
             hint="use fewer clients, or fewer or smaller shards",
         )
-    shards = rng.permutation(np.repeat(np.arange(classes), available // size))
-    counts = np.zeros((clients, classes), dtype=np.int64)
-    np.add.at(counts, (np.repeat(np.arange(clients), each), shards[: clients * each]), size)
-    return deal(labels, counts, rng)
+    dealt = rng.permutation(len(shards))[: clients * each]
+    return deal(labels, shards[dealt].reshape(clients, each, classes).sum(axis=1), rng)
 
 
-def _largest_size(available: NDArray[np.int64], shards: int) -> int:
-    """The largest size at which the classes give that many shards; 0 if not even size 1 does."""
-    size = int(available.sum()) // shards
-    while size and (available // size).sum() < shards:
-        size -= 1
-    return size
+def _cut(available: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
+    """Shards that differ by one sample at most, by their samples of each class, (shards, C).
+
+    There are none if some would be empty.
+    """
+    samples, ends = int(available.sum()), np.cumsum(available)
+    cuts = np.arange(shards + 1) * samples // shards if shards <= samples else np.empty(0, dtype=np.int64)
+    inside = np.clip(cuts[:, None], ends - available, ends)
+    return inside[1:] - inside[:-1]

@@ -1,3 +1,6 @@
+import re
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,11 +71,13 @@ def test_dirichlet_shares_everything(labels, clients, alpha, seed):
     assert min(_sizes(parts)) >= 2
 
 
+@pytest.mark.parametrize("few", [0, 1000])
 @pytest.mark.parametrize("alpha", [1e-9, 1e-3])
-def test_dirichlet_with_a_vanishing_alpha(alpha):
+def test_dirichlet_with_a_vanishing_alpha(alpha, few):
     """Each class then goes to one client, up to the rounding of proportions near 0."""
     params = dirichlet.Params(alpha=alpha, min_samples=10)
-    counts = _counts(dirichlet.split(params, EVEN, CLASSES, 3, _rng()), EVEN)
+    with patched(_FEW=few):
+        counts = _counts(dirichlet.split(params, EVEN, CLASSES, 3, _rng()), EVEN)
     assert counts.max(axis=0).min() >= 98
     assert counts.sum() == 1000
 
@@ -111,9 +116,55 @@ def test_dirichlet_refuses_too_few_samples():
 def test_dirichlet_gives_up():
     """Three classes that each go to one client whole cannot fill 4 clients: an error, not an endless loop."""
     labels = np.repeat([0, 1, 2], 100)
-    with pytest.raises(UserError, match="1000 draws") as caught:
+    with pytest.raises(UserError, match="none of 101,000 draws") as caught:
         dirichlet.split(dirichlet.Params(alpha=1e-9), labels, 3, 4, _rng())
     assert "larger alpha" in caught.value.hint
+    assert "such as" not in caught.value.hint
+
+
+def test_dirichlet_says_what_would_have_done():
+    """Of 100 samples, no draw gives each of eight clients twelve; some give all of them a few."""
+    with pytest.raises(UserError, match="draws") as caught:
+        dirichlet.split(dirichlet.Params(alpha=0.5, min_samples=12), np.zeros(100, dtype=int), 1, 8, _rng())
+    best = int(re.search(r"such as (\d+)", caught.value.hint)[1])
+    dirichlet.split(dirichlet.Params(alpha=0.5, min_samples=best), np.zeros(100, dtype=int), 1, 8, _rng())
+    assert 3 < best < 12
+
+
+def test_dirichlet_draws_on_where_few_draws_do():
+    """At alpha 0.05, one of some ten thousand draws gives each of 100 clients ten of 50,000 samples."""
+    labels = np.arange(50_000) % CLASSES
+    with patched(_MORE=0), pytest.raises(UserError, match="none of 1,000 draws"):
+        dirichlet.split(dirichlet.Params(alpha=0.05), labels, CLASSES, 100, _rng(5))
+    parts = dirichlet.split(dirichlet.Params(alpha=0.05), labels, CLASSES, 100, _rng(5))
+    assert _shares_everything(parts, 50_000)
+    assert min(_sizes(parts)) >= 10
+
+
+@contextmanager
+def patched(**numbers):
+    """Dirichlet's module with other numbers of draws."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, number in numbers.items():
+            patch.setattr(dirichlet, name, number)
+        yield
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 20.0])
+def test_draws_made_together_are_distributed_as_single_ones(alpha):
+    """The largest client and the sum of squares of the counts agree within five standard errors."""
+    labels, params = np.repeat([0, 2, 3], [40, 25, 35]), dirichlet.Params(alpha=alpha, min_samples=1)
+
+    def figures(**numbers):
+        with patched(**numbers):
+            counts = np.stack(
+                [_counts(dirichlet.split(params, labels, 4, 5, _rng(seed)), labels, 4) for seed in range(600)]
+            )
+        return counts.sum(axis=2).max(axis=1), (counts**2).sum(axis=(1, 2))
+
+    for one, other in zip(figures(_FEW=0, _AT_ONCE=5), figures(), strict=True):
+        error = np.sqrt((one.var() + other.var()) / len(one))
+        assert abs(one.mean() - other.mean()) <= 5 * error
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": 0}, {"alpha": -1}, {"min_samples": 0}, {"beta": 1}])
@@ -152,25 +203,49 @@ def test_dirichlet_equal_follows_alpha():
 
 @settings(deadline=None)
 @given(labels_of_any_kind, st.integers(1, 10), st.integers(1, 4), seeds)
-def test_shards_are_equal_and_disjoint(labels, clients, each, seed):
-    """All clients hold equally many, of at most as many classes as shards; no sample goes to two."""
+def test_shards_share_everything_equally(labels, clients, each, seed):
+    """Nothing is dropped or repeated, and shards differ by a sample at most."""
     try:
         parts = shards.split(shards.Params(shards_per_client=each), labels, 5, clients, _rng(seed))
     except UserError:
         # Every sample could be a shard of its own, so only too few of them are a reason.
         assert clients * each > len(labels)
         return
+    assert _shares_everything(parts, len(labels))
+    size = len(labels) // (clients * each)
+    assert all(each * size <= one <= each * (size + 1) for one in _sizes(parts))
+
+
+@settings(deadline=None)
+@given(labels_of_any_kind, st.integers(1, 10), st.integers(1, 20), seeds)
+def test_shards_of_a_given_size_hold_one_class(labels, clients, size, seed):
+    """All clients hold equally many shards of exactly this size; no sample goes to two."""
+    try:
+        parts = shards.split(shards.Params(shard_size=size), labels, 5, clients, _rng(seed))
+    except UserError:
+        assert (np.bincount(labels) // size).sum() < clients
+        return
     assert len(set(_sizes(parts))) == 1
-    assert _sizes(parts)[0] > 0
     assert len(np.unique(np.concatenate(parts))) == sum(_sizes(parts))
-    assert ((_counts(parts, labels, 5) > 0).sum(axis=1) <= each).all()
+    assert (_counts(parts, labels, 5) % size == 0).all()
 
 
-def test_shards_of_evenly_divided_classes_drop_nothing():
+def test_shards_of_evenly_divided_classes_hold_one():
     """1,000 samples, 10 clients, 2 shards each: size 50, two a class."""
     parts = shards.split(shards.Params(shards_per_client=2), EVEN, CLASSES, 10, _rng())
     assert _shares_everything(parts, 1000)
     assert set(np.unique(_counts(parts, EVEN))) <= {0, 50, 100}
+
+
+def test_shards_of_the_paper():
+    """McMahan et al.: MNIST by digit in 200 shards of 300; most of 100 clients then have two digits."""
+    images = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]  # of each digit
+    labels = np.repeat(np.arange(10), images)
+    parts = shards.split(shards.Params(shards_per_client=2), labels, CLASSES, 100, _rng())
+    assert _sizes(parts) == [600] * 100
+    digits = (_counts(parts, labels) > 0).sum(axis=1)
+    assert digits.max() <= 4
+    assert np.median(digits) == 2
 
 
 def test_the_samples_of_a_class_are_drawn():
@@ -187,11 +262,11 @@ def test_shard_size_determines_the_number():
     assert (_counts(parts, EVEN) % 4 == 0).all()
 
 
-def test_shards_shrink_to_fit_uneven_classes():
-    """Classes of 7 and 5 give 3 shards of size 3 (2 + 1), where 12 / 3 = 4 would give 2 only."""
+def test_shards_lie_across_borders_of_uneven_classes():
+    """Classes of 7 and 5 in 3 shards of 4: one holds both, as cuts are at equal distances."""
     labels = np.array([0] * 7 + [1] * 5)
     parts = shards.split(shards.Params(shards_per_client=1), labels, 2, 3, _rng())
-    assert _sizes(parts) == [3, 3, 3]
+    assert sorted(map(tuple, _counts(parts, labels, 2))) == [(0, 4), (3, 1), (4, 0)]
 
 
 @pytest.mark.parametrize("given_", [{"shard_size": 101}, {"shard_size": 100}, {"shards_per_client": 51}])

@@ -92,3 +92,23 @@ def test_what_is_wrong_in_a_resolved_learning_is_named(planned):
     with pytest.raises(ScenarioError) as caught:
         LearningSpec.of_resolved(data, "run/plan.yaml")
     assert caught.value.where == "run/plan.yaml, key 'seed'"
+
+
+@pytest.mark.parametrize(
+    ("changes", "left_out"),
+    [
+        (["task.partition={name: shards, shard_size: 30}"], ["238 of 1,438 training samples (17%)"]),
+        (
+            ["task.partition={name: shards, shard_size: 30}", "evaluate.on=holdout"],
+            ["551 of 1,151 training samples (48%)"],
+        ),
+        (["task.partition={name: shards, shards_per_client: 3}"], []),
+    ],
+)
+def test_samples_that_nobody_gets_are_told(changes, left_out):
+    """20 clients have one or two shards of 30; a note tells how many samples are left, if any are."""
+    (draft,) = load(catalogue.find("scenarios", "quickstart").path, ["sweep=null", *changes])
+    found = plan(draft, DataAccess(need="embedded")).plan.assumed
+    assert [line for line in found if "left out" in line] == [
+        f"task.partition: {words} are left out" for words in left_out
+    ]

@@ -11,10 +11,11 @@ from toys import TOYS
 
 from edgefl.core.documents import document
 from edgefl.core.units import show_seconds, show_share
-from edgefl.report.averages import seeds_together
+from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.comparison import Comparison, comparison, dry_runs
+from edgefl.report.rows import BELOW, rows
 from edgefl.report.settings import dotted
-from edgefl.report.summary import Accuracy, Reached, Target
+from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
 from edgefl.runs.dry import dry_run
 
 WASTED = [
@@ -164,11 +165,12 @@ def test_check_prints_json(capsys):
 QUANTITIES = ("time", "bytes", "work", "energy")
 
 
-def scored(models, reached=(), **changes):
+def scored(models, reached=(), *, bracketed=False, **changes):
     """A run that evaluated some models, of which some reached the target."""
     found = dry("sync").summary
     accuracy = {model: Accuracy(0.95, None, 3, 0.02, 20, 0) for model in models}
-    took = Reached(t_s=2.0, round=3, bytes=1000, flops=5_000_000, energy=found.energy)
+    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, accuracy=0.85) if bracketed else None
+    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, accuracy=0.95, last_below=below)
     target = Target(0.9, *(took if model in reached else None for model in ("global", "personal")))
     return replace(found, accuracy=accuracy, target=target, **changes)
 
@@ -238,8 +240,10 @@ def test_seeds_are_averaged():
     assert found["deviation over clients"] == ["2.0%", "2.0%"]
     assert found["time to 90%, global"] == ["2 s (2 of 3)", "not reached"]
     assert found["seed"] == ["0, 1, 2", "0"]
-    assert "± standard deviation over seeds" in text
-    assert "± standard deviation over clients" in shown(comparison(seeds(1)), 100)
+    assert "± standard deviation over seeds, of a sample (n - 1)\n" in text
+    assert "± standard deviation over clients, of all that were evaluated (n)\n" in shown(
+        comparison(seeds(1)), 100
+    )
 
 
 def test_counts_of_several_seeds_are_a_range():
@@ -351,6 +355,41 @@ def test_targets_that_differ_have_a_row():
     assert found["time to its target, global"] == ["2 s", "2 s"]
 
 
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [(0.995, "99.5%"), (0.9999999, "99.99999%"), (0.07, "7%"), (1.0, "100%"), (0.1, "10%"), (1e-5, "0.001%")],
+)
+def test_targets_are_told_with_all_their_digits(target, words):
+    """A target below 100% is not "100%"."""
+    run = scored(["global"], ["global"])
+    assert f"time to {words}, global" in cells(
+        comparison([replace(run, target=replace(run.target, accuracy=target))])
+    )
+
+
+def test_what_it_took_has_a_lower_end():
+    """Below each quantity what was spent until the last evaluation below the target, if there was one."""
+    alone = scored(["global"], ["global"], bracketed=True)
+    first = scored(["global"], ["global"], name="other")
+    missed = scored(["global"], name="missed")
+    found = [
+        (row.label, [row.cell(one) for one in [Compared("", (run,)) for run in (alone, first, missed)]])
+        for row in rows([Compared("", (run,)) for run in (alone, first, missed)])
+    ]
+    below = [(found[place - 1][0], values) for place, (label, values) in enumerate(found) if label == BELOW]
+    assert [label for label, _ in below] == [f"{quantity} to 90%, global" for quantity in QUANTITIES]
+    assert [values for _, values in below[:3]] == [
+        ["1 s", "-", "-"],
+        ["500 B", "-", "-"],
+        ["2.5 MFLOP", "-", "-"],
+    ]
+    assert not any(row.label == BELOW for row in rows([Compared("", (first,)), Compared("", (missed,))]))
+    together = Compared("", (alone, first, missed))
+    time = next(row for row in rows([together]) if row.label == BELOW)
+    assert time.cell(together) == "1 s (1 of 3)"
+    assert "to a target: until the first evaluation at or above it\n" in shown(comparison([alone]), 100)
+
+
 def test_only_what_is_alike_is_averaged():
     """Not runs of other settings, fleets or models, of the same seed, or unfinished ones."""
     one, two = seeds(2)
@@ -373,7 +412,11 @@ def test_the_document_has_every_run_and_the_averages():
     (average,) = found["averages"]
     assert len(found["runs"]) == 3
     assert (average["name"], average["seeds"]) == ("fedavg", [0, 1])
-    assert average["figures"]["virtual_s"] == {"mean": 10.5, "deviation": pytest.approx(0.5**0.5), "runs": 2}
+    assert average["figures"]["virtual_s"] == {
+        "mean": 10.5,
+        "deviation_over_seeds": pytest.approx(0.5**0.5),
+        "runs": 2,
+    }
     assert average["figures"]["target.global.t_s"]["runs"] == 1
     assert "seed" not in average["figures"]
     assert found["differences"] == {"seed": [0, 1, 0], "local.epochs": [None, None, 2]}

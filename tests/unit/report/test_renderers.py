@@ -22,7 +22,7 @@ from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
 from edgefl.report import bench, calibration, costs, device_rounds, exports, inference, layers
 from edgefl.report.comparison import comparison, dry_runs
-from edgefl.report.summary import Accuracy, Reached, Target
+from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
 from edgefl.report.tables import named
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
@@ -52,7 +52,8 @@ def dry():
 def runs(number):
     """Runs with accuracies, targets, waste and settings of their own."""
     found = dry().summary
-    took = Reached(2.0, 3, 1000, 5_000_000, found.energy)
+    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, 0.85)
+    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, 0.9, below)
     return [
         replace(
             found,
