@@ -22,6 +22,7 @@ from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import Scenario
 from edgefl.core.user_code import returned, user_code
 from edgefl.planning.assumed import assumptions
+from edgefl.planning.carbon import carbon_notes, with_carbon
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -91,6 +92,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *assumptions(devices, fleet.links),
+            *carbon_notes(fleet.carbon),
         ),
     )
     check_limits(planned)
@@ -118,7 +120,7 @@ def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Boar
         _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     mistakes.check()
-    return fleet, devices
+    return with_carbon(fleet, devices), devices
 
 
 def deal(scenario: Scenario, fleet: Fleet, learning: Learning) -> Clients:
