@@ -1,4 +1,4 @@
-"""Carbon emissions of a fleet: where its clients are, what carries their traffic, its server and its hardware.
+"""What a fleet's carbon emissions depend on: its regions, its network, its server and its hardware.
 
 Each number has a status and a source; those that a fleet leaves out are from the shipped table. What is read
 back from a run's directory has them all written out, so that the table may change.
@@ -50,17 +50,18 @@ class Region(Strict):
     Attributes:
         share: its weight among the regions; clients are dealt to them in these proportions. 0 is a region
             of the server alone.
-        hours: g CO2e/kWh: one number, or one for each hour of whole days, which repeat; kept as text.
+        g_per_kwh: CO2e by energy: one number, or one for each hour of whole days, which repeat; kept as
+            text.
         status: as of ``Sourced``.
         source: where they were read.
     """
 
     share: NonNegative = 1.0
-    hours: str
+    g_per_kwh: str
     status: Literal["measured", "derived", "assumed"] = "assumed"
     source: Annotated[str, Field(min_length=1)] = _UNSOURCED
 
-    @field_validator("hours", mode="before")
+    @field_validator("g_per_kwh", mode="before")
     @classmethod
     def _numbers(cls, value: Any) -> Any:
         if isinstance(value, list | tuple):
@@ -213,10 +214,10 @@ def _regions(carbon: Mapping[str, Any]) -> Any:
 
 def _region(name: str, value: Any, own: Mapping[str, str], file: str, *, hourly: bool) -> Any:
     record = dict(value) if isinstance(value, Mapping) else {"share": value}
-    if "hours" in record:
+    if "g_per_kwh" in record:
         return record
     if name in own:
-        return {"hours": own[name], "status": "assumed", "source": f"the user's file {file}", **record}
+        return {"g_per_kwh": own[name], "status": "assumed", "source": f"the user's file {file}", **record}
     known = shipped(name, hourly=hourly)
     if known is None:
         raise _unknown("region", name, {*own, *table()["means"]})
@@ -274,7 +275,7 @@ def _made(category: str) -> Making:
 
 def intensities(carbon: Carbon) -> Intensities:
     """The intensities of a completed record's regions, the first of which has place 0."""
-    hours = {name: region.hours for name, region in carbon.regions.items()}
+    hours = {name: region.g_per_kwh for name, region in carbon.regions.items()}
     return Intensities(hours, carbon.start or 0.0)
 
 
@@ -283,4 +284,5 @@ def dealt(carbon: Carbon, clients: int, root: int) -> NDArray[np.int64]:
     shares = np.array([region.share for region in carbon.regions.values()])
     uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
     ends = np.cumsum(shares)
-    return np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
+    place: NDArray[np.int64] = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
+    return place

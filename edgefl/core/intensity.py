@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
+from edgefl.core.poisson import Ints
 from edgefl.core.yamls import Document, text_of
 
 HOUR_S = 3600.0
@@ -51,9 +51,9 @@ def shipped(name: str, *, hourly: bool) -> dict[str, Any] | None:
     by_hour = found["hours"].get(name) if hourly else None
     if by_hour is None:
         source = f"mean of {mean['year']}: {sources['mix']}"
-        return {"hours": f"{mean['mean']}", "status": "derived", "source": source}
+        return {"g_per_kwh": f"{mean['mean']}", "status": "derived", "source": source}
     source = f"{by_hour['file']}, {by_hour['year']}: {sources['hours']}"
-    return {"hours": by_hour["hours"], "status": "derived", "source": source}
+    return {"g_per_kwh": by_hour["hours"], "status": "derived", "source": source}
 
 
 def numbers(hours: str) -> list[float]:
@@ -99,10 +99,10 @@ def read(path: Path, text: str) -> dict[str, str]:
     Raises:
         UserError: a line is wrong.
     """
-    lines, found = csv.reader(text.splitlines(), strict=True), {}
+    lines = csv.reader(text.splitlines(), strict=True)
+    found: dict[str, list[float]] = {}
     try:
-        if [name.strip() for name in next(lines, [])] != _COLUMNS:
-            raise ValueError(f"the first line must be {','.join(_COLUMNS)}")
+        _check_columns(next(lines, []))
         for fields in lines:
             if fields:
                 _add(fields, found)
@@ -127,6 +127,11 @@ def text_of_csv(path: Path) -> str:
     return text_of(path, _MOST_BYTES)
 
 
+def _check_columns(fields: list[str]) -> None:
+    if [name.strip() for name in fields] != _COLUMNS:
+        raise ValueError(f"the first line must be {','.join(_COLUMNS)}")
+
+
 def _add(fields: list[str], found: dict[str, list[float]]) -> None:
     """Adds a row; the hours of a region come in order, from 0."""
     if len(fields) != len(_COLUMNS):
@@ -136,7 +141,9 @@ def _add(fields: list[str], found: dict[str, list[float]]) -> None:
         raise ValueError("the region has no name")
     values = found.setdefault(region, [])
     if hour != str(len(values)):
-        raise ValueError(f"region {short(region)!r}: its next hour must be {len(values)}, not {short(hour)!r}")
+        raise ValueError(
+            f"region {short(region)!r}: its next hour must be {len(values)}, not {short(hour)!r}"
+        )
     if len(values) >= _MOST_HOURS:
         raise ValueError(f"region {short(region)!r} has more than {_MOST_HOURS:,} hours")
     values.append(_intensity(word))
@@ -166,33 +173,35 @@ class Intensities:
         self._before = np.concatenate([np.cumsum(each) - each for each in values])
         self._whole = np.array([each.sum() for each in values])
 
-    def mean(self, region: NDArray[np.int64], start_s: Floats, end_s: Floats) -> Floats:
+    def mean(self, region: Ints, start_s: Floats, end_s: Floats) -> Floats:
         """The mean intensity of regions (n,) from one virtual second to another, (n,) each, in g/kWh.
 
         An interval that ends where it begins has the intensity of that time.
         """
         start, end = start_s / HOUR_S + self._start_h, end_s / HOUR_S + self._start_h
-        first, last = np.floor(start), np.floor(end)
-        at_start = self._at(region, first)
-        over = np.flatnonzero(first != last)
-        if not len(over):
-            return at_start
-        found = at_start.copy()
-        region, start, end, first, last = (each[over] for each in (region, start, end, first, last))
-        between = self._sum(region, last) - self._sum(region, first + 1)
-        ends = (first + 1 - start) * at_start[over] + (end - last) * self._at(region, last)
-        found[over] = (ends + between) / (end - start)
+        found = self._at(region, np.floor(start))
+        over = np.flatnonzero(np.floor(start) != np.floor(end))
+        if len(over):
+            found[over] = self._over_hours(region[over], start[over], end[over])
         return found
 
-    def _place(self, region: NDArray[np.int64], hour: Floats) -> NDArray[np.int64]:
-        place: NDArray[np.int64] = self._first[region] + np.mod(hour, self._period[region]).astype(np.int64)
+    def _over_hours(self, region: Ints, start: Floats, end: Floats) -> Floats:
+        """The mean over intervals that end in a later hour than they begin in."""
+        first, last = np.floor(start), np.floor(end)
+        ends = (first + 1 - start) * self._at(region, first) + (end - last) * self._at(region, last)
+        between = self._sum(region, last) - self._sum(region, first + 1)
+        mean: Floats = (ends + between) / (end - start)
+        return mean
+
+    def _place(self, region: Ints, hour: Floats) -> Ints:
+        place: Ints = self._first[region] + np.mod(hour, self._period[region]).astype(np.int64)
         return place
 
-    def _at(self, region: NDArray[np.int64], hour: Floats) -> Floats:
+    def _at(self, region: Ints, hour: Floats) -> Floats:
         value: Floats = self._values[self._place(region, hour)]
         return value
 
-    def _sum(self, region: NDArray[np.int64], hour: Floats) -> Floats:
+    def _sum(self, region: Ints, hour: Floats) -> Floats:
         """The sum of the hours before an hour."""
         periods = np.floor(hour / self._period[region])
         total: Floats = periods * self._whole[region] + self._before[self._place(region, hour)]

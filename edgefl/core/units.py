@@ -30,7 +30,6 @@ _DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
     "operation rate": ("57.6 GFLOP/s", {f"{p}FLOP/s": f for p, f in _DECIMAL.items()}),
     "frequency": ("1.8 GHz", {f"{p}Hz": f for p, f in _DECIMAL.items()}),
     "mass": ("84 kg", {"g": 1.0, "kg": 1e3, "t": 1e6}),
-    "carbon intensity": ("380 g/kWh", {"g/kWh": 1.0, "kg/kWh": 1e3}),
     "energy per byte": ("0.008 kWh/GB", {"kWh/GB": 1.0, "Wh/GB": 1e-3}),
 }
 
@@ -49,7 +48,7 @@ def parse(text: object, dimension: str) -> float:
     Args:
         text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
         dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate", "operation rate",
-            "frequency", "mass", "carbon intensity" and "energy per byte".
+            "frequency", "mass" and "energy per byte".
 
     Returns:
         The amount in the dimension's base unit.
@@ -96,7 +95,6 @@ BitsPerSecond = Annotated[float, *_field("bit rate"), Costs.LESS]
 FlopsPerSecond = Annotated[float, *_field("operation rate"), Costs.LESS]
 Hertz = Annotated[float, *_field("frequency"), Costs.LESS]
 Grams = Annotated[float, *_field("mass"), Costs.MORE]
-GramsPerKwh = Annotated[float, *_field("carbon intensity"), Costs.MORE]
 KwhPerGb = Annotated[float, *_field("energy per byte"), Costs.MORE]
 
 

@@ -187,7 +187,6 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
     "energy": show_joules,
     "frequency": lambda value: f"{value / 1e6:g} MHz",
     "mass": show_grams,
-    "carbon intensity": lambda value: f"{value:g} g/kWh",
     "energy per byte": lambda value: f"{value:g} kWh/GB",
 }
 """How quantities are shown, by their dimension as ``core.units`` names it."""

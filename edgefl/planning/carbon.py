@@ -32,4 +32,4 @@ def carbon_notes(carbon: Carbon | None) -> Iterator[str]:
     regions = [f"regions.{name}" for name, region in carbon.regions.items() if region.status == "assumed"]
     guesses = [*regions, *(name for name, number in sourced(carbon) if number.status == "assumed")]
     if guesses:
-        yield f"carbon assumes {', '.join(guesses)}"
+        yield f"carbon assumes {', '.join(guesses).replace('embodied.devices', 'embodied')}"

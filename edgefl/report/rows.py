@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
+from edgefl.report.carbon import COMPONENTS, Amount, Emissions
 from edgefl.report.summary import Accuracy, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, energy
 from edgefl.report.waiting import Lost
@@ -49,6 +50,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield Row("energy of all clients", _energy, main=True)
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
+    yield from carbon_rows(runs)
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):
         yield Row("clients refused", lambda one: one.all(_refused), main=True)
@@ -159,6 +161,8 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
         for label, (show, figure) in _TOOK.items():
             cell = partial(_took, model=model, show=show, figure=figure)
             yield Row(f"{label} to {name}, {model}", cell, main=True)
+        if any(run.carbon for run in runs):
+            yield Row(f"CO2e to {name}, {model}", partial(_emitted_to, model=model), main=True)
 
 
 _TOOK: dict[str, tuple[Show, Callable[[Reached], float | None]]] = {
@@ -189,6 +193,45 @@ def _took(one: Compared, model: str, show: Show, figure: Callable[[Reached], flo
         return energy(found[0].energy)
     values = {id(run): figure(reached) for run, reached in zip(one.runs, found, strict=True) if reached}
     return one.show(show, lambda run: values.get(id(run)), UNKNOWN)
+
+
+def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What was emitted in all, and by each component that some run counts."""
+    emitted = [run.carbon.emitted for run in runs if run.carbon]
+    if not emitted:
+        return
+    yield Row("CO2e", partial(_emitted, component="total"), main=True)
+    for name in COMPONENTS:
+        if any(getattr(each, name) for each in emitted):
+            yield Row(f"  {name}", partial(_emitted, component=name))
+
+
+def _emitted(one: Compared, component: str) -> str:
+    emitted = [run.carbon.emitted if run.carbon else None for run in one.runs]
+    return _amounts(one, [getattr(each, component) if each else None for each in emitted])
+
+
+def _emitted_to(one: Compared, model: str) -> str:
+    if not any(run.carbon for run in one.runs):
+        return MISSING
+    found: list[Emissions | None] = [
+        run.carbon.to_target.get(model) if run.carbon else None for run in one.runs
+    ]
+    if not any(found):
+        return _NOT_REACHED if one.first.target else MISSING
+    return _amounts(one, [each.total if each else None for each in found])
+
+
+def _amounts(one: Compared, amounts: Sequence[Amount | None]) -> str:
+    """The amounts of one's runs; of several runs their average."""
+    if not any(amounts):
+        return MISSING
+    if len(amounts) == 1:
+        return str(amounts[0])
+    values = {id(run): each.grams for run, each in zip(one.runs, amounts, strict=True) if each}
+    shown = one.show(show_grams, lambda run: values.get(id(run)), UNKNOWN)
+    partly = any(each and each.known < each.clients for each in amounts)
+    return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
 
 
 def _reached(run: Summary, model: str) -> Reached | None:
