@@ -13,6 +13,7 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 from edgefl.core import catalogue
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
+from edgefl.core.carbon import Carbon
 from edgefl.core.devices import DType
 from edgefl.core.errors import UserError
 from edgefl.core.link import Link
@@ -66,7 +67,7 @@ class Failures(Strict):
 
 
 # A fleet that leaves these out is written out without them.
-_DYNAMICS = ("link", "availability", "on_leave", "speed", "failures")
+_DYNAMICS = ("link", "availability", "on_leave", "speed", "failures", "carbon")
 
 
 class Fleet(Strict):
@@ -84,6 +85,7 @@ class Fleet(Strict):
             is finished all the same.
         speed: what changes the speeds of clients in time; the factors are multiplied.
         failures: what goes wrong with jobs.
+        carbon: what carbon emissions depend on; null leaves them out.
         notes: remarks for users.
     """
 
@@ -97,6 +99,7 @@ class Fleet(Strict):
     on_leave: Literal["lose", "pause", "finish"] = "lose"
     speed: tuple[AnySpeed, ...] = ()
     failures: Failures = Failures()
+    carbon: Carbon | None = None
     notes: str = ""
 
     @model_serializer(mode="wrap")

@@ -3,7 +3,7 @@
 Each dimension is stored as a float in one base unit.
 
 Base units show in the names of fields and variables: ``_s``, ``_bytes``, ``_bps`` (bits a second),
-``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``.
+``_w``, ``_j``, ``_flops`` (operations), ``_flops_s`` (operations a second), ``_hz``, ``_g`` (grams).
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ _DIMENSIONS: dict[str, tuple[str, dict[str, float]]] = {
     "bit rate": ("12 Mbit/s", {f"{p}bit/s": f for p, f in _DECIMAL.items()}),
     "operation rate": ("57.6 GFLOP/s", {f"{p}FLOP/s": f for p, f in _DECIMAL.items()}),
     "frequency": ("1.8 GHz", {f"{p}Hz": f for p, f in _DECIMAL.items()}),
+    "mass": ("84 kg", {"g": 1.0, "kg": 1e3, "t": 1e6}),
+    "energy per byte": ("0.008 kWh/GB", {"kWh/GB": 1.0, "Wh/GB": 1e-3}),
 }
 
 # The context in which plain numbers are read as amounts in base units: a record that was dumped is read back.
@@ -45,8 +47,8 @@ def parse(text: object, dimension: str) -> float:
 
     Args:
         text: a number and a unit, such as ``"12 Mbit/s"``; a bare 0 needs no unit.
-        dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate",
-            "operation rate" and "frequency".
+        dimension: one of "time", "power", "energy", "bytes", "byte rate", "bit rate", "operation rate",
+            "frequency", "mass" and "energy per byte".
 
     Returns:
         The amount in the dimension's base unit.
@@ -92,6 +94,8 @@ BytesPerSecond = Annotated[float, *_field("byte rate"), Costs.LESS]
 BitsPerSecond = Annotated[float, *_field("bit rate"), Costs.LESS]
 FlopsPerSecond = Annotated[float, *_field("operation rate"), Costs.LESS]
 Hertz = Annotated[float, *_field("frequency"), Costs.LESS]
+Grams = Annotated[float, *_field("mass"), Costs.MORE]
+KwhPerGb = Annotated[float, *_field("energy per byte"), Costs.MORE]
 
 
 def _scaled(value: float, steps: list[tuple[float, str]]) -> str:
@@ -121,6 +125,11 @@ def show_flops(value: float) -> str:
 def show_joules(value: float) -> str:
     """An energy for display: ``"12.4 kJ"``."""
     return _scaled(value, [(1e6, "MJ"), (1e3, "kJ"), (1, "J"), (1e-3, "mJ"), (1e-6, "uJ")])
+
+
+def show_grams(value: float) -> str:
+    """A mass for display: ``"12.4 g"``."""
+    return _scaled(value, [(1e6, "t"), (1e3, "kg"), (1, "g"), (1e-3, "mg"), (1e-6, "ug")])
 
 
 def show_seconds(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
 
-from edgefl.core.units import show_bits, show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.units import show_bits, show_bytes, show_flops, show_grams, show_joules, show_seconds
 
 # Longer values are cut.
 _QUOTED = 60
@@ -186,6 +186,8 @@ SHOWN: Mapping[str, Callable[[float], str]] = {
     "power": lambda value: f"{value:g} W",
     "energy": show_joules,
     "frequency": lambda value: f"{value / 1e6:g} MHz",
+    "mass": show_grams,
+    "energy per byte": lambda value: f"{value:g} kWh/GB",
 }
 """How quantities are shown, by their dimension as ``core.units`` names it."""
 

@@ -24,6 +24,7 @@ from edgefl.core.units import show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions
+from edgefl.planning.carbon import carbon_notes, with_carbon
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -96,6 +97,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
             *assumptions(devices, fleet.links),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
+            *carbon_notes(fleet.carbon),
         ),
     )
     check_limits(planned)
@@ -133,7 +135,7 @@ def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Boar
         _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     mistakes.check()
-    return fleet, devices
+    return with_carbon(fleet, devices), devices
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
-from edgefl.report.rows import Row, rows, stopped, usage_rows, waited_most
+from edgefl.report.rows import Row, carbon_rows, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures
@@ -87,8 +87,15 @@ def _notes(compared: Sequence[Compared]) -> Iterator[Line]:
         yield Line("± standard deviation over clients, of all that were evaluated (n)", "dim")
     if any(run.target for one in compared for run in one.runs):
         yield Line("to a target: until the first evaluation at or above it", "dim")
+    yield from _boundaries([run for one in compared for run in one.runs])
     if len(compared) > _ABREAST:
         yield Line(f"up to {_ABREAST} runs are compared in more figures, and --json has all", "dim")
+
+
+def _boundaries(runs: Sequence[Summary]) -> Iterator[Line]:
+    """What the runs' emissions count, each line once."""
+    for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
+        yield Line(line, "dim")
 
 
 def _averaged(compared: Sequence[Compared]) -> bool:
@@ -138,19 +145,31 @@ def _setting(value: Any) -> str:
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
-    """A row for each dry run; below, how much was wasted and what stopped runs, where that is so."""
-    noted = [
+    """A row for each dry run; below, what was wasted, what stopped runs, and emissions."""
+    wasteful = [run for run in runs if run.summary.wasted.jobs or stopped(run.summary)]
+    emitting = [run for run in runs if run.summary.carbon]
+    columns = {**_DRY, **(_EMITS if emitting else {})}
+    return Group(
+        Fitted(runs, columns, wraps=("run",), names=2),
+        *_noted(wasteful, usage_rows),
+        *_noted(emitting, carbon_rows),
+        *_boundaries([run.summary for run in emitting]),
+    )
+
+
+def _noted(
+    runs: Sequence[DryRun], figures_of: Callable[[Sequence[Summary]], Iterator[Row]]
+) -> Iterator[RenderableType]:
+    """More figures of some of the runs."""
+    if not runs:
+        return
+    compared = [
         Compared(run.summary.name if run.scenario == run.summary.name else _titled(run), (run.summary,))
         for run in runs
-        if run.summary.wasted.jobs or stopped(run.summary)
     ]
-    table = Fitted(runs, _DRY, wraps=("run",), names=2)
-    if not noted:
-        return table
-    figures_of = list(usage_rows([run for one in noted for run in one.runs]))
-    return Group(
-        table, Line(), _table(noted, figures_of) if len(noted) <= _ABREAST else _by_row(noted, figures_of)
-    )
+    found = list(figures_of([run.summary for run in runs]))
+    yield Line()
+    yield _table(compared, found) if len(compared) <= _ABREAST else _by_row(compared, found)
 
 
 def _titled(run: DryRun) -> str:
@@ -167,4 +186,7 @@ _DRY: dict[str, Callable[[DryRun], Cell]] = {
     "virtual time": lambda run: show_seconds(run.summary.virtual_s),
     "bytes": lambda run: show_bytes(run.summary.down_bytes + run.summary.up_bytes),
     "energy": lambda run: energy(run.summary.energy),
+}
+_EMITS: dict[str, Callable[[DryRun], Cell]] = {
+    "CO2e": lambda run: str(run.summary.carbon.emitted.total) if run.summary.carbon else MISSING,
 }

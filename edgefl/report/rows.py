@@ -8,8 +8,9 @@ from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
+from edgefl.report.carbon import COMPONENTS, Amount, Emissions
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, energy
 from edgefl.report.waiting import Lost
@@ -50,6 +51,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield Row("energy of all clients", _energy, main=True)
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
+    yield from carbon_rows(runs)
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):
         yield Row("clients refused", lambda one: one.all(_refused), main=True)
@@ -164,6 +166,8 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
             yield Row(f"{label} to {name}, {model}", cell, main=True)
             if any(reached.last_below for run in runs if (reached := _reached(run, model))):
                 yield Row(BELOW, partial(_took_at_least, model=model, show=show, figure=figure))
+        if any(run.carbon for run in runs):
+            yield Row(f"CO2e to {name}, {model}", partial(_emitted_to, model=model), main=True)
 
 
 BELOW = "  last evaluation below"
@@ -211,6 +215,45 @@ def _took_at_least(one: Compared, model: str, show: Show, figure: Callable[[Eval
     if len(one.runs) == 1 and show is show_joules:
         return energy(below[id(one.first)].energy)
     return one.show(show, lambda run: figure(below[id(run)]) if id(run) in below else None, UNKNOWN)
+
+
+def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What was emitted in all, and by each component that some run counts."""
+    emitted = [run.carbon.emitted for run in runs if run.carbon]
+    if not emitted:
+        return
+    yield Row("CO2e", partial(_emitted, component="total"), main=True)
+    for name in COMPONENTS:
+        if any(getattr(each, name) for each in emitted):
+            yield Row(f"  {name}", partial(_emitted, component=name))
+
+
+def _emitted(one: Compared, component: str) -> str:
+    emitted = [run.carbon.emitted if run.carbon else None for run in one.runs]
+    return _amounts(one, [getattr(each, component) if each else None for each in emitted])
+
+
+def _emitted_to(one: Compared, model: str) -> str:
+    if not any(run.carbon for run in one.runs):
+        return MISSING
+    found: list[Emissions | None] = [
+        run.carbon.to_target.get(model) if run.carbon else None for run in one.runs
+    ]
+    if not any(found):
+        return _NOT_REACHED if one.first.target else MISSING
+    return _amounts(one, [each.total if each else None for each in found])
+
+
+def _amounts(one: Compared, amounts: Sequence[Amount | None]) -> str:
+    """The amounts of one's runs; of several runs their average."""
+    if not any(amounts):
+        return MISSING
+    if len(amounts) == 1:
+        return str(amounts[0])
+    values = {id(run): each.grams for run, each in zip(one.runs, amounts, strict=True) if each}
+    shown = one.show(show_grams, lambda run: values.get(id(run)), UNKNOWN)
+    partly = any(each and each.known < each.clients for each in amounts)
+    return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
 
 
 def _reached(run: Summary, model: str) -> Reached | None:

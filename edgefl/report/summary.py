@@ -10,6 +10,7 @@ from typing import Any
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
+from edgefl.report.carbon import Footprint, footprint
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
@@ -112,6 +113,7 @@ class Summary:
         target: None where there is no target.
         settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
         fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
+        carbon: what was emitted; None where the fleet does not ask for it.
     """
 
     name: str
@@ -153,6 +155,7 @@ class Summary:
     target: Target | None
     settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     fleet_id: str | None = field(default=None, metadata=OPTIONAL)
+    carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -239,6 +242,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
     clients, devices = waited(reader)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
+    reached = None if target is None else _to_target(reader, target)
     return Summary(
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
@@ -263,10 +267,17 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         waited_for=clients,
         waited_for_devices=devices,
         host_s=meta.get("host_wall_s"),
-        target=None if target is None else _to_target(reader, target),
+        target=reached,
         settings=settings,
         fleet_id=fleet_id,
+        carbon=footprint(reader, virtual_s, _times(reached)),
     )
+
+
+def _times(target: Target | None) -> dict[str, float]:
+    """When each model reached its target, in virtual seconds."""
+    models = {} if target is None else {"global": target.global_, "personal": target.personal}
+    return {model: reached.t_s for model, reached in models.items() if reached is not None}
 
 
 def _accuracy(reader: Reader) -> dict[str, Accuracy]:

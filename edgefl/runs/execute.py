@@ -260,6 +260,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
     }
+    if plan.fleet.carbon is not None:
+        facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, planned.learning.federation.test_samples)
 

@@ -13,23 +13,19 @@ from __future__ import annotations
 
 import csv
 import math
-from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field, model_validator
-from pydantic_core import PydanticCustomError
 
 from edgefl.core.availability import Answer, Availability, Timetable
-from edgefl.core.catalogue import user_folders
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
-from edgefl.core.nodes import short
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
+from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
 
 if TYPE_CHECKING:
@@ -62,7 +58,7 @@ class Params(Availability):
         if (file is None) == (rows is None):
             raise ValueError("give either 'file' or 'rows'")
         if isinstance(file, str):
-            path = _found(file)
+            path = found(file)
             return {**value, "file": None, "rows": _canonical(text_of(path), str(path))}
         return {**value, "rows": _written(_parsed(rows))} if isinstance(rows, str) else value
 
@@ -132,20 +128,6 @@ class Intervals(Timetable):
             low = np.where(right, middle + 1, low)
             high = np.where(open_ & ~right, middle, high)
         return low - 1
-
-
-def _found(file: str) -> Path:
-    for folder in (Path(), *user_folders()):
-        # A name that is too long, or the home of nobody, is no file either.
-        with suppress(OSError, RuntimeError):
-            path = folder / Path(file).expanduser()
-            if path.is_file():
-                return path
-    context = {
-        "what": f"no file {short(file)!r}",
-        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
-    }
-    raise PydanticCustomError("unknown_name", "{what}", context)
 
 
 @lru_cache(maxsize=4)

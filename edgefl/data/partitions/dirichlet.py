@@ -19,8 +19,8 @@ from edgefl.core.notes import note
 from edgefl.core.params import Strict
 from edgefl.data.partitions._deal import deal, stock
 
-# Draws that are made one by one, and the most that follow many at a time, in three seconds for 100 clients of ten
-# classes.
+# Draws that are made one by one, and the most that follow many at a time: three seconds for 100 clients and
+# ten classes.
 _FEW, _MORE = 1000, 100_000
 # Of larger fleets, the most proportions that are drawn: half a minute.
 _MOST = 10**9

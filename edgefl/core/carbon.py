@@ -1,0 +1,288 @@
+"""What a fleet's carbon emissions depend on: its regions, its network, its server and its hardware.
+
+Each number has a status and a source; those that a fleet leaves out are from the shipped table. What is read
+back from a run's directory has them all written out, so that the table may change.
+
+The server counts at its power times its PUE, power usage effectiveness: the energy of the site over that of
+its computers. Hardware counts by the share of its lifetime that is used, as the Green Software Foundation's
+Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from edgefl.core import draws
+from edgefl.core.errors import nearest
+from edgefl.core.intensity import Intensities, numbers, read, shipped, table, text_of_csv, written
+from edgefl.core.params import NonNegative, Strict
+from edgefl.core.sourced import Costs, Sourced
+from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts
+from edgefl.core.user_files import found
+
+# Stands for every link that is not named.
+OTHERS = "others"
+
+_UNSOURCED = "the fleet gives no source"
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
+    context = {"what": f"unknown {what} {name!r}", "hint": nearest(name, known)}
+    return PydanticCustomError("unknown_name", "{what}", context)
+
+
+def _given(value: Any) -> Any:
+    """A number without a source as one that says so."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    return {"value": value, "status": "assumed", "source": _UNSOURCED}
+
+
+class Region(Strict):
+    """A region's grid.
+
+    Attributes:
+        share: its weight among the regions; clients are dealt to them in these proportions. 0 is a region
+            of the server alone.
+        g_per_kwh: CO2e by energy: one number, or one for each hour of whole days, which repeat; kept as
+            text.
+        status: as of ``Sourced``.
+        source: where they were read.
+    """
+
+    share: NonNegative = 1.0
+    g_per_kwh: str
+    status: Literal["measured", "derived", "assumed"] = "assumed"
+    source: Annotated[str, Field(min_length=1)] = _UNSOURCED
+
+    @field_validator("g_per_kwh", mode="before")
+    @classmethod
+    def _numbers(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            value = " ".join(map(str, value))
+        plain = isinstance(value, int | float) and not isinstance(value, bool)
+        return written(numbers(str(value))) if plain or isinstance(value, str) else value
+
+
+class Server(Strict):
+    """The server, which is on from the start to the end of a run.
+
+    Attributes:
+        power: its mean power.
+        pue: the power of its site over its own.
+        region: where it is; by default the fleet's only region. It need not be one of the clients'.
+    """
+
+    power: Sourced[Watts]
+    pue: Sourced[Annotated[float, Field(ge=1), Costs.MORE]]
+    region: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        numbers_ = {key: _given(value[key]) for key in ("power", "pue") if key in value}
+        return {"pue": table()["pue"], **value, **numbers_}
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        if self.power.value is None or self.pue.value is None:
+            raise ValueError("a server needs a power and a PUE; leave it out if they are unknown")
+        return self
+
+
+class Making(Strict):
+    """What making a device emitted, and how long it is kept.
+
+    Attributes:
+        made: unknown makes its clients' embodied emissions unknown.
+        lifetime: unknown likewise.
+    """
+
+    made: Sourced[Grams]
+    lifetime: Sourced[Annotated[Seconds, Field(gt=0), Costs.LESS]]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        return {key: _given(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+    @property
+    def grams_per_s(self) -> float | None:
+        """Per second of the lifetime; None if unknown."""
+        made, lifetime = self.made.value, self.lifetime.value
+        return None if made is None or lifetime is None else made / lifetime
+
+
+class Embodied(Strict):
+    """What making the clients' devices emitted, by the share of their lifetime.
+
+    Attributes:
+        hours: what is the run's share: the time in which a client is "busy" receiving, working and sending,
+            or all time in which it is "owned", from the start to the end of the run.
+        devices: by device or by category; the table has some categories.
+    """
+
+    hours: Literal["busy", "owned"] = "busy"
+    devices: dict[str, Making] = Field({})
+
+
+class Carbon(Strict):
+    """What a fleet's carbon emissions depend on.
+
+    Attributes:
+        regions: where the clients are: one, a list of equal shares, or a mapping to shares or to records.
+        hourly: take the table's means by hour for the regions that have them, not the year's mean.
+        grid: a CSV file with the intensities of regions, in place of the table's.
+        start: the hour in UTC, of the first day, at which the virtual clock begins; by default that of
+            ``availability``, or 0.
+        network: energy by traffic: "fixed", "mobile" or a number for all links, or a mapping of links to
+            these. By default by class: the network classes of mobile networks are mobile, all others fixed.
+        server: null leaves it out.
+        embodied: null leaves it out; "busy" or "owned" is short for its hours.
+    """
+
+    regions: Annotated[dict[str, Region], Field(min_length=1)]
+    hourly: bool = True
+    grid: str | None = None
+    start: Annotated[float, Field(ge=0, le=87_840)] | None = None
+    network: dict[str, Sourced[KwhPerGb]] = Field({})
+    server: Server | None = None
+    embodied: Embodied | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        whole = dict(value)
+        if "regions" in whole:
+            whole["regions"] = _regions(whole)
+        if isinstance(whole.get("grid"), str):
+            # Its content is in the regions, and is what a run depends on.
+            whole["grid"] = None
+        if whole.get("network") is not None:
+            whole["network"] = _networks(whole["network"])
+        if isinstance(whole.get("embodied"), str):
+            whole["embodied"] = {"hours": whole["embodied"]}
+        return whole
+
+    @field_validator("network", mode="before")
+    @classmethod
+    def _none_is_by_class(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+    @model_validator(mode="after")
+    def _everybody_is_somewhere(self) -> Self:
+        populated = [name for name, region in self.regions.items() if region.share]
+        if not populated:
+            raise ValueError("at least one of the regions must have a share above 0")
+        if self.server is not None and self.server.region is None and len(populated) > 1:
+            raise ValueError("the server needs a region, since the fleet has several")
+        return self
+
+    @property
+    def server_region(self) -> str:
+        """Where the server is: its own region, or the fleet's only one."""
+        own = self.server.region if self.server else None
+        return own or next(name for name, region in self.regions.items() if region.share)
+
+
+def _regions(carbon: Mapping[str, Any]) -> Any:
+    """Regions as records, the server's too, each with its intensities from the file or the table."""
+    regions, file, server = carbon["regions"], carbon.get("grid"), carbon.get("server")
+    path = found(file) if isinstance(file, str) else None
+    own = {} if path is None else read(path, text_of_csv(path))
+    if isinstance(regions, str):
+        regions = [regions]
+    if isinstance(regions, list | tuple) and all(isinstance(name, str) for name in regions):
+        regions = dict.fromkeys(regions, 1.0)
+    if not isinstance(regions, Mapping):
+        return regions
+    where = server.get("region") if isinstance(server, Mapping) else None
+    every = {where: 0.0, **regions} if isinstance(where, str) else regions
+    hourly = carbon.get("hourly", True) is not False
+    return {name: _region(str(name), one, own, str(file), hourly=hourly) for name, one in every.items()}
+
+
+def _region(name: str, value: Any, own: Mapping[str, str], file: str, *, hourly: bool) -> Any:
+    record = dict(value) if isinstance(value, Mapping) else {"share": value}
+    if "g_per_kwh" in record:
+        return record
+    if name in own:
+        return {"g_per_kwh": own[name], "status": "assumed", "source": f"the user's file {file}", **record}
+    known = shipped(name, hourly=hourly)
+    if known is None:
+        raise _unknown("region", name, {*own, *table()["means"]})
+    return {**known, **record}
+
+
+def _networks(value: Any) -> Any:
+    """A network's energy by link."""
+    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
+        return {link: _network(one) for link, one in value.items()}
+    return {OTHERS: _network(value)}
+
+
+def _network(value: Any) -> Any:
+    classes = table()["network"]
+    if isinstance(value, str) and value.isalpha():
+        if value not in classes:
+            raise _unknown("network", value, classes)
+        return classes[value]
+    return _given(value)
+
+
+def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
+    """All that the fleet leaves out, from the table, so that the record says it all.
+
+    Args:
+        carbon: the fleet's.
+        links: the names of its links.
+        devices: its devices' categories by name.
+        start_h: the hour at which the fleet's availability begins.
+    """
+    update: dict[str, Any] = {"network": {link: _network_of(carbon, link) for link in links}}
+    if carbon.start is None:
+        update["start"] = start_h
+    if carbon.embodied is not None:
+        own = carbon.embodied.devices
+        made = {name: own.get(name) or own.get(kind) or _made(kind) for name, kind in devices.items()}
+        update["embodied"] = carbon.embodied.model_copy(update={"devices": made})
+    return carbon.model_copy(update=update)
+
+
+def _network_of(carbon: Carbon, link: str) -> Sourced[KwhPerGb]:
+    known = carbon.network.get(link) or carbon.network.get(OTHERS)
+    if known is not None:
+        return known
+    of_class = table()["network"][table()["links"].get(link, "fixed")]
+    return Sourced[KwhPerGb].model_validate(of_class)
+
+
+def _made(category: str) -> Making:
+    """A category's making, from the table; unknown where it has none."""
+    nothing = {"status": "unknown", "source": "no published figure was found"}
+    return Making.model_validate(table()["embodied"].get(category, {"made": nothing, "lifetime": nothing}))
+
+
+def intensities(carbon: Carbon) -> Intensities:
+    """The intensities of a completed record's regions, the first of which has place 0."""
+    hours = {name: region.g_per_kwh for name, region in carbon.regions.items()}
+    return Intensities(hours, carbon.start or 0.0)
+
+
+def dealt(carbon: Carbon, clients: int, root: int) -> NDArray[np.int64]:
+    """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
+    shares = np.array([region.share for region in carbon.regions.values()])
+    uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
+    ends = np.cumsum(shares)
+    place: NDArray[np.int64] = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)
+    return place

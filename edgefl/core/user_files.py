@@ -1,0 +1,30 @@
+"""Data files that users name in scenarios and fleets."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic_core import PydanticCustomError
+
+from edgefl.core.catalogue import user_folders
+from edgefl.core.nodes import short
+
+
+def found(file: str) -> Path:
+    """A file, relative to the working directory or to a directory on EDGEFL_PATH.
+
+    Raises:
+        PydanticCustomError: there is none.
+    """
+    for folder in (Path(), *user_folders()):
+        # A name that is too long, or the home of nobody, is no file either.
+        with suppress(OSError, RuntimeError):
+            path = folder / Path(file).expanduser()
+            if path.is_file():
+                return path
+    context = {
+        "what": f"no file {short(file)!r}",
+        "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",
+    }
+    raise PydanticCustomError("unknown_name", "{what}", context)
