@@ -70,7 +70,7 @@ class Region(Strict):
         return written(numbers(str(value))) if plain or isinstance(value, str) else value
 
 
-class Server(Strict):
+class ServerPower(Strict):
     """The server, which is on from the start to the end of a run.
 
     Attributes:
@@ -154,7 +154,7 @@ class Carbon(Strict):
     grid: str | None = None
     start: Annotated[float, Field(ge=0, le=87_840)] | None = None
     network: dict[str, Sourced[KwhPerGb]] = Field({})
-    server: Server | None = None
+    server: ServerPower | None = None
     embodied: Embodied | None = None
 
     @model_validator(mode="before")
