@@ -272,6 +272,8 @@ def _places(
     components = kinds(record)
     for name, info in record.model_fields.items():
         value = item(data, name)
+        if value is None and info.default is None:  # a record that is left out
+            continue
         if name in components:
             inner = _params(components[name], value, info.default)
         else:
