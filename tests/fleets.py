@@ -134,6 +134,9 @@ def tables(draw, count, *, stream, instant):
     def column(values):
         return draw(st.lists(values, min_size=count, max_size=count))
 
+    # A client's radio is the same in every exchange.
+    radio_w, tail_s = column(st.sampled_from([1.0, 1.0, 1.0, math.nan])), column(st.floats(0, 3))
+
     def exchange(name, at, *, single):
         seconds = st.just(0.0) | st.floats(0.5, 5)
         compute_s = seconds if instant else st.floats(0.5, 5)
@@ -153,13 +156,13 @@ def tables(draw, count, *, stream, instant):
             up_bytes=column(st.integers(0, 10**6)),
             flops=column(st.integers(0, 10**12)),
             steps=column(st.integers(1, 9)),
-            radio_w=column(st.sampled_from([1.0, 1.0, 1.0, math.nan])),
+            radio_w=radio_w,
             receive_j_per_mbit=0.1,
             transmit_j_per_mbit=0.2,
             compute_w=column(st.floats(0, 5)),
             idle_w=1.0,
             tail_w=0.5,
-            tail_s=column(st.floats(0, 3)),
+            tail_s=tail_s,
         )
 
     rounds = 1 if stream else draw(st.integers(1, 2))

@@ -62,16 +62,23 @@ class JobRecord(NamedTuple):
 
 NOTHING = Cost()
 STAGES = (("receive", "received_s"), ("work", "worked_s"), ("transmit", "arrived_s"))
+# An event of each stage is charged with it.
+TAILS = ("earlier_tail_j", "work_tail_j", None)
 KINDS = (Kind.RECEIVED, Kind.WORKED, Kind.ARRIVED)
 
 
-def history(plan: Plan, server, chunks) -> tuple[list[Event], list[JobRecord]]:
-    """The events in order, and the jobs in the order in which they ended, of a world's two outputs."""
+def history(plan: Plan, server, chunks, tails=()) -> tuple[list[Event], list[JobRecord]]:
+    """The events in order, and the jobs in the order in which they ended, of a world's outputs.
+
+    ``tails`` are those that were settled; none of them is an event unless they are given.
+    """
     rows = np.concatenate(chunks) if chunks else None
     keyed = [((event.t_s, event.turn, 0, -1), _server_event(event)) for event in server]
     jobs = [] if rows is None else list(zip(jobs_of(plan, rows), rows, strict=True))
     each = [_events(job, row) for job, row in jobs]
     keyed += [pair for pairs in each for pair in pairs]
+    by_number = {job.id: job for job, _ in jobs}
+    keyed += [_settled(by_number[int(tail["job"])], tail) for tail in tails]
     keyed.sort(key=lambda pair: pair[0])
     events = [event._replace(seq=seq) for seq, (_, event) in enumerate(keyed)]
     of_job = {}
@@ -87,6 +94,14 @@ def _server_event(event) -> Event:
     )
 
 
+def _settled(job, tail):
+    """The event that settles a tail, after all others of its time."""
+    joules = _known(tail["joules"])
+    at = Kind.SETTLED, job.exchange, job.round, job.client, job.id, job.version
+    event = Event(-1, float(tail["t_s"]), *at, Cost(tail_j=joules))
+    return (event.t_s, math.inf, 5, job.id), event
+
+
 def _costs(row) -> list[Cost]:
     quantities = (
         (int(row["down_bytes"]), 0, 0),
@@ -97,9 +112,11 @@ def _costs(row) -> list[Cost]:
         Cost(
             float(row[f"{stage}_s"]),
             *each,
-            *(_known(row[f"{stage}_{kind}"]) for kind in ("j", "tail_j", "idle_j")),
+            _known(row[f"{stage}_j"]),
+            _known(row[tail]) if tail else 0.0,
+            _known(row[f"{stage}_idle_j"]),
         )
-        for (stage, _), each in zip(STAGES, quantities, strict=True)
+        for (stage, _), each, tail in zip(STAGES, quantities, TAILS, strict=True)
     ]
 
 

@@ -12,7 +12,7 @@ from history import Event, JobRecord, history
 
 from edgefl.core.cost import Cost, Kernel
 from edgefl.core.devices import Battery, Roofline
-from edgefl.core.event import ServerEvent
+from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Fleet, Member
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
@@ -140,6 +140,13 @@ def told(
     plan_: Plan, feedback=lambda _: Feedback(), *, stepwise=False
 ) -> tuple[list[ServerEvent], list[Need], np.ndarray]:
     """Runs a plan: the server's events, its needs, and its jobs as rows in the order in which they ended."""
+    return told_all(plan_, feedback, stepwise=stepwise)[:3]
+
+
+def told_all(
+    plan_: Plan, feedback=lambda _: Feedback(), *, stepwise=False
+) -> tuple[list[ServerEvent], list[Need], np.ndarray, np.ndarray]:
+    """As ``told``, and the tails that were settled."""
     server: list[ServerEvent] = []
     needs: list[Need] = []
     chunks: list[np.ndarray] = [np.zeros(0, dtype=LIVE)]
@@ -150,8 +157,10 @@ def told(
         _ = need.ready, need.completed, getattr(need, "totals", None)
         return feedback(need)
 
-    converse(simulate(plan_, server.append, chunks.append, stepwise=stepwise), answer)
-    return server, needs, np.concatenate(chunks)
+    tails: list[np.ndarray] = [np.zeros(0, dtype=TAIL)]
+    world = simulate(plan_, server.append, chunks.append, settled=tails.append, stepwise=stepwise)
+    converse(world, answer)
+    return server, needs, np.concatenate(chunks), np.concatenate(tails)
 
 
 @contextmanager

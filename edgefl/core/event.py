@@ -14,6 +14,7 @@ class Kind(StrEnum):
 
     A job passes dispatched, received, worked and arrived, and ends exactly once: merged (useful), late (for
     its merge), lost (its client left, crashed or timed out) or cut (in flight when the rounds were over).
+    When the run ends, the tails that clients' last transfers left open are settled.
     """
 
     DISPATCHED = "dispatched"
@@ -26,15 +27,21 @@ class Kind(StrEnum):
     CUT = "cut"
     REFUSED = "refused"
     EVALUATED = "evaluated"
+    SETTLED = "settled"
 
 
 ENDINGS = (None, Kind.MERGED, Kind.LATE, Kind.LOST, Kind.CUT)
 """How jobs end, by their number in a row's ``ending``; 0 is a job that has not ended."""
 
-JOULES = tuple(
-    f"{stage}_{kind}" for stage in ("receive", "work", "transmit") for kind in ("j", "tail_j", "idle_j")
-)
-"""A row's energies: of each stage above idle, of the radio's tail, and at idle power."""
+JOULES = (
+    "receive_j", "receive_idle_j", "work_j", "work_tail_j", "work_idle_j", "transmit_j", "transmit_idle_j",
+    "earlier_tail_j",
+)  # fmt: skip
+"""A row's energies: of each stage above idle and at idle power, and of the radio's tail.
+
+``work_tail_j`` is the tail between the job's download and its upload, ``earlier_tail_j`` the one that its
+client's earlier transfer left open, until the job's first transfer begins.
+"""
 
 _INTEGERS = (
     "job", "client", "exchange", "round", "version", "nth", "steps", "ending", "into_version",
@@ -42,7 +49,7 @@ _INTEGERS = (
 )  # fmt: skip
 _REALS = (
     "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s", "receive_s", "work_s", "transmit_s",
-    *JOULES,
+    *JOULES, "waiting_j",
 )  # fmt: skip
 
 JOB = np.dtype([*((name, np.int64) for name in _INTEGERS), *((name, np.float64) for name in _REALS)])
@@ -52,9 +59,19 @@ Its number, client, exchange (place in the plan), round, version, count among it
 exchange, and optimizer steps; ``ending`` and the version that it was merged into, -1 for none; the seconds at
 which it was dispatched, received, worked, arrived and ended, NaN for those it did not reach; the busy seconds
 of its three stages, its bytes, operations and joules as far as it went, NaN for an unknown energy.
+``waiting_j``, which is no part of its energy, is what its client draws at idle power from the job's arrival
+until it ends or the client is dispatched again.
 
 Turns are the server's actions, counted: ``dispatched_turn`` and ``ended_turn`` are those that began and ended
 the job, 0 for a job that was lost on its own. Events of one time are ordered by them.
+"""
+
+
+TAIL = np.dtype([("client", np.int64), ("job", np.int64), ("t_s", np.float64), ("joules", np.float64)])
+"""The tail of a client's radio that was open when the run ended.
+
+The client, the job whose transfer left it open, when it was over - the run's end at the latest - and its
+joules, NaN for an unknown energy.
 """
 
 

@@ -60,11 +60,11 @@ class Ledger:
         np.add.at(self._joules, rows["client"], joules(rows))
         self._took_part[rows["client"]] = True
 
-    def totals(self, more: np.ndarray) -> Totals:
-        """The totals with ``more`` jobs, which are not added."""
-        by_client, took_part = self._joules, self._took_part
+    def totals(self, more: np.ndarray, open_j: Floats | float = 0.0) -> Totals:
+        """The totals with what is not added: ``more`` jobs, and each client's joules of an open tail."""
+        by_client, took_part = self._joules + open_j, self._took_part
         if len(more):
-            by_client, took_part = by_client.copy(), took_part.copy()
+            took_part = took_part.copy()
             np.add.at(by_client, more["client"], joules(more))
             took_part[more["client"]] = True
         each = by_client[took_part]

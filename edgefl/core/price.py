@@ -10,12 +10,13 @@ Assumptions:
    computing: active power while arithmetic or memory bounds the work, the power of one busy core while
    overheads do, and so on average their mean over the work's time. Receive and transmit: the radio's base
    power during a transfer, and an energy per bit carried (watts per Mbit/s are joules per Mbit; a round trip
-   carries none). Tail: the radio's tail power after a transfer, until its tail time is over or the job's next
-   transfer begins; after the last transfer in full. Time between jobs is not charged.
+   carries none). Tail: the radio's tail power after a transfer, until its tail time is over or its client's
+   next transfer begins; for a job that is priced alone, after its last transfer in full. Other time between
+   jobs is not charged; what a client that waits for the server draws meanwhile is known apart.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
 
 The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
-beforehand; ``PowerDraw.charge`` turns what happened into joules, for ``edgefl profile`` and the world alike.
+beforehand; ``PowerDraw`` turns what happened into joules, for ``edgefl profile`` and the world alike.
 It takes numbers or arrays of them; an unknown number is NaN there.
 """
 
@@ -39,11 +40,14 @@ Reals: TypeAlias = Any
 
 
 class Charge(NamedTuple):
-    """The joules of one stage of a job: above idle, of the radio's tail, at idle power."""
+    """The joules of one stage of a job: above idle, and at idle power."""
 
     active_j: Reals
-    tail_j: Reals
     idle_j: Reals
+
+
+Charges: TypeAlias = tuple[Charge, Charge, Charge]
+"""Of receiving, working and sending."""
 
 
 class PowerDraw(NamedTuple):
@@ -76,28 +80,30 @@ class PowerDraw(NamedTuple):
         per_mbit = radio.down_w_per_mbps, radio.up_w_per_mbps
         return cls(idle_w, compute_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
 
-    def worked(self, seconds: Reals, tails: Reals, tail_s: Reals) -> Charge:
-        """The charge of work.
+    def worked(self, seconds: Reals) -> Charge:
+        """The charge of so many seconds of work."""
+        return Charge(_times(self.compute_w, seconds), self.idle_j(seconds))
+
+    def received(self, seconds: Reals, size_bytes: Reals) -> Charge:
+        """The charge of a download of so many bytes."""
+        return Charge(self._carried(seconds, size_bytes, self.receive_j_per_mbit), self.idle_j(seconds))
+
+    def transmitted(self, seconds: Reals, size_bytes: Reals) -> Charge:
+        """The charge of an upload of so many bytes."""
+        return Charge(self._carried(seconds, size_bytes, self.transmit_j_per_mbit), self.idle_j(seconds))
+
+    def idle_j(self, seconds: Reals) -> Reals:
+        """The joules of so many seconds at idle power."""
+        return _times(self.idle_w, seconds)
+
+    def tail_j(self, opened: Any, seconds: Reals) -> Reals:
+        """The joules of radios' tails.
 
         Args:
-            seconds: how long it lasted.
-            tails: whether a radio's tail is charged with it.
-            tail_s: for how long.
+            opened: whether there is one.
+            seconds: until the next transfer begins; each lasts for the tail time at most.
         """
-        return self._charge(_times(self.compute_w, seconds), seconds, tails, tail_s)
-
-    def received(self, seconds: Reals, size_bytes: Reals, tails: Reals, tail_s: Reals) -> Charge:
-        """The charge of a download of so many bytes; see ``worked``."""
-        active_j = self._carried(seconds, size_bytes, self.receive_j_per_mbit)
-        return self._charge(active_j, seconds, tails, tail_s)
-
-    def transmitted(self, seconds: Reals, size_bytes: Reals, tails: Reals, tail_s: Reals) -> Charge:
-        """The charge of an upload of so many bytes; see ``worked``."""
-        active_j = self._carried(seconds, size_bytes, self.transmit_j_per_mbit)
-        return self._charge(active_j, seconds, tails, tail_s)
-
-    def _charge(self, active_j: Reals, seconds: Reals, tails: Reals, tail_s: Reals) -> Charge:
-        return Charge(active_j, np.where(tails, self.tail_w * tail_s, 0.0), _times(self.idle_w, seconds))
+        return np.where(opened, self.tail_w * np.minimum(seconds, self.tail_s), 0.0)
 
     def _carried(self, seconds: Reals, size_bytes: Reals, per_mbit: Reals) -> Reals:
         used = (np.asarray(seconds) != 0) | (np.asarray(size_bytes) != 0)
@@ -180,30 +186,25 @@ class Demand(NamedTuple):
         """The bytes that an upload has moved after some seconds."""
         return _moved(elapsed_s, self.up_delay_s, self.up_bps, self.up_bytes)
 
-    def charges(
-        self, reached: Any, seconds: tuple[Reals, Reals, Reals], moved: tuple[Any, Any]
-    ) -> tuple[Charge, Charge, Charge]:
-        """The charges of a job's stages: receive, work and transmit.
-
-        The radio's tail after the download ends when the upload begins.
+    def charges(self, seconds: tuple[Reals, Reals, Reals], moved: tuple[Any, Any]) -> Charges:
+        """The charges of a job's stages, without radios' tails.
 
         Args:
-            reached: how many stages are complete, 0 to 3; the one after them was broken off.
             seconds: how long each stage lasted; 0 for one that did not begin.
             moved: the bytes that were received and sent.
         """
-        draw, down, up = self.draw, np.asarray(self.down_bytes) > 0, np.asarray(self.up_bytes) > 0
         receive_s, work_s, transmit_s = seconds
-        # A transfer that was broken off has a tail if it had begun.
-        receive = draw.received(receive_s, moved[0], (reached == 0) & down & (receive_s > 0), draw.tail_s)
-        until_upload = np.where((reached >= 2) & up, np.minimum(draw.tail_s, work_s), draw.tail_s)  # noqa: PLR2004 - stages
-        work = draw.worked(work_s, (reached >= 1) & down, until_upload)
-        sending = transmit_s > 0
-        # The upload, which would have ended the tail after the download, never began.
-        waiting = (reached == 2) & ~sending & down & up  # noqa: PLR2004 - stages
-        tail_s = np.where(waiting, np.maximum(0.0, draw.tail_s - work_s), draw.tail_s)
-        tails = (up & ((reached == 3) | ((reached == 2) & sending))) | waiting  # noqa: PLR2004 - stages
-        return receive, work, draw.transmitted(transmit_s, moved[1], tails, tail_s)
+        draw = self.draw
+        return draw.received(receive_s, moved[0]), draw.worked(work_s), draw.transmitted(transmit_s, moved[1])
+
+    def tails_j(self) -> Reals:
+        """The joules of the radio's tails of a job alone, at full speed on an unshared link.
+
+        One lasts until the upload begins, the one after the last transfer in full.
+        """
+        receives, sends = np.asarray(self.down_s) > 0, np.asarray(self.up_s) > 0
+        between_j = self.draw.tail_j(receives & sends, self.work_s)
+        return between_j + self.draw.tail_j(receives | sends, np.inf)
 
 
 def _moved(elapsed_s: Reals, delay_s: Reals, bps: Reals, size_bytes: Any) -> Any:
@@ -244,7 +245,7 @@ class Price:
     bounds: Bounds
     up_s: float
     demand: Demand
-    charges: tuple[Charge, Charge, Charge]
+    charges: Charges
     energy: Energy
 
     @property
@@ -259,7 +260,7 @@ class Price:
 
     def working_j(self, seconds: float) -> float | None:
         """The joules that the device takes while it works for some seconds; None if a power is unknown."""
-        charge = self.demand.draw.worked(seconds, np.asarray(0), 0.0)
+        charge = self.demand.draw.worked(seconds)
         return total(_known(charge.active_j), _known(charge.idle_j))
 
 
@@ -333,13 +334,12 @@ class Pricer:
         bounds = self.time(cost)
         demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link, bounds), link, steps)
         seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
-        found = demand.charges(np.asarray(3), seconds, moved)
-        receive, work, transmit = (Charge(*map(_known, charge)) for charge in found)
+        receive, work, transmit = (Charge(*map(_known, charge)) for charge in demand.charges(seconds, moved))
         energy = Energy(
             receive.active_j,
             work.active_j,
             transmit.active_j,
-            total(work.tail_j, transmit.tail_j),
+            _known(demand.tails_j()),
             total(receive.idle_j, work.idle_j, transmit.idle_j),
         )
         return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy)

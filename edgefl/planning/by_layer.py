@@ -88,9 +88,8 @@ def _times(pricer: Pricer, work: Mapping[str, Work]) -> dict[str, float]:
 
 
 def _transfers(price: Price) -> Iterable[OtherPrice]:
-    receive, work, transmit = price.charges
+    receive, _, transmit = price.charges
     yield OtherPrice("download", price.down_s, total(receive.active_j, receive.idle_j))
     yield OtherPrice("upload", price.up_s, total(transmit.active_j, transmit.idle_j))
-    tails = total(receive.tail_j, work.tail_j, transmit.tail_j)
-    if tails != 0:
-        yield OtherPrice("radio tail", 0.0, tails)
+    if price.energy.tail_j != 0:
+        yield OtherPrice("radio tail", 0.0, price.energy.tail_j)

@@ -51,6 +51,15 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield Row("energy of all clients", _energy, main=True)
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
+    if any(run.waiting_joules for run in runs):
+        cell = partial(
+            _shared,
+            show=show_joules,
+            part=lambda run: run.waiting_joules,
+            whole=lambda run: run.energy.joules,
+            sign="+",
+        )
+        yield Row("idle while waiting", cell, main=True)
     yield from carbon_rows(runs)
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):
@@ -270,7 +279,7 @@ def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     if any(run.wasted.jobs for run in runs):
         yield Row("jobs merged / late / lost / cut", _jobs)
         for label, (show, wasted, whole) in _WASTED.items():
-            cell = partial(_wasted, show=show, wasted=wasted, whole=whole)
+            cell = partial(_shared, show=show, part=wasted, whole=whole)
             yield Row(f"wasted {label}", cell, main=label in _MAIN_WASTE)
     if any(map(stopped, runs)):
         yield Row("stopped by", lambda one: one.all(lambda run: stopped(run) or "rounds"), main=True)
@@ -304,11 +313,11 @@ _WASTED: dict[str, tuple[Show, Figure, Figure]] = {
 _MAIN_WASTE = {"bytes", "energy"}
 
 
-def _wasted(one: Compared, show: Show, wasted: Figure, whole: Figure) -> str:
-    """A wasted quantity and its share of the whole."""
-    text = one.show(show, wasted, UNKNOWN)
-    part, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (wasted, whole))
-    return f"{text} ({show_share(part / all_)})" if part and all_ else text
+def _shared(one: Compared, show: Show, part: Figure, whole: Figure, sign: str = "") -> str:
+    """A quantity and its share of a whole, with a sign before the share if it is no part of it."""
+    text = one.show(show, part, UNKNOWN)
+    some, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (part, whole))
+    return f"{text} ({sign}{show_share(some / all_)})" if some and all_ else text
 
 
 def stopped(run: Summary) -> str:

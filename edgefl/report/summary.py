@@ -98,6 +98,8 @@ class Summary:
         bytes_by_part: the same traffic by part of the payload.
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
+        waiting_joules: of the same clients at idle power while they wait for the server, no part of the
+            energy; see ``Usage``.
         spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
         wasted: the sum of what was not merged.
         utilisation: client-seconds over admitted clients times ``virtual_s``: the share of its time in which
@@ -140,6 +142,7 @@ class Summary:
     client_s: float
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
+    waiting_joules: float | None
     spent: Mapping[str, Spent]
     wasted: Spent
     utilisation: float | None
@@ -258,6 +261,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         bytes_by_part=used.bytes_by_part,
         energy=used.energy,
         joules_by_phase=used.joules_by_phase,
+        waiting_joules=used.waiting_joules,
         spent=used.spent,
         wasted=used.wasted,
         utilisation=used.total.client_s / available_s if available_s else None,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from edgefl.core.event import Kind
+from edgefl.core.event import JOULES, Kind
 from edgefl.core.ledger import EnergyTotal
 from edgefl.store import Reader
 
@@ -30,28 +30,30 @@ WITH spent AS MATERIALIZED (
     {_HALVES},
     SUM(receive_s + work_s + transmit_s) AS client_s, MAX(ended_s) AS ended_s,
     SUM(receive_j) AS receive, SUM(work_j) AS compute, SUM(transmit_j) AS transmit,
-    SUM(receive_tail_j + work_tail_j + transmit_tail_j) AS tail,
-    SUM(receive_idle_j + work_idle_j + transmit_idle_j) AS idle,
-    COUNT(*) = COUNT(
-      receive_j + work_j + transmit_j + receive_tail_j + work_tail_j + transmit_tail_j
-      + receive_idle_j + work_idle_j + transmit_idle_j) AS known
+    SUM(work_tail_j + earlier_tail_j) AS tail,
+    SUM(receive_idle_j + work_idle_j + transmit_idle_j) AS idle, SUM(waiting_j) AS waiting,
+    COUNT(*) = COUNT({" + ".join(JOULES)}) AS known
   FROM jobs GROUP BY client, exchange, ending),
+settled AS MATERIALIZED (
+  SELECT client, exchange, ending, joules FROM settled_tails JOIN jobs USING (client, job)),
 by_client AS MATERIALIZED (
-  SELECT client, MIN(known) AS all_known,
+  SELECT client, MIN(known) AND client NOT IN (SELECT client FROM settled WHERE joules IS NULL) AS all_known,
     IFNULL(SUM(jobs) FILTER (WHERE ending = 'merged' AND at = 'round'), 0) AS merged
   FROM spent JOIN exchanges USING (exchange) GROUP BY client)
 SELECT exchange, model, ending, SUM(jobs) AS jobs, SUM(received) AS received, SUM(arrived) AS arrived,
   {_SUMS},
   SUM(client_s) AS client_s, MAX(ended_s) AS ended_s,
   SUM(receive) FILTER (WHERE all_known) AS receive, SUM(compute) FILTER (WHERE all_known) AS compute,
-  SUM(transmit) FILTER (WHERE all_known) AS transmit, SUM(tail) FILTER (WHERE all_known) AS tail,
-  SUM(idle) FILTER (WHERE all_known) AS idle,
+  SUM(transmit) FILTER (WHERE all_known) AS transmit,
+  SUM(tail + IFNULL(settled.joules, 0.0)) FILTER (WHERE all_known) AS tail,
+  SUM(idle) FILTER (WHERE all_known) AS idle, SUM(waiting) FILTER (WHERE all_known) AS waiting,
   (SELECT COUNT(*) FROM by_client) AS energy_clients,
   (SELECT COUNT(*) FROM by_client WHERE all_known) AS energy_known,
   (SELECT COUNT(*) FROM by_client WHERE merged) AS merged_clients,
   (SELECT SUM(merged) FROM by_client) AS merged,
   (SELECT SUM(merged * merged) FROM by_client) AS merged_squares
 FROM spent JOIN by_client USING (client) JOIN fleet USING (client) JOIN kinds USING (kind)
+LEFT JOIN settled USING (client, exchange, ending)
 GROUP BY exchange, model, ending
 """  # noqa: S608 - our own names
 
@@ -72,8 +74,9 @@ class Spent:
         down_bytes, up_bytes: their traffic.
         flops: their operations.
         client_s: client-seconds: the time spent receiving, working and sending, summed over jobs.
-        joules: their energy, of those clients whose energy in the whole run is known in full, so that parts
-            add up to the run's ``EnergyTotal``; None if the jobs are of no such client.
+        joules: their energy, and that of the tails that they left open at the run's end, of those clients
+            whose energy in the whole run is known in full, so that parts add up to
+            the run's ``EnergyTotal``; None if the jobs are of no such client.
     """
 
     jobs: int
@@ -99,6 +102,8 @@ class Usage:
         total: the sum of all.
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
+        waiting_joules: what these clients draw at idle power while uploads of theirs wait to be merged and
+            they have nothing else to do; no part of the energy. None if no energy is known.
         bytes_by_part: traffic by part of the payload, of transfers that were completed.
         ended_s: the last job's end, in virtual seconds.
         merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
@@ -114,6 +119,7 @@ class Usage:
     total: Spent
     energy: EnergyTotal
     joules_by_phase: Mapping[str, float]
+    waiting_joules: float | None
     bytes_by_part: Mapping[str, Moved]
     ended_s: float
     merged_clients: int
@@ -140,6 +146,7 @@ def usage(reader: Reader, admitted: int) -> Usage:
         total=total,
         energy=EnergyTotal(total.joules if known else None, known, facts["energy_clients"]),
         joules_by_phase={phase: _sum(rows, phase) for phase in _PHASES} if known else {},
+        waiting_joules=_sum(rows, "waiting") if known else None,
         bytes_by_part=_by_part(reader, rows),
         ended_s=max((row["ended_s"] for row in rows), default=0.0),
         merged_clients=facts["merged_clients"],

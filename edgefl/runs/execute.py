@@ -59,6 +59,7 @@ class Run:
     _server_events: list[ServerEvent] = field(default_factory=list)
     _merges: list[dict[str, Any]] = field(default_factory=list)
     _jobs: list[np.ndarray] = field(default_factory=list)
+    _tails: list[np.ndarray] = field(default_factory=list)
     _best: float = -1.0
 
     def to_end(self) -> None:
@@ -69,7 +70,13 @@ class Run:
         """
         # Training's scalars are added to the rows of jobs that are there.
         at_least = _ROWS if self.learner is None else 1
-        world = simulate(self.planned.plan, self._server_events.append, self._jobs.append, at_least=at_least)
+        world = simulate(
+            self.planned.plan,
+            self._server_events.append,
+            self._jobs.append,
+            settled=self._tails.append,
+            at_least=at_least,
+        )
         ended = converse(world, self._answer)
         self.flush()
         self.store.set_meta({"rounds": ended.rounds, "stopped": ended.by, "virtual_s": ended.t_s})
@@ -79,15 +86,18 @@ class Run:
         return self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
 
     def flush(self) -> None:
-        """Moves the server's events and the ended jobs to the store."""
+        """Moves the server's events, the ended jobs and the settled tails to the store."""
         self.store.add_events(self._server_events)
         self.store.add("merges", *self._merges)
         if self._jobs:
             names = [prices.exchange for prices in self.planned.plan.prices]
             self.store.add_jobs(stacked(self._jobs), names)
+        for tails in self._tails:
+            self.store.add_tails(tails)
         self._server_events.clear()
         self._merges.clear()
         self._jobs.clear()
+        self._tails.clear()
 
     def _merge(self, need: Merge) -> Feedback:
         start = time.perf_counter()

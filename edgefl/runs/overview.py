@@ -11,7 +11,7 @@ import numpy as np
 
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
-from edgefl.core.event import Kind, ServerEvent
+from edgefl.core.event import TAIL, Kind, ServerEvent
 from edgefl.core.ledger import joules
 from edgefl.core.plan import Plan
 from edgefl.core.scenario import Until
@@ -92,14 +92,17 @@ def _clocked(planned: Plan) -> _Round:
     short = replace(planned, scenario=planned.scenario.model_copy(update={"server": server}))
     events: list[ServerEvent] = []
     ended: list[np.ndarray] = []
-    rounds = converse(simulate(short, events.append, ended.append), lambda _: Feedback()).rounds
+    tails: list[np.ndarray] = [np.zeros(0, dtype=TAIL)]
+    world = simulate(short, events.append, ended.append, settled=tails.append)
+    rounds = converse(world, lambda _: Feedback()).rounds
     during = [prices.at == "round" for prices in planned.prices]
     names = [prices.exchange for prices, does in zip(planned.prices, during, strict=True) if does]
     merged = [event.t_s for event in events if event.kind is Kind.MERGED and event.exchange in names]
     before = [event.t_s for event in events if event.round < 0]
     jobs = stacked(ended)
     jobs = jobs[np.array(during)[jobs["exchange"]]]
-    energy = float(joules(jobs).sum())
+    settled = tails[-1][np.isin(tails[-1]["job"], jobs["job"])]
+    energy = float(joules(jobs).sum() + settled["joules"].sum())
     return _Round(
         (max(merged, default=0.0) - max(before, default=0.0)) / rounds,
         float((jobs["down_bytes"] + jobs["up_bytes"]).sum()) / rounds,

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 5
+FORMAT = 6
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -42,10 +42,11 @@ CREATE TABLE jobs (
   ending TEXT NOT NULL, into_version INTEGER,
   receive_s REAL NOT NULL, work_s REAL NOT NULL, transmit_s REAL NOT NULL,
   down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL,
-  receive_j REAL, receive_tail_j REAL, receive_idle_j REAL,
-  work_j REAL, work_tail_j REAL, work_idle_j REAL,
-  transmit_j REAL, transmit_tail_j REAL, transmit_idle_j REAL,
+  receive_j REAL, receive_idle_j REAL, work_j REAL, work_tail_j REAL, work_idle_j REAL,
+  transmit_j REAL, transmit_idle_j REAL, earlier_tail_j REAL, waiting_j REAL,
   scalars TEXT);
+CREATE TABLE settled_tails (
+  client INTEGER PRIMARY KEY, job INTEGER NOT NULL, t_s REAL NOT NULL, joules REAL);
 CREATE TABLE server_events (
   turn INTEGER PRIMARY KEY, t_s REAL NOT NULL, kind TEXT NOT NULL, exchange TEXT NOT NULL,
   round INTEGER NOT NULL, client INTEGER NOT NULL, version INTEGER NOT NULL);
@@ -91,22 +92,27 @@ def _events(time: str, kind: str, cost: str, where: str, turn: str, rank: int) -
 _ENDED = "CASE WHEN ended_turn THEN ended_turn ELSE " + _AT_ONCE + " END"
 
 
-def _stage(rank: int, before: str, station: str, stage: str, quantities: str) -> Iterator[str]:
+def _stage(rank: int, before: str, station: str, stage: str, quantities: str, tail: str) -> Iterator[str]:
     """The events that charge a stage: the station after it, or the job's end if that came first."""
-    joules = f"{stage}_j + {stage}_tail_j + {stage}_idle_j"
-    cost = f"{stage}_s, {quantities}, {joules}, {stage}_tail_j, {stage}_idle_j"
+    cost = f"{stage}_s, {quantities}, {stage}_j + {tail} + {stage}_idle_j, {tail}, {stage}_idle_j"
     time = f"{station}_s"
     yield _events(time, f"'{station}'", cost, f"{time} IS NOT NULL", _AT_ONCE, rank)
     yield _events("ended_s", "ending", cost, f"{time} IS NULL AND {before}_s IS NOT NULL", _ENDED, 4)
 
 
+# After all else that happens at a time.
+_SETTLED = (
+    "SELECT t_s, 'settled', exchange, round, client, job, version, "  # noqa: S608 - our own names
+    f"0.0, 0, 0, 0, joules, joules, 0.0, {2**62}, 5 FROM settled_tails JOIN jobs USING (client, job)"
+)
 _SOURCES = (
     f"SELECT t_s, kind, exchange, round, client, -1, version, {_FREE}, turn, 0 FROM server_events",  # noqa: S608 - our own names
     _events("dispatched_s", "'dispatched'", _FREE, "TRUE", "dispatched_turn", 0),
-    *_stage(1, "dispatched", "received", "receive", "down_bytes, 0, 0"),
-    *_stage(2, "received", "worked", "work", "0, 0, flops"),
-    *_stage(3, "worked", "arrived", "transmit", "0, up_bytes, 0"),
+    *_stage(1, "dispatched", "received", "receive", "down_bytes, 0, 0", "earlier_tail_j"),
+    *_stage(2, "received", "worked", "work", "0, 0, flops", "work_tail_j"),
+    *_stage(3, "worked", "arrived", "transmit", "0, up_bytes, 0", "0.0"),
     _events("ended_s", "ending", _FREE, "arrived_s IS NOT NULL AND into_version IS NULL", _ENDED, 4),
+    _SETTLED,
 )
 _EVENT = ", ".join(_COLUMNS)
 EVENTS_SQL = (

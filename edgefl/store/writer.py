@@ -220,6 +220,10 @@ class Store:
             self._digests.add("jobs", hashed)
             self._db.executemany(INSERT_JOB, zip(*inserted, repeat(None), strict=False))
 
+    def add_tails(self, rows: np.ndarray) -> None:
+        """Adds the tails that were settled when the run ended, rows of ``edgefl.core.event.TAIL``."""
+        self._insert("settled_tails", rows.tolist())
+
     def add_scalars(self, scalars: Mapping[int, Mapping[str, float]]) -> None:
         """Adds training's scalars to the rows of jobs, by job, once for each."""
         rows = [(json.dumps(dict(values)), job) for job, values in scalars.items()]

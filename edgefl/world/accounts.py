@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from edgefl.core.draws import Floats
-from edgefl.core.event import JOULES
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan
 from edgefl.core.price import Demand
 from edgefl.world.table import Rows, stacked, taken
+from edgefl.world.tails import Tails
 from edgefl.world.timeline import Timeline
 
+_STAGES = ("receive", "work", "transmit")
 _STATIONS = ("received_s", "worked_s", "arrived_s")
 # How many stages a job has completed.
 _RECEIVED, _WORKED, _ARRIVED = 1, 2, 3
@@ -25,18 +26,25 @@ class Accounts:
     """The jobs that ended, charged and handed over many at a time."""
 
     def __init__(
-        self, plan: Plan, timeline: Timeline, hand_over: Callable[[Rows], None], at_least: int
+        self,
+        plan: Plan,
+        timeline: Timeline,
+        tails: Tails,
+        hand_over: Callable[[Rows], None],
+        at_least: int,
     ) -> None:
         """Starts without jobs.
 
         Args:
             plan: the run's.
             timeline: the run's.
+            tails: the run's.
             hand_over: called with jobs that are complete.
             at_least: with how many at a time; fewer where ``settle`` is called.
         """
         self._plan = plan
         self._timeline = timeline
+        self._tails = tails
         self._hand_over = hand_over
         self._at_least = at_least
         self._ledger = Ledger(len(plan.clients))
@@ -67,14 +75,15 @@ class Accounts:
         """What all jobs have cost until now.
 
         Args:
-            rows: those that have not ended.
+            rows: those that have not ended; they are changed.
             states: of their clients' speed curves when they were dispatched, (n, curves).
             now_s: virtual seconds since the start.
         """
         self.settle(now_s)
-        cut_short(rows, states, np.full(len(rows), now_s), self._plan, self._timeline)
+        rows["ended_s"] = now_s
+        under_way, _ = cut_short(rows, states, np.full(len(rows), now_s), self._plan, self._timeline)
         add_joules(rows, self._plan)
-        return self._ledger.totals(rows)
+        return self._ledger.totals(rows, self._tails.open_j(now_s, taken(rows, under_way)))
 
 
 def cut_short(
@@ -115,18 +124,31 @@ def cut_short(
 
 
 def add_joules(rows: Rows, plan: Plan) -> None:
-    """Fills in the energies of jobs, in place, given what they did."""
-    reached = np.sum([~np.isnan(rows[station]) for station in _STATIONS], axis=0)
+    """Fills in the energies of jobs, in place, given what they did and when."""
     exchanges = rows["exchange"]
     for exchange in set(exchanges.tolist()):
         mine = np.flatnonzero(exchanges == exchange)
-        some: Ints | slice = slice(None) if len(mine) == len(rows) else mine
-        demand = plan.prices[exchange].demand(rows["kind"][some])
-        seconds = rows["receive_s"][some], rows["work_s"][some], rows["transmit_s"][some]
-        moved = rows["down_bytes"][some], rows["up_bytes"][some]
-        charges = demand.charges(reached[some], seconds, moved)
-        for name, joules in zip(JOULES, (each for one in charges for each in one), strict=True):
-            rows[name][some] = joules
+        every = len(mine) == len(rows)
+        some = rows if every else taken(rows, mine)
+        demand = plan.prices[exchange].demand(some["kind"])
+        for name, joules in _joules(some, demand):
+            rows[name][slice(None) if every else mine] = joules
+
+
+def _joules(rows: Rows, demand: Demand) -> Iterator[tuple[str, Floats]]:
+    """The energies of jobs by name."""
+    draw = demand.draw
+    seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
+    charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]))
+    for stage, charge in zip(_STAGES, charges, strict=True):
+        yield f"{stage}_j", charge.active_j
+        yield f"{stage}_idle_j", charge.idle_j
+    receives, sends = rows["receive_s"] > 0, rows["transmit_s"] > 0
+    yield "work_tail_j", draw.tail_j(receives & sends, rows["worked_s"] - rows["received_s"])
+    first_s, since_s = np.where(receives, rows["dispatched_s"], rows["worked_s"]), rows["tail_since_s"]
+    yield "earlier_tail_j", draw.tail_j((receives | sends) & np.isfinite(since_s), first_s - since_s)
+    waits_s = np.minimum(rows["ended_s"], rows["next_s"]) - rows["arrived_s"]
+    yield "waiting_j", draw.idle_j(np.where(np.isnan(waits_s), 0.0, waits_s))
 
 
 def _break_off(

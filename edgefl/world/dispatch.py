@@ -15,6 +15,7 @@ from edgefl.core.plan import Ints, Plan
 from edgefl.world.clock import Clock
 from edgefl.world.flights import Flights
 from edgefl.world.table import LIVE, Rows, Table
+from edgefl.world.tails import Tails
 from edgefl.world.timeline import Timeline
 from edgefl.world.waits import Waits
 
@@ -33,17 +34,21 @@ class Dispatcher:
         timeline: the times of jobs.
         table: the jobs that have not ended.
         waits: what waits for them.
+        tails: what their clients' radios draw between transfers.
     """
 
     def __init__(self, plan: Plan, clock: Clock, *, stepwise: bool) -> None:
         self.timeline = Timeline(plan)
         self.table = Table(self.timeline.states_of_each)
         self.waits = Waits(clock, self.table)
+        self.tails = Tails(plan)
         self._plan = plan
         self._clock = clock
         self._stepwise = stepwise
         self._free_s = np.full(len(plan.clients), -math.inf)
         self._busy_until_s = -math.inf
+        # Of each client's last job.
+        self._slots = np.zeros(len(plan.clients), dtype=np.int64)
         # No job is lost on its own before.
         self._next_loss_s = math.inf
         self._nth = np.zeros((len(plan.prices), len(plan.clients)), dtype=np.int32)
@@ -99,14 +104,18 @@ class Dispatcher:
         rows["up_bytes"] = demand.up_bytes * rows["sends"]
         rows["receive_s"], rows["transmit_s"] = rows["down_s"], rows["up_s"]
         rows["there_s"] = self.timeline.stays_s(clients, self._clock.now)
+        rows["next_s"] = math.inf
+        self.tails.before(rows)
         states = self.timeline.states(clients, self._clock.now)
         if self._stepwise:
             rows["received_s"] = rows["worked_s"] = rows["arrived_s"] = rows["due_s"] = math.inf
         else:
             self._times(rows, states, given_up, finish_by)
+            self.tails.leave(rows)
             losses_s = rows["due_s"][rows["lost"] != 0]
             self._next_loss_s = min(self._next_loss_s, float(losses_s.min(initial=math.inf)))
-        slots = self.table.put(rows, states)
+        self._ask_again(clients)
+        self._slots[clients] = slots = self.table.put(rows, states)
         self._free_s[clients] = rows["due_s"]
         self._busy_until_s = max(self._busy_until_s, float(rows["due_s"].max(initial=-math.inf)))
         if self._stepwise:
@@ -115,10 +124,12 @@ class Dispatcher:
                 self._clock.process(self._fly(slot, own, given_up[place : place + 1], finish_by))
         return Flights(world, slots, rows["job"].copy(), clients)
 
-    def release(self, clients: Ints, at_s: Floats, states: Floats) -> None:
+    def release(self, rows: Rows, states: Floats) -> None:
         """Jobs were broken off: their clients are free, and their speeds as they were then."""
+        clients, at_s = rows["client"], rows["ended_s"]
         self._free_s[clients] = at_s
         self.timeline.commit(clients, at_s, states)
+        self.tails.leave(rows)
 
     def lost(self) -> Ints:
         """The slots of jobs that were lost on their own until now, by job."""
@@ -129,6 +140,12 @@ class Dispatcher:
         due_s = np.where(self.table.rows["lost"][slots] != 0, self.table.rows["due_s"][slots], math.inf)
         self._next_loss_s = float(due_s.min(initial=math.inf, where=due_s > now_s))
         return slots[due_s <= now_s]
+
+    def _ask_again(self, clients: Ints) -> None:
+        """Notes in the clients' jobs that still wait to be merged that the clients have a newer one."""
+        rows, slots = self.table.rows, self._slots[clients]
+        # Another client's job may have taken the place of one that ended.
+        rows["next_s"][slots[rows["client"][slots] == clients]] = self._clock.now
 
     def _times(self, rows: Rows, states: Floats, given_up: np.ndarray, finish_by: float | None) -> None:
         """Fills in all times of jobs."""
@@ -202,6 +219,8 @@ class Dispatcher:
                 return
             if lost or last:
                 row["due_s"], row["lost"] = ends_s, lost
+                if not lost:
+                    self.tails.leave(row)
                 self._next_loss_s = min(self._next_loss_s, ends_s if lost else math.inf)
                 self._free_s[row["client"]] = ends_s
                 self.waits.look_again()

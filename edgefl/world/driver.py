@@ -47,6 +47,7 @@ def simulate(
     emit: Callable[[ServerEvent], None] = _forget,
     ended: Callable[[np.ndarray], None] = _forget,
     *,
+    settled: Callable[[np.ndarray], None] = _forget,
     at_least: int = 1,
     stepwise: bool = False,
 ) -> Generator[Need, Feedback, Ended]:
@@ -58,7 +59,9 @@ def simulate(
         plan: the plan.
         emit: called with the server's events, in order.
         ended: called with jobs that ended, as rows of ``edgefl.core.event.JOB``.
-        at_least: with how many of them at a time, before the next need if it is 1; fewer at the end and
+        settled: called at the end with the tails of radios that are open, as rows of
+            ``edgefl.core.event.TAIL``.
+        at_least: with how many jobs at a time, before the next need if it is 1; fewer at the end and
             wherever they are needed. Large numbers take less time.
         stepwise: see ``World``.
 
@@ -71,7 +74,7 @@ def simulate(
     Raises:
         RunError: the server waits and nothing more can happen, or the policy does what it must not.
     """
-    world = World(plan, emit, ended, stepwise=stepwise, at_least=at_least)
+    world = World(plan, emit, ended, settled=settled, stepwise=stepwise, at_least=at_least)
     world.refuse()
     server = world.env.process(_serve(world))
     try:
@@ -85,7 +88,7 @@ def simulate(
                 feedback = yield need
                 answered.succeed(feedback)
     finally:
-        world.cut()
+        world.close()
     result = server.value if server.triggered else None
     if isinstance(result, BaseException):
         raise _explained(result)

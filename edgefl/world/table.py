@@ -18,13 +18,15 @@ LIVE = np.dtype([
     *((name, JOB[name]) for name in JOB.names or ()),
     ("kind", np.int64), ("sends", np.int64), ("lost", np.int64),
     ("down_s", np.float64), ("amount_s", np.float64), ("up_s", np.float64), ("due_s", np.float64),
-    ("there_s", np.float64),
+    ("there_s", np.float64), ("next_s", np.float64), ("tail_since_s", np.float64), ("tail_job", np.int64),
 ])  # fmt: skip
 """``JOB``, and what is known of a job beforehand.
 
 Its client's kind, how often its upload is sent, whether it will be lost on its own; the seconds of its
 download, of its work at full speed and of all its uploads; when it arrives or is lost: infinite while that is
-not known; and until when its client, which is available at the dispatch, stays at least.
+not known; until when its client, which is available at the dispatch, stays at least; when the client is
+dispatched again, infinite while it is not; and since when a tail of the client's radio was open at the
+dispatch, minus infinity for none, and the job that left it open.
 """
 
 

@@ -25,7 +25,7 @@ from edgefl.world.flights import Flights, joined
 from edgefl.world.late import LateStates
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
 from edgefl.world.stops import Stops
-from edgefl.world.table import Rows, stacked
+from edgefl.world.table import Rows, stacked, taken
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
@@ -52,6 +52,7 @@ class World:
         emit: Callable[[ServerEvent], None],
         ended: Callable[[np.ndarray], None],
         *,
+        settled: Callable[[np.ndarray], None] | None = None,
         stepwise: bool = False,
         at_least: int = 1,
     ) -> None:
@@ -61,6 +62,7 @@ class World:
             plan: the plan.
             emit: called with the server's events.
             ended: called with jobs that ended, as rows of ``JOB``.
+            settled: called at the end with the tails that are open, as rows of ``TAIL``.
             at_least: with how many of them at a time; see ``simulate``.
             stepwise: whether each job is a SimPy process that goes from station to station, and not known as
                 a whole at its dispatch. The same happens either way.
@@ -76,6 +78,7 @@ class World:
         self.stopped: str | None = None
         self._emit = emit
         self._ended = ended
+        self._settled = settled
         self._turns = 0
         self._scored = -1
         self._scores: dict[str, float] = {}
@@ -84,7 +87,9 @@ class World:
         self._stops = Stops(plan)
         self._dispatcher = Dispatcher(plan, self.env, stepwise=stepwise)
         self.table = self._dispatcher.table
-        self._accounts = Accounts(plan, self._dispatcher.timeline, self._hand_over, at_least)
+        self._accounts = Accounts(
+            plan, self._dispatcher.timeline, self._dispatcher.tails, self._hand_over, at_least
+        )
         policy = load("policies", plan.scenario.server.policy.name)
         self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
         selector = load("selectors", plan.scenario.server.selector.name)
@@ -334,6 +339,13 @@ class World:
         self._discard(Flights(self, slots, rows["job"][slots], rows["client"][slots]), Kind.CUT)
         self._accounts.settle(self.env.now)
 
+    def close(self) -> None:
+        """Ends the run: cuts every job, and settles the tails that are open."""
+        self.cut()
+        tails = self._dispatcher.tails.settled(self.env.now)
+        if self._settled is not None and len(tails):
+            self._settled(tails)
+
     def _together(self, flights: Flights | Iterable[Flights]) -> Flights:
         each = [flights] if isinstance(flights, Flights) else list(flights)
         return joined(each) if each else self.no_flights()
@@ -365,7 +377,7 @@ class World:
         # A job that was lost arrives no more, even if it would have.
         broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.timeline)
         if len(broken):
-            self._dispatcher.release(rows["client"][broken], at_s[broken], after)
+            self._dispatcher.release(taken(rows, broken), after)
         self._live.subtract(rows["version"].tolist())
         self._live = +self._live
         self._accounts.add(rows, self.env.now)

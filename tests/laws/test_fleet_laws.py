@@ -10,7 +10,7 @@ import pytest
 from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets, valid
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import dispatched, facts, plan, prices, told
+from plans import dispatched, facts, plan, prices, told, told_all
 
 from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
@@ -176,8 +176,8 @@ def test_nobody_works_while_away(plan_):
 
 def rows_of(plan_, **options):
     """What a run records, as values that compare: jobs, the server's events, and needs."""
-    server, needs, rows = told(plan_, **options)
-    return [rows[name] for name in JOB.names], server, [facts(need) for need in needs]
+    server, needs, rows, tails = told_all(plan_, **options)
+    return [rows[name] for name in JOB.names], server, [facts(need) for need in needs], tails.tolist()
 
 
 @given(fleets(instant=False))

@@ -64,14 +64,20 @@ def summed(planned, *evaluated):
     run.to_end()
     store.add("evaluations", *evaluated)
     reader = store.reader()
-    found = summary(reader, 0.5 if evaluated else None), reader.rows("jobs"), reader.rows("events")
+    found = summary(reader, 0.5 if evaluated else None), jobs_of(reader), reader.rows("events")
     store.abandon()
     return found
 
 
+def jobs_of(reader):
+    """The run's jobs; ``settled_j`` of each are the joules of the tail that it left open at the end."""
+    settled = {row["job"]: row["joules"] for row in reader.rows("settled_tails")}
+    return [{**row, "settled_j": settled.get(row["job"], 0.0)} for row in reader.rows("jobs")]
+
+
 def spent_j(row):
     """A job's joules; None if one of them is unknown."""
-    joules = [value for name, value in row.items() if name.endswith("_j")]
+    joules = [value for name, value in row.items() if name.endswith("_j") and name != "waiting_j"]
     return None if None in joules else math.fsum(joules)
 
 
@@ -116,6 +122,12 @@ def adds_up(found, jobs, events):
     for name in ("down_bytes", "up_bytes", "flops"):
         assert getattr(found, name) == sum(event[name] for event in events)
     assert found.client_s == pytest.approx(sum(event["seconds"] for event in events))
+    unknown = {event["client"] for event in events if event["joules"] is None}
+    known = [event["joules"] for event in events if event["client"] not in unknown]
+    assert (found.energy.joules or 0) == pytest.approx(sum(known))
+    assert math.fsum(found.joules_by_phase.values()) == pytest.approx(sum(known))
+    waiting = [job["waiting_j"] for job in jobs if job["client"] not in unknown]
+    assert (found.waiting_joules or 0) == pytest.approx(sum(waiting))
     assert found.virtual_s == events[-1]["t_s"]
 
 

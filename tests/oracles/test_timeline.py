@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from history import NOTHING, history
-from plans import cost, device, kernel, link, plan, play, prices
+from plans import cost, device, kernel, link, plan, play, prices, told_all
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
-from edgefl.core.price import Demand, PowerDraw, Pricer
+from edgefl.core.ledger import joules
+from edgefl.core.price import Pricer
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 
@@ -249,14 +250,14 @@ def _broken_off_at(seconds):
 @pytest.mark.parametrize(
     ("seconds", "receive", "work", "transmit"),
     [
-        # In the handshake: no byte, the radio's base power and its tail (2 J).
-        (0.5, (0.5, 0, 0, 0, 0.5, 2, 1), NOTHING, NOTHING),
+        # In the handshake: no byte, the radio's base power; its tail is not over.
+        (0.5, (0.5, 0, 0, 0, 0.5, 0, 1), NOTHING, NOTHING),
         # Half of the bytes: 2 s x 1 W + 4 Mbit x 0.5.
-        (2, (2, 500_000, 0, 0, 4, 2, 4), NOTHING, NOTHING),
-        # A quarter of the work; the tail after the download in full.
-        (5, (3, 10**6, 0, 0, 7, 0, 6), (2, 0, 0, 25, 6, 2, 4), NOTHING),
+        (2, (2, 500_000, 0, 0, 4, 0, 4), NOTHING, NOTHING),
+        # A quarter of the work; the tail after the download is left open.
+        (5, (3, 10**6, 0, 0, 7, 0, 6), (2, 0, 0, 25, 6, 0, 4), NOTHING),
         # Half of the upload; the tail after the download was over by then.
-        (11.5, (3, 10**6, 0, 0, 7, 0, 6), (8, 0, 0, 100, 24, 2, 16), (0.5, 0, 500_000, 0, 1.5, 2, 1)),
+        (11.5, (3, 10**6, 0, 0, 7, 0, 6), (8, 0, 0, 100, 24, 2, 16), (0.5, 0, 500_000, 0, 1.5, 0, 1)),
     ],
 )
 def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit):
@@ -271,14 +272,76 @@ def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit
     assert record.transmit == pytest.approx(transmit)
 
 
-def test_broken_off_between_two_stages():
-    """An upload that never began ends no tail.
+def _radio_alone(jobs, end_s):
+    """The world after jobs of one client, of which only the radio's tail of 4 W x 10 s draws power.
 
-    The tail of 10 s after the download lasts through 8 s of work, and 2 s beyond it: 4 W x 2 s.
+    A job has 1 s of download, 8 s of work and 1 s of upload. Each of ``jobs`` is when it is dispatched, when
+    it is given up, None for not before it arrives, and how it ends.
     """
-    draw = PowerDraw(2, 3, 1, 0.5, 0.25, tail_w=4, tail_s=10)
-    demand = Demand(10**6, 10**6, 1, 0, 4e6, 8e6, 8, 100, 1, draw)
-    _, work, _ = demand.charges(np.array(3), (3, 8, 1), (10**6, 10**6))
-    assert work.tail_j == 32
-    *_, transmit = demand.charges(np.array(2), (3, 8, 0), (10**6, 0))
-    assert transmit == (0, 8, 0)
+    table = prices("train", 1, down_s=1, compute_s=8, up_s=1, tail_w=4, tail_s=10)
+    chunks, tails = [], []
+    world = World(plan([table]), lambda _: None, chunks.append, settled=tails.append)
+    for start_s, until_s, kind in jobs:
+        world.env.run(until=start_s)
+        flight = world.dispatch("train", 0)
+        over_s = start_s + 10 if until_s is None else until_s
+        if over_s > start_s:
+            world.env.run(until=over_s)
+        world.discard(flight, kind)
+    world.env.run(until=end_s)
+    total_j = world.totals().energy.joules
+    world.close()
+    rows = np.concatenate(chunks)
+    of_jobs = [(row["work_tail_j"], row["earlier_tail_j"]) for row in rows]
+    return of_jobs, [tail.tolist() for chunk in tails for tail in chunk], total_j
+
+
+@pytest.mark.parametrize(
+    ("jobs", "end_s", "of_jobs", "settled"),
+    [
+        # The upload ends at 11 s, and its tail at 21 s; or at the run's end.
+        ([(1, None, Kind.LATE)], 30, [(32, 0)], [(0, 0, 21, 40)]),
+        ([(1, None, Kind.LATE)], 14, [(32, 0)], [(0, 0, 14, 12)]),
+        # The next download ends it after 3 s; or it has run out by then.
+        ([(1, None, Kind.LATE), (14, None, Kind.LATE)], 24.5, [(32, 0), (32, 12)], [(0, 1, 24.5, 2)]),
+        ([(1, None, Kind.LATE), (40, None, Kind.LATE)], 50.5, [(32, 0), (32, 40)], [(0, 1, 50.5, 2)]),
+        # Broken off half-way through the download: the tail lasts from then until the next one, 1.5 s later.
+        ([(1, 1.5, Kind.LOST), (3, None, Kind.LATE)], 13.5, [(0, 0), (32, 6)], [(0, 1, 13.5, 2)]),
+        # Between work and upload: since the end of the download, 8 s before, and 1 s more.
+        ([(1, 10, Kind.LOST), (11, None, Kind.LATE)], 21.5, [(0, 0), (32, 36)], [(0, 1, 21.5, 2)]),
+        # Given up at once: the second job transfers nothing, and the third ends the first one's tail.
+        (
+            [(1, None, Kind.LATE), (12, 12, Kind.LOST), (13, None, Kind.LATE)],
+            23.5,
+            [(32, 0), (0, 0), (32, 8)],
+            [(0, 2, 23.5, 2)],
+        ),
+        # ... or the run's end.
+        ([(1, None, Kind.LATE), (12, 12, Kind.LOST)], 13, [(32, 0), (0, 0)], [(0, 0, 13, 8)]),
+    ],
+)
+def test_tails_by_hand(jobs, end_s, of_jobs, settled):
+    """A tail lasts until the client's next transfer, whatever job it is of, for 10 s at most."""
+    assert _radio_alone(jobs, end_s) == (
+        of_jobs,
+        settled,
+        sum(work_j + earlier_j for work_j, earlier_j in of_jobs) + settled[0][-1],
+    )
+
+
+def test_a_tail_goes_on_while_a_job_that_downloads_nothing_works():
+    """Uploads of 1 s end at 5 s and 10 s; the second begins at 9 s, 4 s after the first: 3 W x 4 s."""
+    table = prices("train", 1, compute_s=4, up_s=1, tail_w=3, tail_s=30)
+    _, _, rows, tails = told_all(plan([table], rounds=2))
+    assert rows["earlier_tail_j"].tolist() == [0, 12]
+    assert rows["work_tail_j"].tolist() == [0, 0]
+    # At 10 s the run ends.
+    assert not len(tails)
+
+
+def test_waiting_by_hand():
+    """Two clients arrive after 1 s and 4 s and are merged then: one waits for 3 s at 2 W."""
+    table = prices("train", 2, compute_s=[1, 4], idle_w=2)
+    rows = told_all(plan([table]))[2]
+    assert rows["waiting_j"].tolist() == [6, 0]
+    assert joules(rows).tolist() == [2, 8]

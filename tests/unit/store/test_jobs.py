@@ -9,7 +9,7 @@ from history import history
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed import MIXED
-from plans import plan, play, prices, told
+from plans import plan, prices, told, told_all
 from toys import TOYS, toy
 
 import edgefl
@@ -47,11 +47,12 @@ def own_policies():
 def test_events_are_a_view_of_jobs(tmp_path_factory, given_settings):
     """Whatever became of the jobs, the world's events are read back, in order and to the bit."""
     plan_ = toy(**given_settings, radio_w=math.nan)
-    server, _, jobs = told(plan_)
-    events, _ = history(plan_, server, [jobs])
+    server, _, jobs, tails = told_all(plan_)
+    events, _ = history(plan_, server, [jobs], tails)
     store = Store.create(tmp_path_factory.mktemp("view") / "run", write_tree)
     store.add_events(server)
     store.add_jobs(jobs, ["train"])
+    store.add_tails(tails)
     store.close("done")
     with read(store.folder) as reader:
         rows = [tuple(row.values()) for row in reader.rows("events")]
@@ -125,7 +126,8 @@ def test_a_plan_is_read_back(tmp_path):
         plan_, stored = read_plan(reader), reader.rows("events")
         assert plan_.scenario.name == "mixed"
         assert plan_.refusals
-    events, _ = play(plan_)
+    server, _, jobs, tails = told_all(plan_)
+    events, _ = history(plan_, server, [jobs], tails)
     assert [event.t_s for event in events] == [row["t_s"] for row in stored]
     assert [(event.kind, event.client, event.cost.joules) for event in events] == [
         (row["kind"], row["client"], row["joules"]) for row in stored
