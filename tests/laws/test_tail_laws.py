@@ -69,7 +69,12 @@ def ends(monkeypatch):
 @given(fleets())
 @FEW
 def test_a_radio_draws_no_more_than_it_can(plan_):
-    """A client takes at most the active power and the radio's maximum for as long as the run lasts."""
+    """A client takes at most the active power and the radio's maximum for as long as the run lasts.
+
+    Tails are longer than jobs, as on 4G.
+    """
+    long_s = 60 + plan_.prices[0].tail_s
+    plan_ = replace(plan_, prices=tuple(replace(one, tail_s=long_s) for one in plan_.prices))
     with pytest.MonkeyPatch.context() as patch:
         end_s = ends(patch)
         _, _, rows, tails = told_all(plan_)
