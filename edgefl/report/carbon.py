@@ -1,7 +1,9 @@
 """What a run emitted, in grams of CO2e, from the rows of its jobs.
 
 A stage's joules are spread evenly from its beginning to its end, and emit what the grid of the client's
-region emits in the mean in that time; so does its traffic's network energy.
+region emits in the mean in that time; so does its traffic's network energy. The tail that a client's earlier
+transfer left open counts with the receiving that follows it, one that is settled at the run's end when it is
+over.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ COMPONENTS = ("devices", "network", "server", "embodied")
 _CHUNK = 1 << 17
 _B_PER_GB = 1e9
 _STAGES = ("receive", "work", "transmit")
+_CHARGED = {"receive": ("receive", "earlier"), "work": ("work",), "transmit": ("transmit",)}
 _BYTES = {"receive": "down_bytes", "work": "0", "transmit": "up_bytes"}
 
 
@@ -189,7 +192,20 @@ def _sums(reader: Reader, whom: _Whom, grid: Intensities, until: Sequence[float]
                 over = end <= end_s
                 for total, amount in zip(each[1:], amounts, strict=True):
                     total[:] += np.bincount(client[over], weights=amount[over], minlength=clients)
+    _add_tails(sums, reader, whom, grid, until)
     return sums
+
+
+def _add_tails(
+    sums: Sequence[_Sums], reader: Reader, whom: _Whom, grid: Intensities, until: Sequence[float]
+) -> None:
+    """Adds the tails of radios that were settled at the run's end, to those sums of which it is."""
+    sql = "SELECT client, t_s, IFNULL(joules, -1.0) FROM settled_tails"
+    tails = reader.arrays(sql, client=np.int64, t_s=np.float64, joules=np.float64)
+    client, t_s, joules = tails.values()
+    emitted = grams(np.where(joules < 0, np.nan, joules), grid.mean(whom.region[client], t_s, t_s))
+    for end_s, each in zip(until, sums, strict=True):
+        np.add.at(each.devices_g, client[t_s <= end_s], emitted[t_s <= end_s])
 
 
 def _chunks(reader: Reader) -> Iterator[Mapping[str, Any]]:
@@ -197,7 +213,7 @@ def _chunks(reader: Reader) -> Iterator[Mapping[str, Any]]:
     stations = {"receive": "received_s", "work": "worked_s", "transmit": "arrived_s"}
     columns = {"client": "client", "dispatched_s": "dispatched_s"}
     for stage in _STAGES:
-        names = [name for name in JOULES if name.startswith(stage)]
+        names = [name for name in JOULES if name.startswith(_CHARGED[stage])]
         columns[f"{stage}_end"] = f"IFNULL({stations[stage]}, ended_s)"
         columns[f"{stage}_busy"] = f"{stage}_s"
         columns[f"{stage}_bytes"] = _BYTES[stage]
