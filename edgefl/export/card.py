@@ -11,8 +11,9 @@ from edgefl.export.latency import table
 from edgefl.export.model import Form
 from edgefl.export.trained import Trained
 from edgefl.report.exports import Compact, Exported, Parity
+from edgefl.report.rows import WAITING
 from edgefl.report.summary import Accuracy, Summary, summary
-from edgefl.report.tables import MISSING, energy
+from edgefl.report.tables import MISSING, energy, joules
 from edgefl.store import read
 
 _PARITY = "## Parity"
@@ -90,6 +91,7 @@ def _training(source: Trained, run: Summary, settings: Mapping[str, Any]) -> str
         ("bytes down, up", f"{show_bytes(run.down_bytes)}, {show_bytes(run.up_bytes)}"),
         ("compute of all clients", show_flops(run.flops)),
         ("energy of all clients", energy(run.energy)),
+        (WAITING, joules(run.waiting_joules)),
     )
 
 

@@ -10,10 +10,10 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
-from edgefl.report.rows import Row, carbon_rows, rows, stopped, usage_rows, waited_most
+from edgefl.report.rows import WAITING, Row, carbon_rows, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
-from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures
+from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures, joules
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
@@ -186,6 +186,7 @@ _DRY: dict[str, Callable[[DryRun], Cell]] = {
     "virtual time": lambda run: show_seconds(run.summary.virtual_s),
     "bytes": lambda run: show_bytes(run.summary.down_bytes + run.summary.up_bytes),
     "energy": lambda run: energy(run.summary.energy),
+    WAITING: lambda run: joules(run.summary.waiting_joules),
 }
 _EMITS: dict[str, Callable[[DryRun], Cell]] = {
     "CO2e": lambda run: str(run.summary.carbon.emitted.total) if run.summary.carbon else MISSING,

@@ -27,6 +27,7 @@ class Overview:
         round_s: the virtual time of a round, like the next two a mean over the first rounds.
         round_bytes: traffic of all clients.
         round_j: energy of all clients; None where one's is unknown.
+        round_waiting_j: of all clients at idle power while they wait for the server, no part of their energy.
         failed: why runs would fail.
         assumed: a line for each assumption.
     """
@@ -40,6 +41,7 @@ class Overview:
     round_s: Range | None
     round_bytes: Range | None
     round_j: Range | None
+    round_waiting_j: Range | None
     failed: Sequence[str]
     assumed: Sequence[str]
 

@@ -18,6 +18,8 @@ from edgefl.report.waiting import Lost
 # Devices with rows of what was lost to them.
 _MOST_WAITED = 3
 _MODELS = ("global", "personal")
+# Idle power of clients whose uploads wait to be merged; no part of the energy.
+WAITING = "idle while waiting"
 _NOT_REACHED = "not reached"
 
 Figure = Callable[[Summary], float | None]
@@ -59,7 +61,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
             whole=lambda run: run.energy.joules,
             sign="+",
         )
-        yield Row("idle while waiting", cell, main=True)
+        yield Row(WAITING, cell, main=True)
     yield from carbon_rows(runs)
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):

@@ -59,6 +59,7 @@ def overview(scenario: str, overrides: Overrides = (), access: DataAccess | None
         round_s=_range(each.seconds for each in rounds),
         round_bytes=_range(each.moved for each in rounds),
         round_j=_range(each.joules for each in rounds),
+        round_waiting_j=_range(each.waiting_j for each in rounds),
         failed=failed,
         assumed=tuple(dict.fromkeys(line for each in plans for line in each.assumed)),
     )
@@ -78,6 +79,7 @@ class _Round(NamedTuple):
     seconds: float
     moved: float
     joules: float | None
+    waiting_j: float | None
 
 
 def _clocked(planned: Plan) -> _Round:
@@ -106,7 +108,7 @@ def _clocked(planned: Plan) -> _Round:
     return _Round(
         (max(merged, default=0.0) - max(before, default=0.0)) / rounds,
         float((jobs["down_bytes"] + jobs["up_bytes"]).sum()) / rounds,
-        None if np.isnan(energy) else energy / rounds,
+        *(None if np.isnan(each) else each / rounds for each in (energy, float(jobs["waiting_j"].sum()))),
     )
 
 

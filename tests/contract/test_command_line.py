@@ -175,6 +175,7 @@ def test_a_rounds_figures_are_those_of_the_whole_run(capsys):
     assert short.round_bytes[0] * 6 == pytest.approx(whole["down_bytes"] + whole["up_bytes"])
     assert short.round_s[0] * 6 == pytest.approx(whole["virtual_s"])
     assert short.round_j[0] * 6 == pytest.approx(whole["joules"])
+    assert short.round_waiting_j[0] * 6 == pytest.approx(whole["waiting_joules"])
 
 
 def test_assumptions_are_told_on_one_line(capsys, tmp_path, monkeypatch):

@@ -255,6 +255,19 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
     assert (unknown.energy.joules, unknown.joules_by_phase) == (None, {})
 
 
+def test_radios_draw_no_more_than_their_tails_do(tmp_path):
+    """On 4G, the radios of quickstart's clients never leave their tails, of 1.06 W each."""
+    fleet = "fleet={members: [{device: raspberry-pi-4b, link: 4g}]}"
+    group = edgefl.run("quickstart", overrides=["sweep=null", fleet], engine="null", out=tmp_path / "run")
+    (found,) = summaries([group.folder])
+    assert 0 < found.joules_by_phase["tail"] <= 20 * 1.06 * found.virtual_s
+    tails = [row["joules"] for row in group.runs[0].table("settled_tails")]
+    jobs = group.runs[0].table("jobs")
+    earlier_j = math.fsum(row["work_tail_j"] + row["earlier_tail_j"] for row in jobs)
+    assert found.joules_by_phase["tail"] == pytest.approx(earlier_j + math.fsum(tails))
+    assert len(tails) > 1
+
+
 @pytest.mark.parametrize(
     "name", [name for name in catalogue.entries("scenarios") if name.startswith("tuning/")]
 )

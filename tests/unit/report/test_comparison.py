@@ -320,6 +320,21 @@ def test_quantities_are_averaged_over_seeds():
     assert found["energy of all clients"][0].endswith("(not of all clients)")
 
 
+def test_idle_while_waiting_is_a_row_of_its_own():
+    """Its joules, and their ratio to the energy that they are no part of; of a run's phases it is none."""
+    found = dry("sync")
+    run = replace(found.summary, energy=found.summary.energy._replace(joules=10.0), waiting_joules=3.0)
+    assert cells(comparison([run]))["idle while waiting"] == ["3 J (+30%)"]
+    assert cells(comparison([replace(run, waiting_joules=0.0)])).keys().isdisjoint({"idle while waiting"})
+    both = cells(comparison([run, replace(run, name="other", waiting_joules=None)]))
+    assert both["idle while waiting"] == ["3 J (+30%)", "unknown"]
+    assert 0 < found.summary.waiting_joules < found.summary.energy.joules
+    assert "waiting" not in found.summary.joules_by_phase
+    shown_ = shown(dry_runs([replace(found, summary=run)]), 120)
+    assert "idle while waiting" in shown_
+    assert "3 J" in shown_
+
+
 def test_a_model_without_an_accuracy_before_the_end_has_a_dash():
     """The other one has its own."""
     run = scored(["global", "personal"], after_rounds="calibrate")
