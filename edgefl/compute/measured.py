@@ -130,7 +130,7 @@ class _Client:
         exchange = given.exchange
         ctx = exchange.context(Assignment(ctx))
         job = Job(id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps)
-        # As on a device, what was received and what was kept are copies of its own, gone when the work drops them.
+        # As on a device, what was received and what was kept are copies of its own, which the work can drop.
         state = None if self._state is None else self._copied(self._state)
         held = [(self._copied(exchange.down(self._server, 0)), state)]
         fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
