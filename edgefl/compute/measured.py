@@ -15,7 +15,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVarTuple
 
 import torch
@@ -125,19 +125,23 @@ class _Client:
 
         def batches(phase: Phase) -> Iterator[Batch]:
             for size in sizes[phase.name]:
-                views = (phase.views,) if phase.views > 1 else ()
-                x = torch.randn(*views, size, *given.net.shape, device=device)
-                y = torch.randint(classes, (size,), device=device)
-                # Data come channels-last.
-                yield Batch(x if views else x.to(memory_format=torch.channels_last), y)
+                yield self._batch(phase, size)
 
         exchange = given.exchange
         ctx = exchange.context(Assignment(ctx))
         job = Job(id=0, client=0, exchange=exchange.name, version=0, round=0, nth=0, seed=0, steps=steps)
-        # As on a device, what was received and what was kept are copies of its own.
-        payload = self._copied(exchange.down(self._server, 0))
+        # As on a device, what was received and what was kept are copies of its own, which the work can drop.
         state = None if self._state is None else self._copied(self._state)
-        return Task(job, exchange.work, payload, state, ctx, batches)
+        held = [(self._copied(exchange.down(self._server, 0)), state)]
+        fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
+        return Task(job, fold, {}, None, ctx, batches)
+
+    def _batch(self, phase: Phase, size: int) -> Batch:
+        views, net, device = (phase.views,) if phase.views > 1 else (), self._given.net, self.device
+        x = torch.randn(*views, size, *net.shape, device=device)
+        y = torch.randint(net.classes, (size,), device=device)
+        # Data come channels-last.
+        return Batch(x if views else x.to(memory_format=torch.channels_last), y)
 
     def _copied(self, tree: Any) -> Any:
         return tree_map(lambda leaf: leaf.to(self.device, copy=True), tree)

@@ -96,6 +96,7 @@ class DeviceCost:
         memory_bytes: the peak in this number type.
         memory_share: the same as a share of usable memory; None where that is unknown.
         fits: whether the device can hold it; None where that is unknown.
+        fits_with_margin: whether it also holds what libraries take besides; see ``edgefl.planning.memory``.
         by_layer: the price layer by layer, if requested; None where the device has no price, or knows the
             times of whole steps alone.
     """
@@ -109,6 +110,7 @@ class DeviceCost:
     memory_bytes: int
     memory_share: float | None
     fits: bool | None
+    fits_with_margin: bool | None
     by_layer: LayerPrices | None = field(default=None, metadata=OPTIONAL)
 
 

@@ -15,6 +15,7 @@ from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import Learning
+from edgefl.planning.memory import without_margin
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
@@ -24,9 +25,10 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
     """The learning with a number where its batch size is "fit".
 
     One number for all clients, since a batch size is part of the learning: the largest with which every
-    exchange fits each device, on every model that fits the device at all. A device that cannot do the work,
-    or cannot hold the smallest batch of a model, is disregarded for it, since its clients are refused at any
-    batch size; so is a device whose memory is unknown.
+    exchange fits each device, with the margin for libraries, on every model that fits the device at all; the
+    smallest where that has no margin. A device that cannot do the work, or cannot hold a model's smallest
+    batch, is disregarded for it, since its clients are refused at any batch size; so is a device whose memory
+    is unknown.
 
     Args:
         learning: what is trained.
@@ -59,7 +61,7 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
             where=where,
             hint="choose a smaller model, or a fleet with more memory",
         )
-    batch_size = min(_largest(one, room, set(samples)) for one, room in held)
+    batch_size = min(_largest(one, without_margin(room), set(samples)) for one, room in held)
     local = learning.spec.local.model_copy(update={"batch_size": batch_size})
     return replace(learning, spec=learning.spec.model_copy(update={"local": local}))
 

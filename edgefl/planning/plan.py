@@ -30,6 +30,7 @@ from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits, check_size
+from edgefl.planning.memory import tight
 from edgefl.planning.pricing import prices
 from edgefl.protocol import Assignment, Ctx
 
@@ -80,9 +81,10 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     table, refused = prices(learning, clients, limits, fleet, devices, access.traces)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
+    clients = replace(clients, admitted=admitted)
     planned = Plan(
         scenario=scenario,
-        clients=replace(clients, admitted=admitted),
+        clients=clients,
         prices=table,
         refusals=refused,
         fleet=fleet,
@@ -94,6 +96,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
             *_left_out(data, asked),
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
+            *tight(clients, table, devices),
             *assumptions(devices, fleet.links),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),

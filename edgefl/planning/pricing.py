@@ -15,6 +15,7 @@ from edgefl.core.price import Demand, PowerDraw, Pricer, peak_bytes
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
 from edgefl.planning.learning import Learning
+from edgefl.planning.memory import fits
 from edgefl.protocol import Exchange
 
 
@@ -203,7 +204,7 @@ def refusals(work: Traced, devices: Mapping[str, Board]) -> dict[int, Refusal]:
 def _refusal(exchange: Exchange, cost: Cost, name: str, device: Board, dtype: str) -> Refusal | None:
     room, needs = device.usable_memory_bytes, peak_bytes(cost, dtype)
     reason = device.refusal(cost.work, dtype)
-    if not reason and (room is None or needs <= room):
+    if not reason and fits(needs, room) is not False:
         return None
     has = None if room is None else int(room)
     return Refusal(-1, name, exchange.name, needs_bytes=needs, has_bytes=has, parts=cost.peak, reason=reason)

@@ -29,7 +29,7 @@ from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Pr
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.memory import memory_check
+from edgefl.planning.memory import fits, fits_with_margin, memory_check
 from edgefl.planning.pricing import Pricers, phase_steps, traced
 from edgefl.protocol import Exchange
 
@@ -236,7 +236,8 @@ class _Profiler:
             price=_priced(price, device) if price else None,
             memory_bytes=needs,
             memory_share=needs / room if room else None,
-            fits=None if room is None else needs <= room,
+            fits=fits(needs, room),
+            fits_with_margin=fits_with_margin(needs, room),
             by_layer=layers,
         )
 

@@ -20,8 +20,9 @@ from edgefl.planning.costs import (
     Profile,
     Saved,
 )
+from edgefl.planning.memory import MARGIN
 from edgefl.report.layers import AT_LEAST, by_layer
-from edgefl.report.tables import MISSING, Cell, Column, Fitted, Grid, Labelled, Line, fits, joules
+from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Column, Fitted, Grid, Labelled, Line, fits, joules
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -51,6 +52,8 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         yield Fitted(priced, _TIMES, left=("fits",), yields=_BOUNDS)
         if any(row.is_bound for row in priced):
             yield Line(f"{AT_LEAST} launch overhead unknown; time is a lower bound", "dim")
+        if any(row.costs.fits and not row.costs.fits_with_margin for row in priced):
+            yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
         battery = {} if all(row.price.battery_share is None for row in priced) else _BATTERY
         yield Fitted(priced, _ENERGIES | battery, yields=("receive", "transmit", "tail"))
@@ -142,7 +145,7 @@ _TIMES: dict[str, Callable[[Row], Cell]] = {
     "up": lambda row: _seconds(row.price.up_s),
     **_BOUNDS,
     "memory used": lambda row: _share(row.costs.memory_share),
-    "fits": lambda row: fits(row.costs.fits),
+    "fits": lambda row: fits(row.costs.fits, with_margin=row.costs.fits_with_margin),
 }
 # Energy by phase; and the battery's share, where there is one.
 _ENERGIES: dict[str, Callable[[Row], Cell]] = {
@@ -184,7 +187,8 @@ def _holds(row: DeviceCost) -> str:
     """Whether the memory would suffice, which is known without a price."""
     if row.memory_share is None:
         return ""
-    return f"; memory used {_share(row.memory_share)}, {'fits' if row.fits else 'does not fit'}"
+    fitting = "does not fit" if not row.fits else "fits" if row.fits_with_margin else "fits without margin"
+    return f"; memory used {_share(row.memory_share)}, {fitting}"
 
 
 def published(claims: Sequence[ClaimedSavings]) -> RenderableType:

@@ -18,6 +18,7 @@ Record = TypeVar("Record")
 
 MISSING = "-"
 UNKNOWN = "unknown"
+NO_MARGIN = "no margin"
 
 # A text, a figure beside others, and a label wrap no narrower than this if there is another way.
 _TEXT, _FIGURE, _LABEL = 16, 14, 24
@@ -271,9 +272,13 @@ def named(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str]) -> G
     return Grid(columns, rows, title=title, pad_edge=True)
 
 
-def fits(suffices: bool | None) -> Cell:  # noqa: FBT001 - the value to show
-    """Whether the memory suffices, or that it is unknown."""
-    return UNKNOWN if suffices is None else "yes" if suffices else Text("no", style="red")
+def fits(suffices: bool | None, *, with_margin: bool | None = True) -> Cell:  # noqa: FBT001 - the value to show
+    """Whether the memory suffices, with a margin and without, or that it is unknown."""
+    if suffices is None:
+        return UNKNOWN
+    if suffices and not with_margin:
+        return Text(NO_MARGIN, style="yellow")
+    return "yes" if suffices else Text("no", style="red")
 
 
 def joules(value: float | None) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.planning.learning import DataAccess
+from edgefl.planning.memory import MARGIN
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
 
@@ -67,8 +70,8 @@ def peak(batch_size, fleet):
     return int(planned(fleet, batch_size=batch_size).plan.price("train").peak_bytes.max())
 
 
-def test_one_more_sample_would_not_fit(fleet):
-    """The number found is admitted everywhere, and the next one needs more than the smallest board has."""
+def test_one_more_sample_would_not_fit_with_its_margin(fleet):
+    """The number found leaves the smallest board its margin, and the next one does not."""
     boards = fleet("50 kB", "1 MB")
     found = planned(boards)
     size = found.plan.scenario.local.size
@@ -78,7 +81,31 @@ def test_one_more_sample_would_not_fit(fleet):
     )
     assert 1 < size < 359
     assert found.plan.clients.admitted.all()
-    assert peak(size, boards) <= 50_000 < peak(size + 1, boards)
+    assert peak(size, boards) * (1 + MARGIN) <= 50_000 < peak(size + 1, boards) * (1 + MARGIN)
+    assert not any("more for libraries" in line for line in found.plan.assumed)
+
+
+def test_a_plan_tells_who_has_no_margin(fleet):
+    """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused."""
+    boards = fleet("1 MB")
+    need = peak(8, boards)
+    for memory, told in ((need, True), (need * 1.2, False)):
+        found = planned(fleet(f"{math.ceil(memory)} B", "1 MB"), batch_size=8).plan
+        assert found.clients.admitted.all()
+        count = int((found.clients.device == 0).sum())
+        line = f"memory of {count} clients (board-0) holds the traced peak, but not 20% more for libraries"
+        assert (line in found.assumed) == told
+    refused = planned(fleet(f"{need - 1} B"), batch_size=8).plan
+    assert not refused.clients.admitted.any()
+    assert not any("more for libraries" in line for line in refused.assumed)
+
+
+def test_the_smallest_batch_may_have_no_margin(fleet):
+    """A board that holds it at all is fitted with it."""
+    need = peak(1, fleet("1 MB"))
+    found = planned(fleet(f"{need} B")).plan
+    assert found.scenario.local.size == 1
+    assert found.clients.admitted.all()
 
 
 def test_more_memory_takes_a_larger_batch_up_to_all_samples(fleet):
