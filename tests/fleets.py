@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from hypothesis import strategies as st
-from plans import plan, prices
+from plans import plan, prices, sourced
 
 from edgefl.core import catalogue
+from edgefl.core.devices import Battery, Throttling
 from edgefl.core.fleet import Failures
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.samplers.lognormal import Params as LogNormal
@@ -68,11 +69,10 @@ AVAILABILITY = {
     "charging": st.fixed_dictionaries(
         {
             "plug_in": st.floats(0, 23),
-            "capacity": st.floats(200, 5000),
-            "minimum": st.just(0.0) | st.floats(0.1, 0.5),
             "days": st.just(1.0),
             "zones": st.just((0.0, 8.0, 16.0)),
-        }
+        },
+        optional={"capacity": st.floats(200, 5000), "minimum": st.just(0.0) | st.floats(0.1, 0.5)},
     ),
     "intervals": st.sampled_from(
         ["0,0,50 0,70,90 1,20,100", "0,0,30 1,10.5,60 2,40,100", "0,3,100 2,0,9"]
@@ -83,13 +83,38 @@ SPEED = {
         {"share": st.floats(0.1, 0.9), "length": st.floats(1, 20), "factor": st.floats(0.2, 1)}
     ),
     "thermal": st.fixed_dictionaries(
-        {
+        {"steps": st.integers(1, 4)},
+        optional={
             "onset": st.floats(0, 10),
             "fall": st.floats(1, 10),
             "floor": st.floats(0.2, 1),
-            "steps": st.integers(1, 4),
             "recovery": st.floats(1, 50),
-        }
+        },
+    ),
+}
+
+
+def valid(record, **params):
+    """A record of plain numbers in base units."""
+    return record.model_validate(params, context=RESOLVED)
+
+
+def _device(record, **numbers):
+    """A part of a device's file; numbers in base units."""
+    return valid(record, **{name: sourced(value) for name, value in numbers.items()})
+
+
+# Three devices: two with batteries, which last for some jobs, and two that throttle.
+DEVICES = {
+    "batteries": (
+        _device(Battery, capacity=1000, charge_power=2, charge_efficiency=0.9, cut_off=0.3),
+        None,
+        _device(Battery, capacity=300),
+    ),
+    "throttling": (
+        _device(Throttling, after=3, over=4, to=0.5, recovery=10),
+        None,
+        _device(Throttling, after=0, over=1, to=0.3, recovery=2),
     ),
 }
 FAILURES = st.builds(
@@ -112,11 +137,6 @@ def built(kind, strategies):
         return st.tuples(st.just(name), strategies[name].map(lambda params: valid(record, **params)))
 
     return st.sampled_from(sorted(strategies)).flatmap(of)
-
-
-def valid(record, **params):
-    """A record of plain numbers in base units."""
-    return record.model_validate(params, context=RESOLVED)
 
 
 def only(strategies, *names):
@@ -211,6 +231,8 @@ def fleets(
         "on_leave": draw(st.sampled_from(["lose", "pause", "finish"])),
         "speed": draw(st.lists(built("speed", speed), max_size=2)) if speed else [],
         "failures": draw(FAILURES),
+        "device": draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)),
+        **DEVICES,
     }
     values["speed"] = tuple(params for _, params in values["speed"])
     table = draw(tables(count, stream=policy in STREAMS, instant=instant))

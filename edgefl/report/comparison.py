@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
+from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.rows import WAITING, Row, carbon_rows, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
-from edgefl.report.tables import MISSING, Cell, Fitted, Grid, Line, energy, figures, joules
+from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, energy, figures, joules
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
@@ -145,16 +146,25 @@ def _setting(value: Any) -> str:
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
-    """A row for each dry run; below, what was wasted, what stopped runs, and emissions."""
+    """A row for each dry run; below, what batteries gave, waste, what stopped runs, and emissions."""
     wasteful = [run for run in runs if run.summary.wasted.jobs or stopped(run.summary)]
     emitting = [run for run in runs if run.summary.carbon]
     columns = {**_DRY, **(_EMITS if emitting else {})}
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
+        *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
         *_boundaries([run.summary for run in emitting]),
     )
+
+
+def _drained(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
+    """What jobs take from batteries, a row for each device that has one."""
+    drained = [Drained(run, device) for run in runs for device in run.summary.batteries]
+    if drained:
+        yield Line()
+        yield Fitted(drained, _DRAINED, wraps=("run",), names=3)
 
 
 def _noted(
@@ -177,6 +187,27 @@ def _titled(run: DryRun) -> str:
     return f"{run.scenario}, {run.summary.name}"
 
 
+class Drained(NamedTuple):
+    """A dry run's device that has a battery."""
+
+    run: DryRun
+    device: str
+
+    def shown(self, show: Callable[[Any], str], of: str) -> str:
+        """A figure of ``BatteryUse``."""
+        use = self.run.summary.batteries[self.device]
+        value = getattr(use, of)
+        return show(value) if value is not None else UNKNOWN if use.joules is None else MISSING
+
+
+_DRAINED: dict[str, Callable[[Drained], Cell]] = {
+    "scenario": lambda row: row.run.scenario,
+    "run": lambda row: row.run.summary.name,
+    "battery of": lambda row: row.device,
+    "a round": lambda row: row.shown(show_charge, "per_round"),
+    "a day": lambda row: row.shown(show_charge, "per_day"),
+    "one charge lasts": lambda row: row.shown(show_days, "days"),
+}
 _DRY: dict[str, Callable[[DryRun], Cell]] = {
     "scenario": lambda run: run.scenario,
     "run": lambda run: run.summary.name,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
+from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS, Amount, Emissions
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, energy
@@ -62,6 +63,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
             sign="+",
         )
         yield Row(WAITING, cell, main=True)
+    yield from _batteries(runs)
     yield from carbon_rows(runs)
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):
@@ -161,6 +163,28 @@ def _phases(one: Compared) -> str:
         sum(run.joules_by_phase.get(name, 0.0) for run in one.runs for name in names) for names in _PHASES
     )
     return " / ".join(show_share(part / whole) for part in parts) if whole else MISSING
+
+
+def _batteries(runs: Sequence[Summary]) -> Iterator[Row]:
+    """What jobs take from the batteries of each device that has one."""
+    for device in dict.fromkeys(device for run in runs for device in run.batteries):
+        for label, (show, of) in _BATTERY.items():
+            cell = partial(_battery, device=device, show=show, of=of)
+            yield Row(label.format(device), cell)
+
+
+_BATTERY: dict[str, tuple[Show, str]] = {
+    "battery of {}, a round": (show_charge, "per_round"),
+    "  a day": (show_charge, "per_day"),
+    "  one charge lasts": (show_days, "days"),
+}
+
+
+def _battery(one: Compared, device: str, show: Show, of: str) -> str:
+    """A figure of ``BatteryUse``; "-" without the device, or where it was never asked."""
+    found = {id(run): run.batteries[device] for run in one.runs if device in run.batteries}
+    unknown = any(use.joules is None for use in found.values())
+    return one.show(show, lambda run: getattr(found.get(id(run)), of, None), UNKNOWN if unknown else MISSING)
 
 
 def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:

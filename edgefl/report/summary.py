@@ -10,6 +10,7 @@ from typing import Any
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
+from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.carbon import Footprint, footprint
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
@@ -143,6 +144,7 @@ class Summary:
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
+    batteries: Mapping[str, BatteryUse]
     spent: Mapping[str, Spent]
     wasted: Spent
     utilisation: float | None
@@ -262,6 +264,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         energy=used.energy,
         joules_by_phase=used.joules_by_phase,
         waiting_joules=used.waiting_joules,
+        batteries=battery_use(reader, virtual_s),
         spent=used.spent,
         wasted=used.wasted,
         utilisation=used.total.client_s / available_s if available_s else None,

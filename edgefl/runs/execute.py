@@ -269,6 +269,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "assumed": list(plan.assumed),
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
+        "batteries": plan.clients.capacities_j(),
     }
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")

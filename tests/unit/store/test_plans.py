@@ -57,6 +57,13 @@ def test_a_plan_is_read_back_whole(written):
         back = read_plan(reader)
     for key in NAMED:
         assert _names(back.clients, key) == _names(one.clients, key)
+    for key in ("batteries", "throttling"):
+        before, after = (
+            dict(zip(plan_.clients.devices, getattr(plan_.clients, key), strict=True))
+            for plan_ in (one, back)
+        )
+        assert before == after
+        assert (before["jetson-tx2"], before["phone-mid"] is None) == (None, False)
     for key in ("samples", "kind", "slowdown", "admitted"):
         assert getattr(back.clients, key).dtype == getattr(one.clients, key).dtype
         assert getattr(back.clients, key).tolist() == getattr(one.clients, key).tolist()

@@ -1,0 +1,104 @@
+"""What a run's jobs take from the batteries of its devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgefl.core.event import JOULES
+from edgefl.core.units import show_seconds
+from edgefl.store import Reader
+
+_DAY_S = 86_400.0
+# Of a full battery; below it digits say nothing.
+_LEAST = 1e-5
+# What three digits show without an exponent.
+_THREE_DIGITS = 999.5
+_ENERGY = " + ".join(JOULES)
+_SQL = f"""
+SELECT device, at, every, COUNT(*) AS jobs, COUNT({_ENERGY}) AS known, SUM({_ENERGY}) AS joules
+FROM jobs JOIN fleet USING (client) JOIN kinds USING (kind) JOIN exchanges USING (exchange)
+GROUP BY device, exchange
+"""  # noqa: S608 - our own names
+_CLIENTS_SQL = """
+SELECT device, COUNT(*) AS clients FROM fleet JOIN kinds USING (kind) WHERE admitted GROUP BY device
+"""
+
+
+@dataclass(frozen=True)
+class BatteryUse:
+    """What jobs take from the batteries of the clients of one device.
+
+    Shares are of a full battery; None where an energy is unknown, or nothing happened.
+
+    Attributes:
+        clients: how many were admitted.
+        capacity_j: energy of a full battery.
+        joules: energy of all their jobs, whatever became of them.
+        per_round: what a round takes from a client that takes part: the mean energy of a job, summed over
+            the exchanges of a round.
+        per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x
+            ``capacity_j``) x 24 h / the run's virtual time.
+        days: until a client has used the energy of a full battery: 1 / ``per_day``.
+    """
+
+    clients: int
+    capacity_j: float
+    joules: float | None
+    per_round: float | None
+    per_day: float | None
+    days: float | None
+
+
+def battery_use(reader: Reader, virtual_s: float) -> dict[str, BatteryUse]:
+    """What a run's jobs took, by device; without devices that run on mains or whose capacity is unknown.
+
+    Args:
+        reader: the run.
+        virtual_s: its length.
+    """
+    capacities: dict[str, float] = reader.meta.get("batteries", {})
+    if not capacities:
+        return {}
+    rows = reader.query(_SQL)
+    clients = {row["device"]: row["clients"] for row in reader.query(_CLIENTS_SQL)}
+    return {
+        device: _use([row for row in rows if row["device"] == device], clients[device], capacity_j, virtual_s)
+        for device, capacity_j in capacities.items()
+        if device in clients
+    }
+
+
+def _use(rows: Sequence[dict[str, Any]], clients: int, capacity_j: float, virtual_s: float) -> BatteryUse:
+    """Of one device's jobs, by exchange."""
+    if any(row["known"] < row["jobs"] for row in rows):
+        return BatteryUse(clients, capacity_j, None, None, None, None)
+    joules = math.fsum(row["joules"] for row in rows)
+    rounds = [row["joules"] / row["jobs"] / row["every"] for row in rows if row["at"] == "round"]
+    per_day = joules / (clients * capacity_j) * _DAY_S / virtual_s if virtual_s else None
+    return BatteryUse(
+        clients=clients,
+        capacity_j=capacity_j,
+        joules=joules,
+        per_round=math.fsum(rounds) / capacity_j if rounds else None,
+        per_day=per_day,
+        days=1 / per_day if per_day else None,
+    )
+
+
+def show_charge(share: float) -> str:
+    """A share of a full battery, with three digits; a day may take several of them."""
+    if 0 < share < _LEAST:
+        return "<0.001%"
+    percent = 100 * share
+    return f"{percent:.3g}%" if percent < _THREE_DIGITS else f"{percent:,.0f}%"
+
+
+def show_days(days: float) -> str:
+    """A number of days, with three digits; less than one as hours."""
+    if days < 1:
+        return show_seconds(days * _DAY_S)
+    number = f"{days:.3g}" if days < _THREE_DIGITS else f"{days:,.0f}"
+    return f"{number} day{'' if number == '1' else 's'}"

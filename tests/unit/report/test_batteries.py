@@ -1,0 +1,113 @@
+"""What jobs take from batteries, reckoned by hand, and how it is told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from commands import shown
+from plans import PHONE, plan, prices, sourced, told
+
+from edgefl.core.cost import Trace, Work
+from edgefl.core.devices import Battery
+from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
+from edgefl.report.comparison import comparison, dry_runs
+from edgefl.runs.dry import dry_run
+from edgefl.store import Store
+
+FLEET = "fleet={members: [{device: laptop-cpu, link: ethernet}, {device: raspberry-pi-4b, link: ethernet}]}"
+
+
+def used(virtual_s, **columns):
+    """By device, of two clients on a battery of 1 kJ, one on mains and one on a battery of unknown capacity.
+
+    Every round trains for 10 s, every second one shares for 2 s, at 5 W above an idle power of 1 W.
+    """
+    draw = {"compute_w": 5.0, "idle_w": 1.0, **columns}
+    tables = [prices("train", 4, compute_s=10.0, **draw), prices("share", 4, compute_s=2.0, every=2, **draw)]
+    trace = Trace("", {}, {}, Work(), (), Work(), {}, 0)
+    capacity = Battery.model_validate({"capacity": sourced("1 kJ")})
+    devices = {"batteries": (capacity, None, PHONE), "throttling": (None,) * 3}
+    plan_ = plan(
+        [replace(table, traces=(trace,)) for table in tables], rounds=2, device=[0, 1, 2, 0], **devices
+    )
+    store = Store.in_memory()
+    store.set_meta({"batteries": plan_.clients.capacities_j()})
+    store.write_plan(plan_, {}, [0] * 4)
+    store.add_jobs(told(plan_)[2], ["train", "share"])
+    found = battery_use(store.reader(), virtual_s)
+    store.abandon()
+    return found
+
+
+def test_shares_of_a_battery_by_hand():
+    """Each client trains twice for 60 J and shares once for 12 J in 22 s.
+
+    Two clients take 264 J of 2 kJ; a round takes 60 J and half of 12 J of one.
+    """
+    per_day = 264 / 2000 * 86_400 / 22
+    assert used(22.0) == {
+        "board": BatteryUse(
+            2, 1000, 264, pytest.approx(0.066), pytest.approx(per_day), pytest.approx(1 / per_day)
+        )
+    }
+    assert used(0.0)["board"] == BatteryUse(2, 1000, 264, pytest.approx(0.066), None, None)
+
+
+def test_an_unknown_energy_is_no_share():
+    """One client's power is unknown, and so is what its device's jobs took."""
+    found = used(22.0, compute_w=[5.0, 5.0, 5.0, math.nan])
+    assert found == {"board": BatteryUse(2, 1000, None, None, None, None)}
+    assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0%"),
+        (2e-6, "<0.001%"),
+        (1.234e-5, "0.00123%"),
+        (0.0312, "3.12%"),
+        (9.99, "999%"),
+        (23.4, "2,340%"),
+    ],
+)
+def test_a_share_is_told_with_three_digits(share, text):
+    """Also below a hundredth of a percent; a day may take several batteries."""
+    assert show_charge(share) == text
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (0.5, "12 h 00 min"),
+        (0.99, "23 h 46 min"),
+        (1.001, "1 day"),
+        (32.14, "32.1 days"),
+        (4321, "4,321 days"),
+    ],
+)
+def test_a_time_is_told_in_days(days, text):
+    """Or in hours, if it is less than one."""
+    assert show_days(days) == text
+
+
+def test_tables_have_the_devices_with_batteries():
+    """A run's table has three rows for each, a dry run's table one row; the JSON has all figures."""
+    settings = ["sweep=null", "task.clients=4", "server={participants: 3, rounds: 3}", FLEET]
+    (run,) = dry_run("quickstart", settings)
+    use = run.summary.batteries["laptop-cpu"]
+    assert (list(run.summary.batteries), use.clients) == (["laptop-cpu"], 2)
+    assert use.days == pytest.approx(1 / use.per_day)
+    lines = shown(comparison([run.summary]), 100).splitlines()
+    at = next(place for place, line in enumerate(lines) if line.startswith("battery of laptop-cpu, a round"))
+    told_ = [line.split("│")[1].strip() for line in lines[at : at + 3]]
+    assert told_ == [show_charge(use.per_round), show_charge(use.per_day), show_days(use.days)]
+    assert not any("raspberry" in line and "battery" in line for line in lines)
+    table = [line.split("│") for line in shown(dry_runs([run]), 100).splitlines() if "laptop-cpu" in line]
+    assert [[cell.strip() for cell in row[2:]] for row in table] == [["laptop-cpu", *told_]]
+    (without,) = dry_run(
+        "quickstart", [*settings[:3], "fleet.members=[{device: raspberry-pi-4b, link: ethernet}]"]
+    )
+    assert "battery" not in shown(dry_runs([without]), 100)
