@@ -52,8 +52,8 @@ MOVES = frozenset(
     full_like gather ge gelu gelu_backward gt hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish
     hardswish_ hardswish_backward hardtanh hardtanh_ hardtanh_backward index index_put index_select le
     leaky_relu leaky_relu_backward lerp lerp_ linalg_vector_norm log _log_softmax log_softmax
-    _log_softmax_backward_data logical_and logical_not logical_or logsumexp lt masked_fill masked_fill_
-    max max_pool2d_with_indices max_pool2d_with_indices_backward maximum mean min minimum mse_loss
+    _log_softmax_backward_data logical_and logical_not logical_or lt masked_fill_
+    max max_pool2d_with_indices max_pool2d_with_indices_backward maximum min minimum mse_loss
     mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward _native_batch_norm_legit
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
     native_dropout native_group_norm native_group_norm_backward native_layer_norm
@@ -70,6 +70,15 @@ UNREAD = frozenset(
     """copy_ fill_ full_like new_full new_ones new_zeros normal_ ones_like uniform_ zero_
     zeros_like""".split()  # noqa: SIM905 - names as words
 )
+
+
+# Operators that ATen's CPU library makes of others (ReduceOps.cpp, TensorAdvancedIndexing.cpp): what each
+# of those reads and writes, x being as large as the largest operand and y as the result.
+COMPOSED = {
+    "logsumexp": "amax:xy abs:yy eq:yy masked_fill_:yy sub:xyx exp_:xx sum:xy log_:yy add_:yyy",
+    "masked_fill": "clone:yy masked_fill_:yy",
+    "mean": "sum:xy div_:yy",
+}
 
 
 class UnknownOperatorError(UserError):
@@ -151,6 +160,8 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     product = PRODUCTS.get(name)
     if product is not None:
         return product(arguments, result, roles)
+    if name in COMPOSED:
+        return _composed(COMPOSED[name], arguments, result, roles.stage)
     if _place_of(name) in MOVES:
         return _each(name, arguments, result, roles)
     if name in MOVES:
@@ -192,6 +203,16 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
         )
         for place, out in enumerate(written)
     ]
+
+
+def _composed(steps: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
+    """The kernels of an operator that calls others one after another; see ``COMPOSED``."""
+    sizes = {"x": max(map(size_bytes, tensors(list(arguments)))), "y": size_bytes(result)}
+    kernels = [
+        Kernel.moving(op, sum(sizes[one] for one in moved), stage)
+        for op, _, moved in (step.partition(":") for step in steps.split())
+    ]
+    return [kernel for kernel in kernels if kernel.bytes]
 
 
 def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from edgefl.compute.kernels import FREE, MOVES, PRODUCTS, RANDOM, UNREAD, UnknownOperatorError
+from edgefl.compute.kernels import COMPOSED, FREE, MOVES, PRODUCTS, RANDOM, UNREAD, UnknownOperatorError
 from edgefl.compute.tracer import Tracer
 
 
@@ -38,14 +38,48 @@ def test_tables_do_not_overlap():
     assert not FREE & MOVES
     assert not RANDOM & (FREE | MOVES)
     assert not (FREE | MOVES) & PRODUCTS.keys()
+    assert not (FREE | MOVES | PRODUCTS.keys()) & COMPOSED.keys()
     assert UNREAD <= MOVES
 
 
-@pytest.mark.parametrize("table", [FREE, MOVES, PRODUCTS], ids=["free", "moves", "products"])
+@pytest.mark.parametrize(
+    "table", [FREE, MOVES, PRODUCTS, COMPOSED], ids=["free", "moves", "products", "composed"]
+)
 def test_every_entry_is_an_operator(table):
     """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
     aten = torch.ops.aten
     assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
+
+
+COMPOSITES = {
+    "logsumexp": lambda x: x.logsumexp(-1),
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
+    "mean": lambda x: x.mean(),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_operators_start_what_torch_reports(name):
+    """Torch's profiler sees the same operators inside of them, in this order."""
+    x = torch.randn(4, 5)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        COMPOSITES[name](x)
+    seen = iter([event.name.removeprefix("aten::") for event in profile.events()])
+    kernels = [one.op for one in traced(COMPOSITES[name], x) if one.op != "gt"]
+    # clone copies.
+    assert all({"clone": "copy_"}.get(op, op) in seen for op in kernels)
+    assert len(kernels) == len(COMPOSED[name].split())
+
+
+def test_composed_operators_move_what_each_step_moves():
+    """4 x 5 floats are 80 bytes, their row sums 16, and their mean 4."""
+    with torch.device("meta"):
+        x = torch.empty(4, 5)
+        moved = [one.bytes for one in traced(COMPOSITES["logsumexp"], x)]
+        assert moved == [96, 32, 32, 32, 176, 160, 96, 32, 48]
+        assert [one.bytes for one in traced(COMPOSITES["mean"], x)] == [84, 8]
+        assert [one.bytes for one in traced(COMPOSITES["masked_fill"], x)][1:] == [160, 160]
+        assert traced(COMPOSITES["masked_fill"], torch.empty(0)) == []
 
 
 def test_bytes_are_operands_and_results_once():
