@@ -245,22 +245,22 @@ class _Judge:
     name: str
     board: Board
     samples: list[Sample]
-    _predictors: dict[tuple[Network | None, frozenset[str]], Predictor] = field(default_factory=dict)
+    _predictors: dict[str, Predictor] = field(default_factory=dict)
 
     def predicted(self, sample: Sample) -> tuple[float | None, bool, str]:
         """The prediction, whether it counts, and a remark."""
         refusal = self.board.refusal(sample.work, sample.dtype)
         if refusal:
             return None, False, refusal
-        numbers, others = self._fitted_to(sample), []
-        if numbers:
-            others = [one for one in self.samples if one.network != sample.network and one.fitted & numbers]
-        if not numbers <= frozenset().union(*(one.fitted for one in others)):
-            shipped = self._predictor(None, frozenset(), ()).predict(sample)
-            return shipped, False, f"not counted: {', '.join(sorted(numbers))} fitted to it"
-        predicted = self._predictor(sample.network if numbers else None, numbers, others).predict(sample)
+        numbers = self._fitted_to(sample)
+        others = [one for one in self.samples if one.network != sample.network and one.fitted & numbers]
+        counted = numbers <= frozenset().union(*(one.fitted for one in others))
+        again = numbers if counted else frozenset()
+        predicted = self._predictor(again, others, sample.network).predict(sample)
         if predicted is None:
             return None, False, "power unknown"
+        if not counted:
+            return predicted, False, f"not counted: {', '.join(sorted(numbers))} fitted to it"
         return predicted, True, "by a fit without it" if numbers else ""
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
@@ -269,10 +269,9 @@ class _Judge:
         fitted = (one.fitted for one in same if sample.quantity in {one.quantity, "energy"})
         return frozenset().union(*fitted)
 
-    def _predictor(
-        self, network: Network | None, numbers: frozenset[str], others: Sequence[Sample]
-    ) -> Predictor:
-        key = network, numbers
+    def _predictor(self, numbers: frozenset[str], others: Sequence[Sample], network: Network) -> Predictor:
+        """A predictor whose numbers are fitted to the others' samples; the shipped ones where none are."""
+        key = repr((network, sorted(numbers))) if numbers else ""
         if key not in self._predictors:
             board = refitted(self.name, self.board, sorted(numbers), others) if numbers else self.board
             self._predictors[key] = Predictor(self.name, board)
