@@ -38,9 +38,9 @@ RANDOM = frozenset(
 
 # Views, allocations and questions about metadata: no data moves.
 FREE = frozenset(
-    """alias as_strided chunk detach detach_ diagonal empty empty_like empty_strided expand is_same_size
-    lift_fresh narrow new_empty new_empty_strided permute resize_ select slice split split_with_sizes squeeze
-    t transpose unbind unfold unsqueeze view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
+    """alias as_strided as_strided_ chunk detach detach_ diagonal empty empty_like empty_strided expand
+    is_same_size lift_fresh narrow new_empty new_empty_strided permute resize_ select slice split
+    split_with_sizes squeeze t transpose unbind unfold unsqueeze view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
 )
 
 # Operators that read their operands and write their results once; their cost is those bytes.
@@ -58,11 +58,11 @@ MOVES = frozenset(
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
     native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ repeat rsqrt rsub _safe_softmax
-    scalar_tensor scatter scatter_ scatter_add select_backward sigmoid sigmoid_ sigmoid_backward sign
-    silu silu_ silu_backward sin slice_backward _softmax softmax _softmax_backward_data sqrt sqrt_ stack
-    std sub sub_ sum tanh tanh_backward threshold_backward _to_copy topk tril triu uniform_
-    upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
+    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ repeat roll rsqrt rsub _safe_softmax
+    scalar_tensor scatter scatter_ scatter_add select_backward sigmoid sigmoid_ sigmoid_backward sign silu
+    silu_ silu_backward sin slice_backward _softmax softmax _softmax_backward_data sqrt sqrt_ stack std sub
+    sub_ sum tanh tanh_backward threshold_backward _to_copy topk tril triu uniform_ upsample_nearest2d
+    upsample_nearest2d_backward var var_mean where zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 # Those of them that do not read their first operand: it is written, or only gives the shape.

@@ -51,7 +51,7 @@ _CODE = {
     "availability": "core/availability",
     "speed": "core/speed",
 }
-_YAML = ("devices", "profiles", "links", "scenarios")
+_YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
 _INSIDE = {"links": "profiles/links"}
 

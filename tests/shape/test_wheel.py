@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = ("devices", "profiles", "scenarios")
+SHIPPED = ("devices", "profiles", "scenarios", "validation")
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("hatchling") is None,
@@ -33,7 +33,7 @@ def names(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", SHIPPED)
 def test_wheel_carries_the_yaml(names, kind):
-    """Every device, profile and scenario of the checkout is in the wheel, where the catalogue looks."""
+    """Every YAML file of the checkout's catalogue is in the wheel, where the catalogue looks."""
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / kind).rglob("*.yaml")}
     assert files
     assert {name for name in names if name.startswith(f"edgefl/shipped/{kind}/")} == {

@@ -94,6 +94,8 @@ def test_bytes_are_operands_and_results_once():
             "copy_": (lambda: x.copy_(y), 80),
             "new_zeros": (lambda: x.new_zeros(10), 40),
             "zeros_like": (lambda: torch.zeros_like(x), 40),
+            # Swin's shift of its windows.
+            "roll": (lambda: x.roll(3), 80),
         }
         for name, (call, moved) in expected.items():
             assert [(one.op, one.bytes, one.flops) for one in traced(call)] == [(name, moved, 0)]
@@ -104,6 +106,7 @@ def test_views_are_free():
     with torch.device("meta"):
         x = torch.empty(4, 6)
         assert traced(lambda: x.view(24)[3:5].reshape(2, 1).T.expand(5, 2)) == []
+        assert traced(lambda: x.as_strided_((6, 4), (1, 6))) == []
 
 
 def test_a_list_operator_is_one_kernel_per_item():

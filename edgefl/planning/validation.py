@@ -1,0 +1,327 @@
+"""Predicted times and energies beside those measured on boards: errors, and rank correlations.
+
+No row is held against numbers that were fitted to its network. Where a file says which of its board's numbers
+were fitted to which rows (``fitted``), all rows of such a network on that board are predicted with these
+numbers fitted again, to the other networks' rows that they were fitted to: leave one network out. Where a
+number was fitted to one network alone, that network's rows are shown and not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple, TypeVar
+
+from edgefl.core import catalogue
+from edgefl.core.benchmarks import QUANTITIES, Network, Quantity
+from edgefl.core.devices import Board
+from edgefl.core.errors import UserError
+from edgefl.core.notes import note
+from edgefl.planning.benchmarks import KIND, Progress, Source, Works, read
+from edgefl.planning.predictions import Predictor, Sample, refitted
+
+# Of fewer rows, an order says nothing.
+_LEAST_RANKED = 3
+# The total of all times.
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One configuration's measurement beside its prediction.
+
+    Attributes:
+        network: its name for people.
+        batch: samples.
+        measured: seconds or joules.
+        predicted: the same; None where a number is unknown, or the board refuses the work.
+        error: predicted over measured, less 1; None without a prediction.
+        status: whether the source gives the measurement, or it is arithmetic on the source's figures.
+        source: where it was read.
+        counted: whether it counts in the score.
+        remark: why it does not, or that it was predicted with numbers fitted without it.
+    """
+
+    network: str
+    batch: int
+    measured: float
+    predicted: float | None
+    error: float | None = field(init=False)
+    status: str
+    source: str
+    counted: bool
+    remark: str
+
+    def __post_init__(self) -> None:
+        error = None if self.predicted is None else self.predicted / self.measured - 1
+        object.__setattr__(self, "error", error)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How far predictions are from measurements, and whether both are in the same order.
+
+    Attributes:
+        rows: how many count.
+        left_out: how many do not.
+        median_error: the median absolute error, relative to what was measured; None without rows.
+        spearman, kendall: rank correlations (Kendall's tau-b); None for fewer than three rows, or where all
+            predictions or all measurements are equal.
+    """
+
+    rows: int
+    left_out: int
+    median_error: float | None
+    spearman: float | None
+    kendall: float | None
+
+    @classmethod
+    def of(cls, rows: Sequence[Compared]) -> Score:
+        """The score of rows."""
+        pairs = [(row.measured, row.predicted) for row in rows if row.counted and row.predicted is not None]
+        errors = [abs(predicted / measured - 1) for measured, predicted in pairs]
+        return cls(len(pairs), len(rows) - len(pairs), median(errors) if errors else None, *_ranks(pairs))
+
+
+def _ranks(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
+    """Spearman's and Kendall's rank correlation."""
+    from scipy.stats import kendalltau, spearmanr
+
+    columns = list(zip(*pairs, strict=True))
+    if len(pairs) < _LEAST_RANKED or any(len(set(column)) == 1 for column in columns):
+        return None, None
+    return float(spearmanr(*columns).statistic), float(kendalltau(*columns).statistic)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A file's measurements of one quantity beside their predictions.
+
+    Attributes:
+        name: the file's.
+        board: the device's name.
+        title, measures, runtime, source, notes: see ``edgefl.core.benchmarks.Benchmark``.
+        quantity: "time" in seconds, or "energy" in joules.
+        rows: in the file's order.
+        score: of the rows that count.
+    """
+
+    name: str
+    board: str
+    title: str
+    measures: str
+    quantity: Quantity
+    runtime: str
+    source: str
+    notes: str
+    rows: tuple[Compared, ...]
+    score: Score = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", Score.of(self.rows))
+
+
+@dataclass(frozen=True)
+class Total:
+    """The score of several files of one kind together.
+
+    Attributes:
+        measures: see ``Benchmark``.
+        quantity: "time" or "energy".
+        boards: how many boards have rows that count.
+        networks: how many networks do, counted by board.
+        score: of all rows.
+    """
+
+    measures: str
+    quantity: Quantity
+    boards: int
+    networks: int
+    score: Score
+
+
+@dataclass(frozen=True)
+class Validation:
+    """All comparisons, and their totals by what was measured."""
+
+    comparisons: tuple[Comparison, ...]
+    totals: tuple[Total, ...]
+
+
+def validation(
+    names: Sequence[str] = (), boards: Sequence[str] = (), progress: Progress | None = None
+) -> Validation:
+    """Measurements beside predictions.
+
+    Args:
+        names: names or paths of files; by default all that the catalogue has, but for wrong ones and those
+            whose board cannot be priced, which notes name.
+        boards: only files about these devices; all by default.
+        progress: is called with the network that comes next, how many rows are done, and of how many.
+
+    Raises:
+        UserError: a name is unknown, a file is wrong, or a board cannot be priced.
+    """
+    for board in boards:
+        catalogue.find("devices", board, where="--device")
+    strict, works = bool(names), Works(progress)
+    found = _each(read, names or catalogue.entries(KIND), strict=strict)
+    sources = [source for source in found if not boards or source.benchmark.board in boards]
+    if not sources:
+        raise UserError(
+            f"there are no measurements on {', '.join(boards)}" if boards else "there are no measurements",
+            where="--device" if boards else "",
+            hint="`edgefl list validation` lists all; docs/validation.md says how to add your own",
+        )
+    others = list(_behind(sources))
+    works.total = sum(len(source.benchmark.rows) for source in (*sources, *others))
+    traced = _each(lambda source: _Traced(source, works.samples(source)), sources, strict=strict)
+    behind = _each(lambda source: _Traced(source, works.samples(source)), others, strict=False)
+    judges = _judges([*traced, *behind])
+    compared = _each(
+        lambda one: list(_comparisons(one, judges[one.source.benchmark.board])), traced, strict=strict
+    )
+    comparisons = tuple(comparison for group in compared for comparison in group)
+    return Validation(comparisons, tuple(_totals(comparisons)))
+
+
+def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
+    """The catalogue's other files that numbers of the chosen ones' boards were fitted to."""
+    boards = {source.benchmark.board for source in chosen}
+    known = {source.document.file for source in chosen}
+    for name, entry in catalogue.entries(KIND).items():
+        if str(entry.path) in known:
+            continue
+        try:
+            source = read(name)
+        except UserError:  # asked for by name or with all others, it is told
+            continue
+        if source.benchmark.board in boards and any(row.fitted for row in source.benchmark.rows):
+            yield source
+
+
+def _judges(traced: Sequence[_Traced]) -> dict[str, _Judge]:
+    """One for each board, with all samples on it."""
+    found: dict[str, _Judge] = {}
+    for one in traced:
+        board = one.source.benchmark.board
+        found.setdefault(board, _Judge(board, one.source.board, [])).samples.extend(one.samples)
+    return found
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+
+def _each(make: Callable[[Given], Made], given: Iterable[Given], *, strict: bool) -> list[Made]:
+    """What is made of each; where not ``strict``, a note names what a user's error leaves out."""
+    made = []
+    for one in given:
+        try:
+            made.append(make(one))
+        except UserError as error:
+            if strict:
+                raise
+            note(f"{getattr(one, 'name', one)} is left out: {error.what}; {error.where}".rstrip("; "))
+    return made
+
+
+class _Traced(NamedTuple):
+    """A file with the samples of its rows."""
+
+    source: Source
+    samples: list[Sample]
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+
+@dataclass
+class _Judge:
+    """Predicts the samples of a board, each with numbers that were not fitted to its network."""
+
+    name: str
+    board: Board
+    samples: list[Sample]
+    _predictors: dict[str, Predictor] = field(default_factory=dict)
+
+    def predicted(self, sample: Sample) -> tuple[float | None, bool, str]:
+        """The prediction, whether it counts, and a remark."""
+        refusal = self.board.refusal(sample.work, sample.dtype)
+        if refusal:
+            return None, False, refusal
+        numbers = self._fitted_to(sample)
+        others = [one for one in self.samples if one.network != sample.network and one.fitted & numbers]
+        counted = numbers <= frozenset().union(*(one.fitted for one in others))
+        again = numbers if counted else frozenset()
+        predicted = self._predictor(again, others, sample.network).predict(sample)
+        if predicted is None:
+            return None, False, "power unknown"
+        if not counted:
+            return predicted, False, f"not counted: {', '.join(sorted(numbers))} fitted to it"
+        return predicted, True, "by a fit without it" if numbers else ""
+
+    def _fitted_to(self, sample: Sample) -> frozenset[str]:
+        """The numbers behind a sample's prediction that were fitted to its network."""
+        same = (one for one in self.samples if one.network == sample.network)
+        fitted = (one.fitted for one in same if sample.quantity in {one.quantity, "energy"})
+        return frozenset().union(*fitted)
+
+    def _predictor(self, numbers: frozenset[str], others: Sequence[Sample], network: Network) -> Predictor:
+        """A predictor whose numbers are fitted to the others' samples; the shipped ones where none are."""
+        key = repr((network, sorted(numbers))) if numbers else ""
+        if key not in self._predictors:
+            board = refitted(self.name, self.board, sorted(numbers), others) if numbers else self.board
+            self._predictors[key] = Predictor(self.name, board)
+        return self._predictors[key]
+
+
+def _comparisons(traced: _Traced, judge: _Judge) -> Iterator[Comparison]:
+    """A file's comparison of times, and the one of energies."""
+    source, benchmark = traced.source, traced.source.benchmark
+    for quantity in QUANTITIES:
+        rows = []
+        for sample in traced.samples:
+            if sample.quantity == quantity:
+                row = benchmark.rows[sample.row]
+                predicted, counted, remark = judge.predicted(sample)
+                rows.append(
+                    Compared(
+                        row.label or row.network,
+                        benchmark.batch_of(row),
+                        sample.measured,
+                        predicted,
+                        row.status or benchmark.status,
+                        row.source or benchmark.source,
+                        counted,
+                        remark,
+                    )
+                )
+        if rows:
+            yield Comparison(
+                source.name,
+                benchmark.board,
+                benchmark.title,
+                benchmark.measures,
+                quantity,
+                benchmark.runtime,
+                benchmark.source,
+                benchmark.notes,
+                tuple(rows),
+            )
+
+
+def _totals(comparisons: Sequence[Comparison]) -> Iterator[Total]:
+    """One for each kind of measurement, and one for all times."""
+    groups: dict[tuple[str, Quantity], list[Comparison]] = {}
+    for one in comparisons:
+        groups.setdefault((one.measures, one.quantity), []).append(one)
+    if len({measures for measures, quantity in groups if quantity == "time"}) > 1:
+        groups[ALL, "time"] = [one for one in comparisons if one.quantity == "time"]
+    for (measures, quantity), group in groups.items():
+        rows = [row for one in group for row in one.rows]
+        networks = {(one.board, row.network) for one in group for row in one.rows if row.counted}
+        boards = len({board for board, _ in networks})
+        yield Total(measures, quantity, boards, len(networks), Score.of(rows))

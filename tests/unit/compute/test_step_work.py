@@ -1,0 +1,80 @@
+"""The traced work of a step of any network of modules."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from edgefl.calibrate.workloads import Network, TrainingStep
+from edgefl.compute.steps import inference, training_step
+from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, UPDATE
+from edgefl.core.optimizers.sgd import Params as Sgd
+
+PLAIN = Sgd(lr=0.1)
+
+
+def two_layers():
+    """5 inputs, 4 hidden units, 3 classes."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(5, 4), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 3))
+
+
+def products(work, role):
+    """The FLOPs of the products of a role."""
+    return sum(kernel.flops * count for kernel, count in work if kernel.role == role)
+
+
+def test_a_step_is_forward_backward_and_update():
+    """Of 7 samples: 2*7*(5*4 + 4*3) forward, as much for weights, 2*7*3*4 for the hidden layer's input."""
+    work = training_step(two_layers, 7, (1, 1, 5), PLAIN)
+    assert products(work, "forward") == 2 * 7 * (20 + 12)
+    assert work.flops == 2 * 7 * (20 + 12) * 2 + 2 * 7 * 12
+    updates = [kernel for kernel, count in work for _ in range(count) if kernel.role == UPDATE]
+    # Each of 4 tensors is read with its gradient, and written.
+    assert sorted(kernel.bytes for kernel in updates) == [3 * 4 * size for size in (3, 4, 12, 20)]
+
+
+def test_an_optimizers_state_is_part_of_the_work():
+    """Momentum and weight decay move more bytes in the update than plain SGD does."""
+    full = Sgd(lr=0.1, momentum=0.9, weight_decay=1e-4)
+    moved = [
+        sum(kernel.bytes * count for kernel, count in work if kernel.role == UPDATE)
+        for work in (training_step(two_layers, 7, (1, 1, 5), one) for one in (PLAIN, full))
+    ]
+    assert moved[1] > 3 * moved[0]
+
+
+def test_a_step_of_the_last_layer_stops_there():
+    """The forward pass is whole; only the last layer's weights have gradients, and nothing goes below it."""
+    work = training_step(two_layers, 7, (1, 1, 5), PLAIN, last_layer=True)
+    assert products(work, "forward") == 2 * 7 * (20 + 12)
+    assert products(work, GRAD_INPUT) == 0
+    assert products(work, GRAD_WEIGHT) == 2 * 7 * 12
+    updates = [kernel.bytes for kernel, count in work for _ in range(count) if kernel.role == UPDATE]
+    assert sorted(updates) == [3 * 4 * 3, 3 * 4 * 12]
+
+
+def test_inference_is_the_forward_pass():
+    """Without dropout, gradients and updates."""
+    work = inference(two_layers, 7, (1, 1, 5))
+    assert work.flops == 2 * 7 * (20 + 12)
+    assert {kernel.role for kernel, _ in work} == {"forward"}
+
+
+@pytest.mark.parametrize("model", ["cnn2", "resnet18"])
+def test_it_is_the_work_that_methods_are_traced_at(model):
+    """A step of the exported modules has the products of FedAvg's step on the same net."""
+    network = Network(model, (3, 32, 32))
+    traced = TrainingStep(network).work(4)
+
+    def make():
+        net = network.net()
+        return net.module(net.init(0))
+
+    with torch.device("meta"):
+        found = training_step(make, 4, (3, 32, 32), PLAIN)
+
+    def shapes(work):
+        return sorted((kernel[4:9], count) for kernel, count in work if kernel.kind != ELEMENTWISE)
+
+    assert shapes(found) == shapes(traced)

@@ -1,0 +1,126 @@
+"""Networks that are measured, by library and name."""
+
+from __future__ import annotations
+
+import pytest
+
+from edgefl.compute.steps import inference, training_step
+from edgefl.core.benchmarks import Network
+from edgefl.core.errors import UserError
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.yamls import Document
+from edgefl.planning.networks import maker
+
+IMAGE = (3, 224, 224)
+DOCUMENT = Document.parse("rows:\n  - {network: x, settings: {}}\n", "mine.yaml")
+
+
+def made(name, library="torchvision", image=IMAGE, classes=1000, **settings):
+    """A network's maker."""
+    return maker(Network(library, name, tuple(settings.items()), image, classes), DOCUMENT, 0)
+
+
+def multiply_adds(name, *args, image=IMAGE, **more):
+    """Of the inference of one image."""
+    return inference(made(name, *args, image=image, **more), 1, image).flops // 2
+
+
+# Forward multiply-adds by hand, layer by layer: outputs x inputs x taps x places.
+LENET = 20 * 25 * 24**2 + 50 * 20 * 25 * 8**2 + 800 * 400 + 400 * 10
+ALEXNET = (
+    96 * 3 * 121 * 54**2
+    + 256 * 96 * 25 * 26**2
+    + (384 * 256 + 384 * 384 + 256 * 384) * 9 * 12**2
+    + 6400 * 4096
+    + 4096 * 10
+)
+_FIRES = ((96, 16, 64, 56), (128, 16, 64, 56), (128, 32, 128, 56))
+_FIRES += ((256, 32, 128, 28), (256, 48, 192, 28), (384, 48, 192, 28), (384, 64, 256, 28), (512, 64, 256, 14))
+SQUEEZENET = (
+    96 * 3 * 49 * 112**2
+    + sum((inputs * less + less * out * 10) * side**2 for inputs, less, out, side in _FIRES)
+    + 512 * 10 * 14**2
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "expected"),
+    [
+        ("mnn-lenet", (1, 28, 28), LENET),
+        ("mnn-alexnet", IMAGE, ALEXNET),
+        ("mnn-squeezenet", IMAGE, SQUEEZENET),
+    ],
+)
+def test_published_networks_are_what_their_source_defines(name, image, expected):
+    """Their multiply-adds are those that the source's layers have by hand."""
+    assert multiply_adds(name, "published", image=image, classes=10) == expected
+
+
+def test_mnns_googlenet_has_the_papers_multiply_adds():
+    """1.5 billion (Szegedy et al., 2015) less the 3x3 reduction of the stem and 990 classes."""
+    assert 1.5e9 < multiply_adds("mnn-googlenet", "published", classes=10) < 1.6e9
+
+
+def test_stems_for_small_images():
+    """At 32x32 the first convolution keeps 32x32 places: 96 and 16 channels of 3x3x3 taps."""
+    squeezed = inference(made("cifar-squeezenet", "published", (3, 32, 32), 10), 1, (3, 32, 32))
+    mobile = inference(made("cifar-mobilenet-v3-small", "published", (3, 32, 32), 10), 1, (3, 32, 32))
+    assert 2 * 96 * 27 * 32**2 in {kernel.flops for kernel, _ in squeezed}
+    assert 2 * 16 * 27 * 32**2 in {kernel.flops for kernel, _ in mobile}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        # Of torchvision's own documentation (models' GFLOPS, which are multiply-adds).
+        ("resnet18", {}, 1.81e9),
+        ("mobilenet_v2", {}, 0.30e9),
+        ("vit_b_16", {}, 17.56e9),
+        ("swin_t", {}, 4.49e9),
+        ("convnext_tiny", {}, 4.46e9),
+        ("googlenet", {}, 1.5e9),
+    ],
+)
+def test_torchvisions_networks(name, settings, expected):
+    """Traced without weights, their multiply-adds are those that torchvision states, to its digits."""
+    assert multiply_adds(name, **settings) == pytest.approx(expected, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "name", ["swin_t", "convnext_tiny", "vit_b_16", "efficientnet_b0", "mobilenet_v3_small"]
+)
+def test_networks_of_every_kind_can_be_trained(name):
+    """A training step has between 2.9 and 3 times the products of its forward pass."""
+    whole = training_step(made(name), 2, IMAGE, Sgd(lr=0.1)).flops
+    assert 2.9 < whole / (2 * inference(made(name), 1, IMAGE).flops) <= 3.0
+
+
+def test_own_models_are_networks():
+    """A model of the catalogue, with its settings checked as a scenario's are."""
+    assert multiply_adds("mlp", "edgefl", image=(1, 8, 8), classes=10, hidden=[16]) == 64 * 16 + 16 * 10
+    with pytest.raises(UserError, match="unknown key 'hiden'") as caught:
+        made("mlp", "edgefl", (1, 8, 8), 10, hiden=[16])
+    assert caught.value.where == "mine.yaml:2, key 'rows.0.settings.hiden'"
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "settings", "words"),
+    [
+        ("resnet19", "torchvision", {}, "torchvision has no network 'resnet19'"),
+        ("lenet", "published", {}, "published has no network 'lenet'"),
+        ("nope", "edgefl", {}, "unknown model 'nope'"),
+        ("resnet18", "torchvision", {"weights": "DEFAULT"}, "without weights"),
+        ("mnn-lenet", "published", {"width": 2}, "has no settings"),
+    ],
+)
+def test_what_no_library_has_is_refused(name, library, settings, words):
+    """With the row's line, and what is there."""
+    with pytest.raises(UserError, match=words) as caught:
+        made(name, library, **settings)
+    assert caught.value.where == "mine.yaml:2, key 'rows.0.network'"
+
+
+def test_settings_that_a_definition_refuses():
+    """Torchvision's own words, at the row."""
+    with pytest.raises(UserError, match="refuses these settings: TypeError"):
+        made("resnet18", width_mult=0.5)()

@@ -1,0 +1,330 @@
+"""Predictions held against measurements: scores, leave-one-network-out, and wrong files."""
+
+from __future__ import annotations
+
+import pytest
+from commands import run_command
+
+from edgefl.core.errors import UserError
+from edgefl.core.notes import note
+from edgefl.planning.validation import Compared, Score, validation
+
+BOARD = """title: Mine
+category: laptop
+kind: roofline
+peak:
+  fp32: {{value: 100 GFLOP/s, status: assumed, source: made up}}
+efficiency:
+  dense: {{value: {dense}, status: derived, source: made up}}
+  depthwise: {{value: 0.01, status: assumed, source: made up}}
+  elementwise: {{value: 1.0, status: assumed, source: made up}}
+memory_bandwidth: {{value: 10 GB/s, status: assumed, source: made up}}
+launch_overhead: {{value: {launch}, status: assumed, source: made up}}
+memory: {{value: 8 GB, status: assumed, source: made up}}
+reserved_memory: {{value: 1 GB, status: assumed, source: made up}}
+power:
+  idle: {{value: 2 W, status: assumed, source: made up}}
+  active: {{value: {active}, status: assumed, source: made up}}
+"""
+FILE = """title: steps on my board
+board: {board}
+measures: training step
+source: "my own stopwatch, 2026-03-01"
+status: measured
+runtime: "torch 2.13 on the CPU"
+library: edgefl
+batch: 16
+image: [3, 32, 32]
+classes: 10
+energy_of: whole device
+rows:
+"""
+NETWORKS = {
+    "small": "network: cnn2, label: small, settings: {channels: [8, 16], hidden: 64}",
+    "middle": "network: cnn2, label: middle, settings: {channels: [16, 32], hidden: 128}",
+    "large": "network: cnn2, label: large, settings: {channels: [32, 64], hidden: 512}",
+}
+
+
+class Folder:
+    """A folder on EDGEFL_PATH with boards and files of measurements."""
+
+    def __init__(self, path):
+        self.path = path
+        for kind in ("devices", "validation"):
+            (path / kind).mkdir()
+
+    def board(self, name="my-board", dense=0.11, launch="10 us", active="10 W"):
+        """Writes a board."""
+        text = BOARD.format(dense=dense, launch=launch, active=active)
+        (self.path / "devices" / f"{name}.yaml").write_text(text, encoding="utf-8")
+
+    def measured(self, *rows, name="mine", board="my-board"):
+        """Writes a file of measurements; its path."""
+        path = self.path / "validation" / f"{name}.yaml"
+        lines = "".join(f"  - {{{row}}}\n" for row in rows)
+        path.write_text(FILE.format(board=board) + lines, encoding="utf-8")
+        return str(path)
+
+    def truth(self, quantity="time", **board):
+        """What the networks take on a board as it really is: the predictions for it."""
+        self.board("true-board", **board)
+        rows = [f"{line}, time: 1 s, energy: 1 J" for line in NETWORKS.values()]
+        found = validation([self.measured(*rows, name="truth", board="true-board")]).comparisons
+        (self.path / "validation" / "truth.yaml").unlink()
+        (one,) = (one for one in found if one.quantity == quantity)
+        return {row.network: row.predicted for row in one.rows}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A folder on EDGEFL_PATH."""
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    note.cache_clear()
+    return Folder(tmp_path)
+
+
+def rows_of(found, quantity="time"):
+    """The rows of the only file, by network."""
+    (one,) = (one for one in found.comparisons if one.quantity == quantity)
+    return {row.network: row for row in one.rows}
+
+
+def compared(measured, predicted, *, counted=True):
+    return Compared("x", 1, measured, predicted, "measured", "here", counted, "")
+
+
+def test_a_score_is_the_median_error_and_the_order():
+    """Errors of 50%, 10%, 0 and 100%: the median is 30%; one of six pairs is in the wrong order."""
+    score = Score.of(
+        [compared(1, 0.5), compared(10, 11), compared(3, 3), compared(2, 4), compared(9, 1, counted=False)]
+    )
+    assert (score.rows, score.left_out) == (4, 1)
+    assert score.median_error == pytest.approx(0.3)
+    # Ranks 1 4 3 2 and 1 4 2 3: 1 - 6 * 2 / (4 * 15); 5 pairs agree and 1 does not.
+    assert score.spearman == pytest.approx(0.8)
+    assert score.kendall == pytest.approx(4 / 6)
+
+
+def test_a_score_without_an_order():
+    """Two rows, or equal predictions, have no rank correlation; no rows have no error either."""
+    assert Score.of([compared(1, 2), compared(2, 3)]).spearman is None
+    assert Score.of([compared(1, 2), compared(2, 2), compared(3, 2)]).kendall is None
+    nothing = Score.of([compared(1, None), compared(1, 1, counted=False)])
+    assert (nothing.rows, nothing.left_out, nothing.median_error, nothing.spearman) == (0, 2, None, None)
+
+
+def test_a_prediction_is_held_against_a_measurement(own):
+    """The board predicts what it predicts everywhere; the error is relative to what was measured."""
+    own.board()
+    truth = own.truth(dense=0.11)
+    path = own.measured(*(f"{NETWORKS[name]}, time: {2 * truth[name]} s" for name in NETWORKS))
+    rows = rows_of(validation([path]))
+    for name, row in rows.items():
+        assert row.predicted == pytest.approx(truth[name])
+        assert row.error == pytest.approx(-0.5)
+        assert row.counted
+
+
+def test_numbers_fitted_to_a_network_are_fitted_again_without_it(own):
+    """The board's dense efficiency is wrong, and the measurements know better.
+
+    Each network is predicted from the other two, exactly, though the board's file has another number.
+    """
+    own.board(dense=0.11)
+    truth = own.truth(dense=0.3)
+    path = own.measured(*(f"{NETWORKS[n]}, time: {truth[n]} s, fitted: [efficiency.dense]" for n in NETWORKS))
+    for row in rows_of(validation([path])).values():
+        assert row.counted
+        assert row.remark == "by a fit without it"
+        assert row.error == pytest.approx(0, abs=1e-3)
+
+
+def test_two_numbers_are_fitted_again_together(own):
+    """Efficiency and launch overhead, at two batch sizes."""
+    own.board(dense=0.11, launch="10 us")
+    truth = own.truth(dense=0.3, launch="80 us")
+    rows = [
+        f"{NETWORKS[n]}, time: {truth[n]} s, fitted: [efficiency.dense, launch_overhead]" for n in NETWORKS
+    ]
+    for row in rows_of(validation([own.measured(*rows)])).values():
+        assert row.error == pytest.approx(0, abs=1e-3)
+
+
+def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
+    """Its row is shown and does not count; so is the same network at another batch size; others count."""
+    own.board()
+    truth = own.truth()
+    path = own.measured(
+        f"{NETWORKS['small']}, time: {truth['small']} s, fitted: [efficiency.dense]",
+        f"{NETWORKS['small']}, batch: 4, time: 1 s",
+        f"{NETWORKS['large']}, time: {truth['large']} s",
+    )
+    (found,) = validation([path]).comparisons
+    assert [row.counted for row in found.rows] == [False, False, True]
+    assert found.rows[0].remark == "not counted: efficiency.dense fitted to it"
+    assert (found.score.rows, found.score.left_out) == (1, 2)
+
+
+def test_what_another_file_says_of_the_board_counts_too(own):
+    """A number that was fitted to a network in one file is not held against that network in another."""
+    own.board()
+    own.measured(f"{NETWORKS['small']}, time: 1 s, fitted: [efficiency.dense]", name="first")
+    second = own.measured(*(f"{line}, time: 1 s" for line in NETWORKS.values()), name="second")
+    rows = rows_of(validation([second]))
+    assert {name for name, row in rows.items() if not row.counted} == {"small"}
+
+
+def test_powers_fitted_to_energies_leave_times_alone(own):
+    """Energies are predicted with the power that the other networks' energies give; times as always."""
+    own.board(active="10 W")
+    energies, times = own.truth("energy", active="6 W"), own.truth("time")
+    path = own.measured(
+        *(
+            f"{NETWORKS[n]}, time: {times[n]} s, energy: {energies[n]} J, fitted: [power.active]"
+            for n in NETWORKS
+        )
+    )
+    found = validation([path])
+    for row in rows_of(found, "energy").values():
+        assert row.remark == "by a fit without it"
+        assert row.error == pytest.approx(0, abs=1e-3)
+    assert {row.remark for row in rows_of(found).values()} == {""}
+
+
+def test_energies_above_idle_leave_the_idle_power_out(own):
+    """10 W active, 2 W idle: four fifths of the whole device's."""
+    own.board()
+    path = own.measured(f"{NETWORKS['small']}, energy: 1 J")
+    whole = rows_of(validation([path]), "energy")["small"].predicted
+    text = (own.path / "validation" / "mine.yaml").read_text("utf-8")
+    (own.path / "validation" / "mine.yaml").write_text(text.replace("whole device", "above idle"), "utf-8")
+    assert rows_of(validation([path]), "energy")["small"].predicted == pytest.approx(0.8 * whole)
+
+
+def test_totals_are_by_what_was_measured(own):
+    """Steps and inference have totals of their own, and one together; boards and networks are counted."""
+    own.board()
+    own.board("other-board", dense=0.2)
+    first = own.measured(*(f"{line}, time: 1 s" for line in NETWORKS.values()), name="first")
+    second = own.measured(f"{NETWORKS['small']}, time: 1 s", name="second", board="other-board")
+    text = (own.path / "validation" / "second.yaml").read_text("utf-8")
+    (own.path / "validation" / "second.yaml").write_text(text.replace("training step", "inference"), "utf-8")
+    totals = {one.measures: one for one in validation([first, second]).totals}
+    assert totals.keys() == {"training step", "inference", "all"}
+    assert (totals["all"].boards, totals["all"].networks, totals["all"].score.rows) == (2, 4, 4)
+    assert totals["training step"].boards == 1
+
+
+def test_own_files_on_the_path_are_found_by_name(own, capsys):
+    """``list``, ``show`` and ``validate`` know a file in validation/ on EDGEFL_PATH; --device narrows."""
+    own.board()
+    own.measured(f"{NETWORKS['small']}, time: 1 s")
+    assert " mine " in run_command(capsys, "list", "validation")[1]
+    assert "my own stopwatch" in run_command(capsys, "show", "validation", "mine")[1]
+    status, out, _ = run_command(capsys, "validate", "--device", "my-board")
+    assert status == 0
+    assert out.startswith("mine: steps on my board\n")
+    assert "small" in out
+
+
+@pytest.mark.parametrize(
+    ("row", "words", "line"),
+    [
+        ("network: cnn3, time: 1 s", "unknown model 'cnn3'", 13),
+        ("network: cnn2, time: 1", "is not a time", 13),
+        ("network: cnn2", "give a time, an energy, or both", 13),
+        ("network: cnn2, time: 0 s", "rows.0.time must be a time greater than 0", 13),
+        ("network: cnn2, time: 1 s, batch: 0", "batch must be a whole number greater than 0", 13),
+        ("network: cnn2, time: 1 s, fitted: [efficiency.dens]", "has no known number 'efficiency.dens'", 13),
+        ("network: cnn2, tme: 1 s", "unknown key 'tme'", 13),
+        ("network: cnn2, time: 1 s, settings: {hiden: 5}", "unknown key 'hiden'", 13),
+        (
+            "network: resnet18, library: torchvision, image: [1, 8, 8], time: 1 s",
+            "cannot be traced on 1x8x8",
+            13,
+        ),
+        ("network: cnn2, image: [3, 4, 4], time: 1 s", "needs images of at least 16x16", 13),
+    ],
+)
+def test_a_wrong_row_has_one_message_with_its_line(own, capsys, row, words, line):
+    """Exit status 2, what is wrong, and the file's line; no traceback."""
+    own.board()
+    path = own.measured(row)
+    status, out, err = run_command(capsys, "validate", path)
+    assert (status, out) == (2, "")
+    assert words in err
+    assert f"mine.yaml:{line}" in err
+    assert err.count("error:") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("board: my-board", "board: my-bord", "unknown device 'my-bord'"),
+        ("training step", "a step", "measures must be"),
+        ("batch: 16\n", "", "row 1 has no 'batch'"),
+        ("energy_of: whole device\n", "", "'energy_of' must say whose it is"),
+        ("status: measured", "status: assumed", "status must be"),
+        ('source: "my own stopwatch, 2026-03-01"\n', "", "'source' is missing"),
+    ],
+)
+def test_a_wrong_file_has_one_message(own, capsys, old, new, words):
+    """Asked for by name, it is an error; among all others, a note names it and the others are shown."""
+    own.board()
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, energy: 1 J")
+    text = (own.path / "validation" / "mine.yaml").read_text("utf-8")
+    (own.path / "validation" / "mine.yaml").write_text(text.replace(old, new), "utf-8")
+    status, _, err = run_command(capsys, "validate", path)
+    assert status == 2
+    assert words in err
+    assert "mine.yaml" in err
+
+
+def test_a_wrong_file_among_others_is_a_note(own, capsys):
+    """The others are shown."""
+    own.board()
+    own.measured(f"{NETWORKS['small']}, time: 1 s", name="right")
+    own.measured("network: cnn3, time: 1 s", name="wrong")
+    status, out, err = run_command(capsys, "validate", "--device", "my-board")
+    assert status == 0
+    assert "right: steps" in out
+    assert "note: wrong is left out: unknown model 'cnn3'" in err
+
+
+def test_a_board_that_cannot_be_priced(own, capsys):
+    """A missing number is an error where its file was asked for."""
+    own.board()
+    device = own.path / "devices" / "my-board.yaml"
+    wrong = device.read_text("utf-8").replace("{value: 10 GB/s, status: assumed", "{status: unknown")
+    device.write_text(wrong, "utf-8")
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s")
+    status, _, err = run_command(capsys, "validate", path)
+    assert status == 2
+    assert "memory_bandwidth unknown" in err
+
+
+def test_an_unknown_power_counts_for_nothing(own):
+    """The energy's row says so."""
+    own.board()
+    device = own.path / "devices" / "my-board.yaml"
+    device.write_text(
+        device.read_text("utf-8").replace("{value: 10 W, status: assumed", "{status: unknown"), "utf-8"
+    )
+    row = rows_of(validation([own.measured(f"{NETWORKS['small']}, energy: 1 J")]), "energy")["small"]
+    assert (row.predicted, row.counted, row.remark) == (None, False, "power unknown")
+
+
+@pytest.mark.parametrize("option", ["no-board", "arduino-nano-33-ble"])
+def test_a_device_without_measurements(capsys, option):
+    """An unknown one, and one that nobody measured."""
+    status, _, err = run_command(capsys, "validate", "--device", option)
+    assert status == 2
+    assert "--device" in err
+
+
+def test_errors_are_users():
+    """An unknown name is bad input with the nearest one."""
+    with pytest.raises(UserError, match="unknown validation 'raspberry-pi-5-trainin'") as caught:
+        validation(["raspberry-pi-5-trainin"])
+    assert caught.value.hint == "did you mean 'raspberry-pi-5-training'?"
