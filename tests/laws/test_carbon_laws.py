@@ -24,6 +24,7 @@ from edgefl.store import Store
 
 DAY = st.lists(st.integers(0, 1000), min_size=24, max_size=24)
 START = st.floats(0, 23.999)
+MADE = {key: {"made": "36 kg", "lifetime": "40000 h"} for key in ("sbc", "phone", "laptop")}
 
 
 @cache
@@ -100,10 +101,9 @@ def test_linear_in_the_intensity(hours, start, times):
 @settings(max_examples=10, deadline=None)
 def test_components_are_all_there_is(hours, start, serves, embodied):
     """The total is their sum, between what the lowest and the highest intensity alone would give."""
-    asked = {"embodied": embodied, "server": {"power": "30 W"} if serves else None}
-    asked["embodied"] = embodied and {
-        "hours": embodied,
-        "devices": dict.fromkeys(("sbc", "phone", "laptop"), MADE),
+    asked = {
+        "server": {"power": "30 W"} if serves else None,
+        "embodied": embodied and {"hours": embodied, "devices": MADE},
     }
     found = emitted(hours, start, **asked).carbon.emitted
     parts = [found.devices, found.network, found.server, found.embodied]
@@ -112,9 +112,6 @@ def test_components_are_all_there_is(hours, start, serves, embodied):
     for name in ("devices", "network"):
         low, value, high = (getattr(each, name).grams for each in (least, found, most))
         assert low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
-
-
-MADE = {"made": "36 kg", "lifetime": "40000 h"}
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=4))

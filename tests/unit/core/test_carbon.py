@@ -7,6 +7,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core.carbon import Carbon, Making, Region, completed, dealt
+from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.intensity import Intensities, grams, shipped, table
 from edgefl.core.sourced import Sourced, sourced
@@ -15,6 +16,7 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
+NO_LIFE = {"made": "84 kg", "lifetime": 0}
 DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
 
 
@@ -24,7 +26,7 @@ def whole(**settings):
 
 
 def test_every_number_of_the_table_has_a_source():
-    """Regions with their year, networks, the PUE and what making devices emits; hours are 24 of the means' order."""
+    """Regions with their year, networks, the PUE and what making devices emits; hours are like their mean."""
     found = table()
     for name, row in found["means"].items():
         region = Region.model_validate(shipped(name, hourly=False))
@@ -185,6 +187,8 @@ def test_clients_are_dealt_by_shares():
     assert shares[:2] == pytest.approx([0.25, 0.75], abs=0.01)
     assert (dealt(record, 10, root=5) == places[:10]).all()
     assert (dealt(record, 40_000, root=6) != places).any()
+    slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
+    assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
 
 
 def rows(region="X", hours=24, value=100):
@@ -240,7 +244,7 @@ def test_a_wrong_line_of_a_file_is_named(tmp_path, lines, line, what):
         ([], "there are no intensities"),
         (
             rows(hours=23),
-            "region 'X': give 1 intensity, or one for each hour of up to 3,660 whole days, not 23",
+            "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23",
         ),
         (b"region,hour,g_per_kwh\nX,0,\xff\n", "it is not UTF-8 text"),
     ],

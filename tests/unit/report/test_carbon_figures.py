@@ -122,7 +122,7 @@ def test_what_is_not_asked_for_is_not_counted():
 
 
 def test_an_unknown_energy_is_not_zero():
-    """One of two clients: the other's is shown, and how many it covers. Both: unknown, and so is the total."""
+    """One of two clients: the rest is shown, and what it covers. Both: unknown, and so is the total."""
     flat = {"regions": {"x": FLAT}}
     one = emitted(worked(1, clients=2, compute_w=[600, math.nan]), flat).emitted
     assert one.devices == Amount(pytest.approx(100), 1, 2)
