@@ -201,9 +201,7 @@ class _Told(NamedTuple):
         if closest(key, known):
             return nearest(key, known)
         data = self.document.data if self.prefix else self.value
-        found = [".".join(place) for place in _places(self.whole, data, key)]
-        # A key of the file itself comes before those of its parts.
-        places = [place for place in found if "." not in place] or found
+        places = [".".join(place) for place in _places(self.whole, data, key)]
         if len(places) == 1:
             place, _, own = places[0].rpartition(".")
             return f"{own!r} is a key of {place!r}" if place else f"{own!r} is a key of the file itself"
