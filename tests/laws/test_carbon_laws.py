@@ -1,0 +1,131 @@
+"""Laws of emissions: off they change nothing, and on they are linear, and the sum of their components."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mixed import MIXED
+
+from edgefl.core.documents import document
+from edgefl.core.intensity import J_PER_KWH
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.report.summary import summary
+from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.execute import Run, describe
+from edgefl.runs.group import drafts
+from edgefl.store import Store
+
+DAY = st.lists(st.integers(0, 1000), min_size=24, max_size=24)
+START = st.floats(0, 23.999)
+MADE = {key: {"made": "36 kg", "lifetime": "40000 h"} for key in ("sbc", "phone", "laptop")}
+
+
+@cache
+def access():
+    """What plans share."""
+    return DataAccess(need="embedded")
+
+
+def planned(**fleet):
+    """The mixed scenario, whose jobs last hours, with more keys of its fleet."""
+    local = {**MIXED["local"], "epochs": 40_000}
+    return plan(drafts({**MIXED, "local": local, "fleet": {**MIXED["fleet"], **fleet}})[0], access())
+
+
+def clocked(found):
+    """The summary and the events of a dry run."""
+    store = Store.in_memory()
+    describe(found, store, "null")
+    run = Run(found, store, None, Callbacks())
+    run.to_end()
+    reader = store.reader()
+    result = summary(reader), reader.rows("events")
+    store.abandon()
+    return result
+
+
+def emitted(g_per_kwh, start=0.0, **carbon):
+    """A dry run's summary with one region of such intensities."""
+    regions = {"x": {"g_per_kwh": g_per_kwh, "source": "test"}}
+    return clocked(planned(carbon={"regions": regions, "start": start, **carbon}))[0]
+
+
+def test_off_is_as_if_there_were_no_such_key():
+    """Also when written out: the same plan, the same identity, and nothing about carbon in the document."""
+    without, off = planned(), planned(carbon=None)
+    assert without.run_id == off.run_id
+    assert "carbon" not in without.resolved["fleet"]
+    found, _ = clocked(without)
+    assert "carbon" not in document(found)
+
+
+def test_on_it_changes_the_identity_and_nothing_else():
+    """Who does what, when and at what cost stays, to the bit."""
+    without, asked = planned(), planned(carbon={"regions": ["DE", "FR"], "embodied": "busy"})
+    assert without.run_id != asked.run_id
+    (plain, events), (found, same) = clocked(without), clocked(asked)
+    assert same == events
+    assert replace(found, carbon=None, run_id=plain.run_id, assumed=plain.assumed) == plain
+    assert found.carbon is not None
+
+
+def test_at_one_intensity_emissions_are_the_energy():
+    """Of the clients whose energy is known, whatever the hours and the start."""
+    found = emitted(250, start=7.3)
+    devices = found.carbon.emitted.devices
+    assert devices.grams == pytest.approx(found.energy.joules / J_PER_KWH * 250, rel=1e-9)
+    assert (devices.known, devices.clients) == (found.energy.energy_known, found.energy.energy_clients)
+    assert 0 < devices.known < devices.clients
+
+
+@given(DAY, START, st.integers(1, 9))
+@settings(max_examples=10, deadline=None)
+def test_linear_in_the_intensity(hours, start, times):
+    """So many times the intensity is so many times the emissions of all but hardware."""
+    asked = {"server": {"power": "30 W", "pue": 1.4}, "embodied": "busy", "network": "mobile"}
+    once = emitted(hours, start, **asked).carbon.emitted
+    more = emitted([hour * times for hour in hours], start, **asked).carbon.emitted
+    for name in ("devices", "network", "server"):
+        assert getattr(more, name).grams == pytest.approx(times * getattr(once, name).grams, rel=1e-9)
+    assert more.embodied == once.embodied
+
+
+@given(DAY, START, st.booleans(), st.sampled_from([None, "busy", "owned"]))
+@settings(max_examples=10, deadline=None)
+def test_components_are_all_there_is(hours, start, serves, embodied):
+    """The total is their sum, between what the lowest and the highest intensity alone would give."""
+    asked = {
+        "server": {"power": "30 W"} if serves else None,
+        "embodied": embodied and {"hours": embodied, "devices": MADE},
+    }
+    found = emitted(hours, start, **asked).carbon.emitted
+    parts = [found.devices, found.network, found.server, found.embodied]
+    assert found.total.grams == math.fsum(part.grams for part in parts if part is not None)
+    least, most = (emitted(end, **asked).carbon.emitted for end in (min(hours), max(hours)))
+    for name in ("devices", "network"):
+        low, value, high = (getattr(each, name).grams for each in (least, found, most))
+        assert low * (1 - 1e-9) <= value <= high * (1 + 1e-9)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_regions_have_all_clients(shares):
+    """Each client is in one, and regions alike are one region."""
+    regions = {f"r{place}": {"share": share, "g_per_kwh": 80} for place, share in enumerate(shares)}
+    found = clocked(planned(carbon={"regions": regions}))[0]
+    assert sum(found.carbon.regions.values()) == found.clients
+    assert found.carbon.emitted.devices == emitted(80).carbon.emitted.devices
+
+
+def test_no_other_draw_depends_on_regions():
+    """Devices, links and slowdowns are dealt as before."""
+    plain, asked = planned().plan.clients, planned(carbon={"regions": ["DE", "FR", "PL"]}).plan.clients
+    for name in ("device", "link", "slowdown", "kind"):
+        assert np.array_equal(getattr(plain, name), getattr(asked, name))

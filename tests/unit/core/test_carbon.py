@@ -1,0 +1,298 @@
+"""A fleet's carbon record: its forms, the shipped table, users' files, and who is in which region."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from commands import run_command
+
+from edgefl.core.carbon import Carbon, Making, Region, completed, dealt
+from edgefl.core.draws import key, uniforms
+from edgefl.core.errors import UserError
+from edgefl.core.intensity import Intensities, grams, shipped, table
+from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.units import RESOLVED, KwhPerGb
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
+
+LINKS = ("wifi-pi4", "4g", "lorawan")
+NO_LIFE = {"made": "84 kg", "lifetime": 0}
+DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
+
+
+def whole(**settings):
+    """A completed record, by default in Germany."""
+    return completed(Carbon.model_validate({"regions": "DE", **settings}), LINKS, DEVICES, 0.0)
+
+
+def test_every_number_of_the_table_has_a_source():
+    """Regions with their year, networks, the PUE and what making devices emits; hours are like their mean."""
+    found = table()
+    for name, row in found["means"].items():
+        region = Region.model_validate(shipped(name, hourly=False))
+        assert f"{row['year']}: codecarbon" in region.source
+        assert 10 < float(region.g_per_kwh) < 1000
+    for name, row in found["hours"].items():
+        hours = Region.model_validate(shipped(name, hourly=True))
+        assert row["file"] in hours.source
+        by_hour = np.array(hours.g_per_kwh.split(), dtype=float)
+        assert len(by_hour) == 24
+        assert by_hour.mean() == pytest.approx(found["means"][name]["mean"], rel=0.2)
+    for row in (*found["network"].values(), found["pue"]):
+        assert row["source"]
+    for row in found["embodied"].values():
+        assert all(number.source for _, number in sourced(Making.model_validate(row)))
+
+
+@pytest.mark.parametrize(
+    ("regions", "shares"),
+    [
+        ("DE", {"DE": 1}),
+        (["DE", "FR"], {"DE": 1, "FR": 1}),
+        ({"DE": 0.25, "FR": 0.75}, {"DE": 0.25, "FR": 0.75}),
+        ({"DE": {"share": 2}, "home": {"g_per_kwh": 20, "source": "my roof"}}, {"DE": 2, "home": 1}),
+    ],
+)
+def test_regions_in_all_forms(regions, shares):
+    """One, a list of equal shares, shares, records."""
+    found = Carbon.model_validate({"regions": regions}).regions
+    assert {name: region.share for name, region in found.items()} == shares
+    assert len(found["DE"].g_per_kwh.split()) == 24
+
+
+def test_a_record_of_ones_own():
+    """One number or a list of hours; what it leaves out says so."""
+    given = {
+        "a": {"g_per_kwh": [*range(24)], "status": "measured", "source": "a meter"},
+        "b": {"g_per_kwh": 20},
+    }
+    found = Carbon.model_validate({"regions": given}).regions
+    assert found["a"].g_per_kwh.split() == [str(hour) for hour in range(24)]
+    assert (found["b"].g_per_kwh, found["b"].status) == ("20", "assumed")
+    assert found["b"].source == "the fleet gives no source"
+
+
+def test_the_years_mean_in_place_of_hours():
+    """``hourly: false`` takes one kind of number for every region."""
+    found = Carbon.model_validate({"regions": ["DE", "PL"], "hourly": False}).regions
+    assert [found["DE"].g_per_kwh, found["PL"].g_per_kwh] == ["381", "662"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"regions": "XE"}, "unknown region 'XE'"),
+        ({"regions": []}, "regions must have at least 1 item"),
+        ({"regions": [1]}, "regions must be a mapping of keys to values; got [1]"),
+        ({"regions": {}}, "regions must have at least 1 item"),
+        ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
+        ({"regions": {"DE": -1}}, "regions.DE must be at least 0; got -1"),
+        ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
+        ({"regions": {"a": {"g_per_kwh": "nan"}}}, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
+        ({"regions": {"a": {"g_per_kwh": 3e7}}}, "'30000000.0' must be g CO2e/kWh"),
+        ({"regions": "DE", "grid": "nowhere.csv"}, "no file 'nowhere.csv'"),
+        ({"regions": "DE", "network": "fast"}, "unknown network 'fast'"),
+        ({"regions": "DE", "network": 0.1}, "write a number and a unit, such as '0.008 kWh/GB'"),
+        (
+            {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
+            "server.pue must be at least 1; got 0.5",
+        ),
+        ({"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}}, "needs a power"),
+        ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
+        ({"regions": "DE", "server": {"power": "1 W", "region": "XE"}}, "unknown region 'XE'"),
+        ({"regions": "DE", "embodied": "used"}, "'busy' or 'owned'"),
+        (
+            {"regions": "DE", "embodied": {"devices": {"phone": {"made": "84 kg", "lifetime": 0}}}},
+            "greater than 0",
+        ),
+    ],
+)
+def test_what_is_wrong_is_refused(settings, what):
+    """With a message that says what and what to do."""
+    with pytest.raises(UserError) as raised:
+        validate(Carbon, settings, Document("fleet.yaml", settings))
+    assert what in raised.value.what + raised.value.hint
+
+
+def test_a_mistake_is_told_with_its_key(capsys):
+    """On the command line: one message and status 2."""
+    fleet = "fleet={like: home-lab, carbon: {regions: {DEU: 1}}}"
+    status, _, err = run_command(capsys, "check", "quickstart", "--set", fleet)
+    assert status == 2
+    assert "error: unknown region 'DEU'\n" in err
+    assert "key 'fleet.carbon'" in err
+    assert "did you mean 'DE'?" in err
+
+
+def test_networks_go_by_the_class_of_their_links():
+    """Mobile networks are mobile, others fixed; what nobody has measured is unknown."""
+    network = whole().network
+    assert [network[name].value for name in LINKS] == [0.008, 0.108, None]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("mobile", [0.108, 0.108, 0.108]),
+        ("0.02 kWh/GB", [0.02, 0.02, 0.02]),
+        ({"value": "5 Wh/GB", "status": "measured", "source": "a meter"}, [0.005, 0.005, 0.005]),
+        ({"4g": "0.2 kWh/GB"}, [0.008, 0.2, None]),
+        ({"4g": "0.2 kWh/GB", "others": "fixed"}, [0.008, 0.2, 0.008]),
+        (None, [0.008, 0.108, None]),
+    ],
+)
+def test_networks_of_ones_own(given, expected):
+    """For all links, or by link."""
+    network = whole(network=given).network
+    assert [network[name].value for name in LINKS] == expected
+
+
+def test_hardware_goes_by_category():
+    """A device's own figures come before its category's; a category without any is unknown."""
+    table_ = whole(embodied="busy").embodied.devices
+    assert table_["pixel-6"].grams_per_s == pytest.approx(84_000 / 21_900 / 3600)
+    assert table_["jetson-nano"].grams_per_s is None
+    own = {
+        "phone": {"made": "50 kg", "lifetime": "10000 h"},
+        "jetson-nano": {"made": "9 kg", "lifetime": "100 h"},
+    }
+    found = whole(embodied={"hours": "owned", "devices": own}).embodied
+    assert (found.hours, found.devices["pixel-6"].made.value) == ("owned", 50_000)
+    assert found.devices["jetson-nano"].grams_per_s == pytest.approx(9000 / 360_000)
+
+
+def test_what_is_read_back_is_what_was_completed():
+    """A completed record needs no table and no file."""
+    record = whole(
+        regions={"DE": 1, "FR": 3}, server={"power": "200 W", "region": "IE"}, embodied="owned", start=7
+    )
+    assert Carbon.model_validate(record.model_dump(mode="json"), context=RESOLVED) == record
+    assert record.regions["IE"].share == 0
+
+
+def test_the_clock_begins_where_availability_does():
+    """Unless carbon says otherwise."""
+    record = Carbon.model_validate({"regions": "DE"})
+    assert completed(record, LINKS, DEVICES, 18.0).start == 18.0
+    later = Carbon.model_validate({"regions": "DE", "start": 3})
+    assert completed(later, LINKS, DEVICES, 18.0).start == 3.0
+
+
+def test_clients_are_dealt_by_shares():
+    """A client's region depends on the seed and its number alone, and regions get their shares."""
+    record = Carbon.model_validate({"regions": {"DE": 1, "FR": 3, "NO": 0}})
+    places = dealt(record, 40_000, root=5)
+    shares = np.bincount(places, minlength=3) / 40_000
+    assert shares[2] == 0
+    assert shares[:2] == pytest.approx([0.25, 0.75], abs=0.01)
+    assert (dealt(record, 10, root=5) == places[:10]).all()
+    assert (dealt(record, 40_000, root=6) != places).any()
+    slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
+    assert np.corrcoef(places, slow)[0, 1] == pytest.approx(0, abs=0.02)
+
+
+def rows(region="X", hours=24, value=100):
+    return [f"{region},{hour},{value}" for hour in range(hours)]
+
+
+def csv(tmp_path, lines, header="region,hour,g_per_kwh"):
+    path = tmp_path / "grid.csv"
+    content = lines if isinstance(lines, bytes) else "\n".join([header, *lines]).encode()
+    path.write_bytes(content)
+    return path
+
+
+def test_a_users_file_comes_before_the_table(tmp_path):
+    """Its regions are kept with the record, which needs the file no more."""
+    path = csv(tmp_path, [*rows("X"), "", "DE, 0, 7.5"])
+    found = Carbon.model_validate({"regions": ["X", "DE", "FR"], "grid": str(path)})
+    assert [len(region.g_per_kwh.split()) for region in found.regions.values()] == [24, 1, 24]
+    assert found.regions["DE"].g_per_kwh == "7.5"
+    assert found.regions["DE"].source == f"the user's file {path}"
+    assert found.grid is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "what"),
+    [
+        (b"", 1, "the first line must be region,hour,g_per_kwh"),
+        (b"region;hour;g_per_kwh\n", 1, "the first line must be"),
+        (["X,0"], 2, "'X,0' must be a region, an hour and g CO2e/kWh"),
+        (["X,0,1,2"], 2, "must be a region, an hour"),
+        ([",0,1"], 2, "the region has no name"),
+        ([*rows(hours=3), "X,4,1"], 5, "region 'X': its next hour must be 3, not '4'"),
+        (["X,1,1"], 2, "its next hour must be 0, not '1'"),
+        (["X,0,nan"], 2, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
+        (["X,0,-1"], 2, "'-1' must be"),
+        (["X,0,1e9"], 2, "'1e9' must be"),
+        (["X,0,lots"], 2, "'lots' must be"),
+        (['X,0,"1'], 2, "unexpected end of data"),
+    ],
+)
+def test_a_wrong_line_of_a_file_is_named(tmp_path, lines, line, what):
+    """By file and line."""
+    path = csv(tmp_path, lines)
+    with pytest.raises(UserError) as raised:
+        Carbon.model_validate({"regions": "X", "grid": str(path)})
+    assert what in str(raised.value)
+    assert raised.value.where == f"{path}:{line}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ([], "there are no intensities"),
+        (
+            rows(hours=23),
+            "give 1 intensity, or one for each hour of up to 3,660 whole days, not 23",
+        ),
+        (b"region,hour,g_per_kwh\nX,0,\xff\n", "it is not UTF-8 text"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path, lines, what):
+    """Where no line is to blame."""
+    path = csv(tmp_path, lines)
+    with pytest.raises(UserError) as raised:
+        Carbon.model_validate({"regions": "X", "grid": str(path)})
+    assert what in str(raised.value)
+    assert raised.value.where == str(path)
+
+
+def test_means_over_hours():
+    """Solved by hand: within an hour, over two, over midnight, over days, and of no time at all."""
+    hours = [float(hour) for hour in range(24)]
+    grid = Intensities({"flat": "50", "ramp": " ".join(map(str, hours))}, start_h=22.0)
+    start = np.array([0.0, 0.5, 1.5, 0.0, 1.0, 7.0, 3.0]) * 3600
+    end = np.array([0.5, 1.5, 2.5, 48.0, 27.0, 7.0, 4.0]) * 3600
+    # From 22 h: 22; half of 22 and half of 23; half of 23 and half of 0; two whole days; 23 h and 25 hours
+    # more, a day with a second hour 23 and a second hour 0; 5 h; from 1 h to 2 h.
+    expected = [22, 22.5, 11.5, 11.5, (11.5 * 24 + 23 + 0) / 26, 5, 1]
+    assert grid.mean(np.ones(7, dtype=np.int64), start, end) == pytest.approx(expected)
+    assert grid.mean(np.zeros(7, dtype=np.int64), start, end).tolist() == [50.0] * 7
+
+
+def test_means_are_those_of_small_steps():
+    """Against a sum over minutes, with regions of different periods side by side."""
+    rng = np.random.default_rng(4)
+    texts = {"day": 24, "week": 168, "one": 1}
+    series = {name: rng.uniform(10, 900, size=count) for name, count in texts.items()}
+    grid = Intensities({name: " ".join(map(str, each)) for name, each in series.items()}, start_h=5.5)
+    region = rng.integers(0, 3, size=60)
+    start = rng.integers(0, 20_000, size=60)
+    length = rng.integers(1, 3000, size=60)
+    for place, found in enumerate(grid.mean(region, start * 60.0, (start + length) * 60.0)):
+        values = series[list(series)[region[place]]]
+        minutes = start[place] + np.arange(length[place]) + 0.5
+        expected = values[((minutes / 60 + 5.5) % len(values)).astype(int)].mean()
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_grams_of_joules():
+    """A kilowatt-hour at 400 g/kWh."""
+    assert grams(np.array([3.6e6]), np.array([400.0])).tolist() == [400.0]
+
+
+def test_a_number_may_be_an_interval():
+    """Bounds of the network's energy are kept."""
+    given = {"low": "0.005 kWh/GB", "high": "0.02 kWh/GB", "status": "assumed", "source": "test"}
+    assert whole(network=given).network["4g"] == Sourced[KwhPerGb].model_validate(given)

@@ -1,0 +1,215 @@
+"""Emissions of small runs, solved by hand."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from plans import plan, prices, told
+
+from edgefl.core.carbon import Carbon, completed
+from edgefl.core.documents import document
+from edgefl.core.errors import UserError
+from edgefl.report import carbon as report
+from edgefl.report.carbon import Amount, footprint
+from edgefl.store import Store
+
+# Hour h has h g/kWh.
+RAMP = {"g_per_kwh": [*range(24)], "source": "test"}
+FLAT = {"g_per_kwh": 100, "source": "test"}
+HOUR_S = 3600.0
+NOTHING = {"idle_w": 0, "compute_w": 0}
+
+
+@contextmanager
+def reading(plan_, carbon, category="sbc"):
+    """The reader of a run of a plan, whose fleet has this carbon record; all clients are ``board``s."""
+    _, _, rows = told(plan_)
+    store = Store.in_memory()
+    record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
+    store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
+    nothing = SimpleNamespace(down={}, up={})
+    priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
+    store.write_plan(priced, {}, [1] * len(plan_.clients))
+    store.add_jobs(rows, [each.exchange for each in plan_.prices])
+    try:
+        yield store.reader()
+    finally:
+        store.abandon()
+
+
+def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
+    """A run's footprint."""
+    with reading(plan_, carbon, **more) as reader:
+        return footprint(reader, virtual_s, reached_s or {})
+
+
+def worked(hours, clients=1, **columns):
+    """One round of work that lasts some hours, at 1 kW."""
+    powers = {"idle_w": 400, "compute_w": 600, **columns}
+    return plan([prices("train", clients, compute_s=hours * HOUR_S, **powers)])
+
+
+def test_no_carbon_no_footprint():
+    """A run whose fleet does not ask for it."""
+    with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
+        del reader.meta["carbon"]
+        assert footprint(reader, 1.0, {}) is None
+
+
+def test_a_job_over_several_hours_has_the_intensity_of_each():
+    """2 h at 1 kW from 6:30: half an hour of 6, an hour of 7, half an hour of 8 g/kWh."""
+    found = emitted(worked(2), {"regions": {"x": RAMP}, "start": 6.5}).emitted
+    assert found.devices == Amount(pytest.approx(0.5 * 6 + 7 + 0.5 * 8), 1, 1)
+    assert found.total.grams == pytest.approx(14)
+
+
+def test_a_job_over_days_has_the_hours_again():
+    """50 h from midnight: two days, and hours 0 and 1."""
+    found = emitted(worked(50), {"regions": {"x": RAMP}}).emitted
+    assert found.devices.grams == pytest.approx(2 * 276 + 0 + 1)
+
+
+def test_stages_have_the_hours_in_which_they_are():
+    """An hour's download at 100 W, two hours' work at 300 W, an hour's upload at 200 W, from 10 h."""
+    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "down_bytes": 1, "up_bytes": 1, "radio_w": 0}
+    one = plan([prices("train", 1, compute_s=2 * HOUR_S, idle_w=100, compute_w=200, **columns)])
+    found = emitted(one, {"regions": {"x": RAMP}, "start": 10, "network": "0 kWh/GB"}).emitted
+    assert found.devices.grams == pytest.approx(0.1 * 10 + 0.3 * (11 + 12) + 0.1 * 13, rel=1e-6)
+
+
+def test_traffic_emits_what_the_network_needs_for_it():
+    """2 GB down in hour 3 and 1 GB up in hour 5 at 0.5 kWh/GB."""
+    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "down_bytes": 2_000_000_000, "up_bytes": 1_000_000_000}
+    one = plan([prices("train", 1, compute_s=HOUR_S, **columns, **NOTHING)])
+    found = emitted(one, {"regions": {"x": RAMP}, "start": 3, "network": "0.5 kWh/GB"}).emitted
+    assert (found.devices.grams, found.network.grams) == (0, pytest.approx(1.0 * 3 + 0.5 * 5))
+
+
+def test_the_server_is_on_from_start_to_end():
+    """200 W at a PUE of 1.5 over 2 h from 4 h in its own region; the clients' does not count."""
+    server = {"power": "200 W", "pue": 1.5, "region": "there"}
+    carbon = {"regions": {"x": FLAT, "there": {**RAMP, "share": 0}}, "start": 4, "server": server}
+    found = emitted(worked(0, **NOTHING), carbon, virtual_s=2 * HOUR_S).emitted
+    assert found.server.grams == pytest.approx(0.3 * (4 + 5))
+    assert found.total.grams == pytest.approx(found.server.grams)
+
+
+def test_hardware_counts_by_the_share_of_its_lifetime():
+    """10 kg over 100 h: 2 h of work are 200 g; of a run of 5 h, both clients' owned hours are 1 kg."""
+    devices = {"sbc": {"made": "10 kg", "lifetime": "100 h"}}
+    one = worked(2)
+    busy = emitted(one, {"regions": {"x": FLAT}, "embodied": {"devices": devices}}, 5 * HOUR_S).emitted
+    assert busy.embodied == Amount(pytest.approx(200), 1, 1)
+    two = plan([prices("train", 2, compute_s=2 * HOUR_S, **NOTHING)], participants=1)
+    owned = {"regions": {"x": FLAT}, "embodied": {"hours": "owned", "devices": devices}}
+    assert emitted(two, owned, 5 * HOUR_S).emitted.embodied == Amount(pytest.approx(1000), 2, 2)
+
+
+def test_what_is_not_asked_for_is_not_counted():
+    """Neither in the total nor in the document, and the boundary says so."""
+    found = emitted(worked(1), {"regions": {"x": FLAT}}, virtual_s=HOUR_S)
+    assert (found.emitted.server, found.emitted.embodied) == (None, None)
+    assert document(found)["emitted"].keys() == {"devices", "network", "total"}
+    assert "not counted: waiting and idle time between jobs, home routers, the server" in found.boundary
+    both = {"regions": {"x": FLAT}, "server": {"power": "1 W"}, "embodied": "owned"}
+    text = emitted(worked(1), both).boundary
+    assert "counted: energy of jobs, network, the server, owned hours of devices' making" in text
+    assert text.endswith("not counted: waiting and idle time between jobs, home routers")
+
+
+def test_an_unknown_energy_is_not_zero():
+    """One of two clients: the rest is shown, and what it covers. Both: unknown, and so is the total."""
+    flat = {"regions": {"x": FLAT}}
+    one = emitted(worked(1, clients=2, compute_w=[600, math.nan]), flat).emitted
+    assert one.devices == Amount(pytest.approx(100), 1, 2)
+    assert str(one.devices) == "100 g (1 of 2 clients)"
+    none = emitted(worked(1, clients=2, idle_w=math.nan), flat).emitted
+    assert (str(none.devices), str(none.network), str(none.total)) == ("unknown", "0 g", "unknown")
+
+
+def test_an_unknown_network_or_hardware_is_not_zero():
+    """A network and a category without figures."""
+    columns = {"down_bytes": 1000, "down_s": 1.0}
+    one = plan([prices("train", 1, compute_s=HOUR_S, **columns, **NOTHING)])
+    unknown = {"status": "unknown", "source": "test"}
+    found = emitted(one, {"regions": {"x": FLAT}, "network": unknown, "embodied": "busy"}, category="fpga")
+    assert found.emitted.network == Amount(None, 0, 1)
+    assert found.emitted.embodied == Amount(None, 0, 1)
+
+
+def test_bounds_of_numbers_are_bounds_of_grams():
+    """2 GB at 0.1 to 0.4 kWh/GB, with and without a value; what is exact has no bounds."""
+    one = plan([prices("train", 1, down_bytes=2_000_000_000, down_s=HOUR_S, **NOTHING)])
+    number = {"low": "0.1 kWh/GB", "high": "0.4 kWh/GB", "status": "assumed", "source": "test"}
+    bounded = emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted
+    assert (bounded.network.grams, bounded.devices.low) == (None, None)
+    assert (bounded.network.low, bounded.network.high) == (pytest.approx(20), pytest.approx(80))
+    assert str(bounded.total) == "20 g to 80 g"
+    number["value"] = "0.2 kWh/GB"
+    assert (
+        str(emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted.total) == "40 g (20 g to 80 g)"
+    )
+    at_most = {"high": "0.4 kWh/GB", "status": "assumed", "source": "test"}
+    assert str(emitted(one, {"regions": {"x": FLAT}, "network": at_most}).emitted.total) == "at most 80 g"
+
+
+def test_what_it_took_to_reach_a_target():
+    """Stages that were over by then, and the server until then: the upload comes later."""
+    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "down_bytes": 10**9, "up_bytes": 10**9}
+    one = plan([prices("train", 1, compute_s=HOUR_S, idle_w=1000, compute_w=0, **columns)])
+    server = {"power": "1 kW", "pue": 1.0}
+    carbon = {"regions": {"x": FLAT}, "network": "1 kWh/GB", "server": server}
+    found = emitted(one, carbon, 3 * HOUR_S, {"global": 2 * HOUR_S})
+    assert found.emitted.total.grams == pytest.approx(300 + 200 + 300)
+    to_target = found.to_target["global"]
+    assert to_target.total.grams == pytest.approx(200 + 100 + 200)
+
+
+def test_regions_differ():
+    """Each client has its own region's intensity."""
+    carbon = {"regions": {"x": FLAT, "y": {**FLAT, "g_per_kwh": 900}}}
+    found = emitted(worked(1, clients=40), carbon)
+    x, y = found.regions["x"], found.regions["y"]
+    assert x + y == 40
+    assert x != 20
+    assert found.emitted.devices.grams == pytest.approx(100 * x + 900 * y)
+
+
+def test_a_job_that_broke_off_counts_as_far_as_it_went():
+    """Its download was cut after half an hour."""
+    columns = {"down_s": HOUR_S, "down_bytes": 1000}
+    until = {"time": HOUR_S / 2}
+    one = plan([prices("train", 1, compute_s=HOUR_S, idle_w=1000, compute_w=0, **columns)], until=until)
+    assert emitted(one, {"regions": {"x": FLAT}}).emitted.devices.grams == pytest.approx(50)
+
+
+def test_a_run_without_jobs_emits_nothing():
+    """But what the server does."""
+    with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
+        reader.query("DELETE FROM jobs")
+        assert str(footprint(reader, 1.0, {}).emitted.total) == "0 g"
+
+
+def test_chunks_change_nothing(monkeypatch):
+    """Jobs are read in parts."""
+    rounds = plan(
+        [prices("train", 5, compute_s=[1, 2, 3, 4, math.pi], idle_w=100, compute_w=50)],
+        rounds=4,
+        participants=3,
+    )
+    carbon = {"regions": {"x": RAMP}, "start": 3.9995}
+    whole = emitted(rounds, carbon, 60.0).emitted
+    monkeypatch.setattr(report, "_CHUNK", 2)
+    assert emitted(rounds, carbon, 60.0).emitted.total.grams == pytest.approx(whole.total.grams, rel=1e-12)
+
+
+def test_a_damaged_record_is_told():
+    """As any damage is: with a message."""
+    with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
+        reader.meta["carbon"] = {"regions": 3}
+        with pytest.raises(UserError, match=r"carbon\.regions must be a mapping"):
+            footprint(reader, 1.0, {})
