@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import unfinished as boards
 from hypothesis import settings
 
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
@@ -32,6 +33,13 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("COLUMNS", raising=False)
         yield
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices that lack numbers are on the path too; see unfinished.py."""
+    folders = str(boards.write(tmp_path / "unfinished")), *filter(None, [os.environ.get("EDGEFL_PATH")])
+    monkeypatch.setenv("EDGEFL_PATH", os.pathsep.join(folders))
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ READ: dict[str, dict[str, object]] = {
     "raspberry-pi-5": {
         "peak.fp32": 153.5 * GIGA,
         "peak.int8": 614.0 * GIGA,
-        # jafermarq/federated-embedded-vision README: steps of 16 of resnet18 and resnet34, 29.9 and 32.1 GFLOP/s
+        # jafermarq/federated-embedded-vision README: resnet18 and resnet34 at 29.9 and 32.1 GFLOP/s
         "efficiency.dense": (106.53 / 16.7 / 57.6, (29.9 + 32.1) / 2 / 153.5, 37.888 / 76.75),
         "memory_bandwidth": _memcpy(4.8054 * GIGA),
         "memory": 8192 * MEBI,

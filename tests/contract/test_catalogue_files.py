@@ -164,7 +164,7 @@ def _dimension(text):
 
 
 def test_a_small_upload_on_4g_costs_its_tail():
-    """Sending 10 kB takes longer to fall asleep from than to send, by energy: 12 J in 2012, 1.2 J (to 1.8) since."""
+    """After 10 kB, falling asleep takes more energy than sending: 12 J in 2012, 1.2 J (to 1.8) since."""
     pricer = Pricer("raspberry-pi-4b", device("raspberry-pi-4b"))
     for name, tail_j in (("4g-2012", 1.06 * 11.6), ("4g", 0.122 * 10.2)):
         energy = pricer.price(cost(up=10**4), link(name)).energy

@@ -8,6 +8,7 @@ import json
 import pytest
 from commands import run_command
 from rich.console import Console
+from unfinished import UNPRICED
 
 from edgefl.core import catalogue
 from edgefl.core.notes import note
@@ -30,10 +31,11 @@ def test_a_files_text_is_not_wrapped_again(capsys):
     assert text in out
 
 
+@pytest.mark.usefixtures("unfinished")
 def test_a_profile_names_a_device_without_a_price_once(capsys):
     """Before the reason."""
-    _, out, _ = run_command(capsys, "profile", "stragglers", "--device", "pixel-8")
-    assert " pixel-8: cannot be priced: " in out
+    _, out, _ = run_command(capsys, "profile", "stragglers", "--device", UNPRICED)
+    assert f" {UNPRICED}: cannot be priced: " in out
 
 
 def test_check_prints_a_note_once(capsys):

@@ -1,4 +1,4 @@
-"""The sources of all shipped numbers: each has one, says why it is assumed, and claims no more than was read."""
+"""The sources of shipped numbers: each has one, says why it is assumed, and claims no more than was read."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ WHY = re.compile(
 )
 # What a measurement never is.
 NOT_MEASURED = re.compile(
-    r"\b(recalled|taken|assum\w+|no measurement|not measured|not stated|not published|data sheet(?!'s [\d.]+ GB/s)"
-    r"|TDP|power mode)\b"
+    r"\b(recalled|taken|assum\w+|no measurement|not measured|not stated|not published"
+    r"|data sheet(?!'s [\d.]+ GB/s)|TDP|power mode)\b"
 )
-# Numbers without an interval of their own: efficiencies are shares of peaks, and vary for both; the defaults of
-# a link; sizes, which admit or refuse but do not cost.
+# Numbers without an interval of their own: efficiencies are shares of peaks, and vary for both; the defaults
+# of a link; sizes, which admit or refuse but do not cost.
 EXEMPT = re.compile(r"^(peak\.|handshakes$|loss$|(reserved_|on_chip_)?memory$|battery\.capacity$)")
 
 
@@ -132,7 +132,7 @@ def test_time_and_energy_are_bounded(name):
 
 
 def test_docs_count_the_shipped_numbers():
-    """The table of statuses in docs/devices.md has how many shipped numbers are measured, derived, assumed."""
+    """The table of statuses in docs/devices.md has how many shipped numbers have each status."""
     text = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
     counts = Counter(number.status for record in FILES for _, number in sourced(record))
     for status in ("measured", "derived", "assumed", "unknown"):

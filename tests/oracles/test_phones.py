@@ -1,8 +1,8 @@
 """Phones and small boards against what set their numbers.
 
-UbiquitousLearning/Benchmark-On-Device-Training tools/train/benchmark, time_table_*.csv: MNN with four threads on
-two phones with a Snapdragon 855, milliseconds a step from loss to updated weights. Of its five networks, LeNet
-and SqueezeNet set the file's overhead and dense efficiency; the others are left to validation.
+UbiquitousLearning/Benchmark-On-Device-Training tools/train/benchmark, time_table_*.csv: MNN with four threads
+on two phones with a Snapdragon 855, milliseconds a step from loss to updated weights. Of its five networks,
+LeNet and SqueezeNet set the file's overhead and dense efficiency; the others are left to validation.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_phones_rank_by_their_cores():
 
 
 def test_a_pi_zero_is_slower_than_a_pi_4_as_in_inference():
-    """Ncnn takes 353 and 123 ms for ResNet-18 (Tencent/ncnn benchmark/README.md); training keeps the ratio."""
+    """Ncnn: 353 and 123 ms for ResNet-18 (Tencent/ncnn benchmark/README.md); training keeps the ratio."""
     zero, four = (milliseconds(name, "resnet18", 32) for name in ("raspberry-pi-zero-2w", "raspberry-pi-4b"))
     assert zero / four == pytest.approx(353 / 123, rel=0.05)
 

@@ -99,5 +99,9 @@ def test_bounds_that_are_absent_are_not_written():
     """A number without bounds is written as it was before there were any."""
     written = _device(launch_overhead={"value": "20 ms", **_AT}).model_dump(mode="json")
     assert written["launch_overhead"] == {"value": 0.02, **_AT}
-    assert not has_interval(_device(launch_overhead={"value": "20 ms", **_AT}))
-    assert has_interval(_device(active={"high": "15 W", **_AT}))
+    (up, latency) = ({"value": value, **_AT} for value in ("1 Mbit/s", "1 s"))
+    radio = {"value": {"base": "1 W"}, **_AT}
+    plain = {"title": "x", "down": up, "up": up, "latency": latency, "radio": radio}
+    document = Document.read(entries("links")["4g"].path)
+    assert not has_interval(validate(Link, plain, document))
+    assert has_interval(validate(Link, {**plain, "latency": {"high": "2 s", **latency}}, document))

@@ -2,6 +2,7 @@
 
 import pytest
 from plans import plan, prices
+from unfinished import UNPOWERED
 
 import edgefl
 from edgefl.core import catalogue
@@ -10,12 +11,14 @@ from edgefl.core.notes import note
 from edgefl.planning.limits import check_size
 
 BASE = ["sweep=null", "method=fedavg"]
+FLEET = f"fleet={{members: [{{device: {UNPOWERED}, link: 4g}}]}}"
 
 
+@pytest.mark.usefixtures("unfinished")
 @pytest.mark.parametrize(
     ("overrides", "reason"),
     [
-        (["fleet=city-phones", "server={until: {energy: 5 J}}"], "energy is known"),
+        ([FLEET, "server={until: {energy: 5 J}}"], "energy is known"),
         (["method=local", "evaluate.models=[personal]", "server={until: {bytes: 1 MB}}"], "sends nothing"),
     ],
 )

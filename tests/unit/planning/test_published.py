@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from unfinished import UNPRICED
 
 from edgefl.cli import main
 from edgefl.planning.profile import profile
@@ -58,9 +59,10 @@ def test_a_claim_without_its_runs_stands_alone():
     assert found.ours == []
 
 
+@pytest.mark.usefixtures("unfinished")
 def test_a_device_that_cannot_be_priced_saves_an_unknown_time():
     """Its memory is compared all the same."""
-    fleet = {"members": [{"device": "pixel-8", "link": "ethernet"}]}
+    fleet = {"members": [{"device": UNPRICED, "link": "ethernet"}]}
     (found,), _ = compared(fleet=fleet, sweep={"method": ["fedavg", "spherefed"]})
     (row,) = found.ours
     assert (row.latency, row.against_s) == (None, None)

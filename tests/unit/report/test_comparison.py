@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from commands import run_command, shown
 from toys import TOYS
+from unfinished import UNPOWERED
 
 from edgefl.core.documents import document
 from edgefl.core.units import show_seconds, show_share
@@ -124,9 +125,10 @@ def test_a_run_without_clients_has_no_shares():
     assert cells(comparison([found]))["utilisation"] == ["-"]
 
 
+@pytest.mark.usefixtures("unfinished")
 def test_a_wasted_energy_that_nobody_knows_is_unknown():
     """As the energy of all clients is."""
-    found = dry("toy", "fleet=city-phones").summary
+    found = dry("toy", f"fleet={{members: [{{device: {UNPOWERED}, link: 4g}}]}}").summary
     assert found.wasted.joules is None
     assert cells(comparison([found]))["wasted energy"] == ["unknown"]
 
