@@ -16,10 +16,12 @@ _DAY_S = 86_400.0
 _LEAST = 1e-5
 # What three digits show without an exponent.
 _THREE_DIGITS = 999.5
-_ENERGY = " + ".join(JOULES)
+# A job's, with the tail that it left open at the run's end.
+_ENERGY = " + ".join([*JOULES, "IFNULL(joules, 0.0)"])
 _SQL = f"""
 SELECT device, at, every, COUNT(*) AS jobs, COUNT({_ENERGY}) AS known, SUM({_ENERGY}) AS joules
 FROM jobs JOIN fleet USING (client) JOIN kinds USING (kind) JOIN exchanges USING (exchange)
+LEFT JOIN settled_tails USING (client, job)
 GROUP BY device, exchange
 """  # noqa: S608 - our own names
 _CLIENTS_SQL = """
@@ -36,7 +38,7 @@ class BatteryUse:
     Attributes:
         clients: how many were admitted.
         capacity_j: energy of a full battery.
-        joules: energy of all their jobs, whatever became of them.
+        joules: energy of all their jobs, whatever became of them, and of the radios' tails after them.
         per_round: what a round takes from a client that takes part: the mean energy of a job, summed over
             the exchanges of a round.
         per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x

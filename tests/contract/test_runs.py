@@ -257,7 +257,7 @@ def test_energy_is_summed_over_those_whose_energy_is_known(tmp_path, monkeypatch
 
 def test_radios_draw_no_more_than_their_tails_do(tmp_path):
     """On 4G, the radios of quickstart's clients never leave their tails, of 1.06 W each."""
-    fleet = "fleet={members: [{device: raspberry-pi-4b, link: 4g}]}"
+    fleet = "fleet={members: [{device: raspberry-pi-4b, link: 4g-2012}]}"
     group = edgefl.run("quickstart", overrides=["sweep=null", fleet], engine="null", out=tmp_path / "run")
     (found,) = summaries([group.folder])
     assert 0 < found.joules_by_phase["tail"] <= 20 * 1.06 * found.virtual_s

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from history import NOTHING, history
@@ -337,6 +339,17 @@ def test_a_tail_goes_on_while_a_job_that_downloads_nothing_works():
     assert rows["work_tail_j"].tolist() == [0, 0]
     # At 10 s the run ends.
     assert not len(tails)
+
+
+def test_tails_of_an_unknown_radio_are_unknown():
+    """From the second job on, and at the end; before its first transfer a radio has no tail."""
+    table = prices("train", 1, up_s=1, compute_s=1, radio_w=math.nan, tail_w=math.nan, idle_w=math.nan)
+    _, needs, rows, tails = told_all(plan([table], rounds=2, until={"rounds": 2, "time": 100.0}))
+    np.testing.assert_array_equal(rows["earlier_tail_j"], [0, math.nan])
+    np.testing.assert_array_equal(rows["waiting_j"], [0, 0])
+    assert np.isnan(tails["joules"]).all()
+    assert (tails["client"].tolist(), tails["job"].tolist()) == ([0], [1])
+    assert needs[-1].totals.energy == (None, 0, 1)
 
 
 def test_waiting_by_hand():

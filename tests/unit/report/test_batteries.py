@@ -62,6 +62,15 @@ def test_an_unknown_energy_is_no_share():
     assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
 
 
+def test_tails_drain_batteries_too():
+    """All of a client's energy, also the tail of its last upload, which no job is charged with."""
+    fleet = "fleet={members: [{device: laptop-cpu, link: 4g}]}"
+    (found,) = dry_run("quickstart", ["sweep=null", fleet])
+    (use,) = found.summary.batteries.values()
+    assert found.summary.joules_by_phase["tail"] > 0
+    assert use.joules == pytest.approx(found.summary.energy.joules)
+
+
 @pytest.mark.parametrize(
     ("share", "text"),
     [
