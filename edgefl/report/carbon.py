@@ -249,11 +249,11 @@ def _components(
 ) -> dict[str, Floats]:
     """What each component emitted, by client, NaN for unknown; the server's is one number."""
     took_part = np.flatnonzero(sums.jobs)
-    per_gb = _floats([carbon.network[name].value for name in whom.links])[whom.link]
+    per_gb = _floats([carbon.kwh_per_gb(name) for name in whom.links])[whom.link]
     traffic = np.where(sums.traffic != 0, per_gb * sums.traffic, 0.0)
     found = {"devices": sums.devices_g[took_part], "network": traffic[took_part]}
     if carbon.server is not None:
-        joules = carbon.server.power.known * carbon.server.pue.known * np.array([end_s])
+        joules = carbon.server.site_w * np.array([end_s])
         region = np.array([grid.regions[carbon.server_region]])
         intensity = grid.mean(region, np.zeros(1), np.array([end_s]))
         found["server"] = grams(joules, intensity)

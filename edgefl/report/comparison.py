@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
@@ -142,7 +143,7 @@ def _setting(value: Any) -> str:
         return ", ".join(f"{key} {_setting(one)}" for key, one in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_setting, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) else short(str(value))
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

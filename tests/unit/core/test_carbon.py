@@ -57,7 +57,10 @@ def test_regions_in_all_forms(regions, shares):
     """One, a list of equal shares, shares, records."""
     found = Carbon.model_validate({"regions": regions}).regions
     assert {name: region.share for name, region in found.items()} == shares
-    assert len(found["DE"].g_per_kwh.split()) == 24
+    assert found["DE"].g_per_kwh is None
+    full = whole(regions=regions).regions
+    assert {name: region.share for name, region in full.items()} == shares
+    assert len(full["DE"].g_per_kwh.split()) == 24
 
 
 def test_a_record_of_ones_own():
@@ -74,7 +77,7 @@ def test_a_record_of_ones_own():
 
 def test_the_years_mean_in_place_of_hours():
     """``hourly: false`` takes one kind of number for every region."""
-    found = Carbon.model_validate({"regions": ["DE", "PL"], "hourly": False}).regions
+    found = whole(regions=["DE", "PL"], hourly=False).regions
     assert [found["DE"].g_per_kwh, found["PL"].g_per_kwh] == ["381", "662"]
 
 
@@ -86,6 +89,7 @@ def test_the_years_mean_in_place_of_hours():
         ({"regions": [1]}, "regions must be a mapping of keys to values; got [1]"),
         ({"regions": {}}, "regions must have at least 1 item"),
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
+        ({"regions": {"DE": {"source": "me"}}}, "'g_per_kwh', which is missing"),
         ({"regions": {"DE": -1}}, "regions.DE must be at least 0; got -1"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
         ({"regions": {"a": {"g_per_kwh": "nan"}}}, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
@@ -97,7 +101,10 @@ def test_the_years_mean_in_place_of_hours():
             {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
             "server.pue must be at least 1; got 0.5",
         ),
-        ({"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}}, "needs a power"),
+        (
+            {"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}},
+            "needs the values of",
+        ),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"regions": "DE", "server": {"power": "1 W", "region": "XE"}}, "unknown region 'XE'"),
         ({"regions": "DE", "embodied": "used"}, "'busy' or 'owned'"),
@@ -205,7 +212,7 @@ def csv(tmp_path, lines, header="region,hour,g_per_kwh"):
 def test_a_users_file_comes_before_the_table(tmp_path):
     """Its regions are kept with the record, which needs the file no more."""
     path = csv(tmp_path, [*rows("X"), "", "DE, 0, 7.5"])
-    found = Carbon.model_validate({"regions": ["X", "DE", "FR"], "grid": str(path)})
+    found = whole(regions=["X", "DE", "FR"], grid=str(path))
     assert [len(region.g_per_kwh.split()) for region in found.regions.values()] == [24, 1, 24]
     assert found.regions["DE"].g_per_kwh == "7.5"
     assert found.regions["DE"].source == f"the user's file {path}"
