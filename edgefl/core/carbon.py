@@ -223,9 +223,9 @@ class Carbon(Strict):
     def kwh_per_gb(self, link: str) -> float | None:
         """The network's energy behind a link, of a completed record; None if unknown."""
         number = self.network[link]
-        if isinstance(number, str):
-            raise AssertionError(_INCOMPLETE)
-        return number.value
+        if isinstance(number, Sourced):
+            return number.value
+        raise AssertionError(_INCOMPLETE)
 
 
 def _regions(regions: Any, file: Any) -> Any:

@@ -121,7 +121,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
         texts = [_setting(value) for value in values]
         if texts != names and (len(set(texts) - {MISSING}) > 1 or not _of_another(key, differing)):
             # By place, since runs may be equal.
-            by_run = {id(one): text for one, text in zip(compared, texts, strict=True)}
+            by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
 
 
@@ -143,7 +143,7 @@ def _setting(value: Any) -> str:
         return ", ".join(f"{key} {_setting(one)}" for key, one in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(map(_setting, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else short(str(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
