@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from commands import run_command
@@ -303,3 +306,13 @@ def test_a_number_may_be_an_interval():
     """Bounds of the network's energy are kept."""
     given = {"low": "0.005 kWh/GB", "high": "0.02 kWh/GB", "status": "assumed", "source": "test"}
     assert whole(network=given).network["4g"] == Sourced[KwhPerGb].model_validate(given)
+
+
+def test_the_page_lists_every_key():
+    """docs/carbon.md's table of keys is the record's."""
+    page = (Path(__file__).parents[3] / "docs" / "carbon.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| (?:required|`|by link)", page, flags=re.MULTILINE)) == set(
+        Carbon.model_fields
+    )
+    for name in table()["links"]:
+        assert f"`{name}`" in page
