@@ -11,11 +11,11 @@ Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from edgefl.core import draws
@@ -23,7 +23,7 @@ from edgefl.core.errors import nearest
 from edgefl.core.intensity import Intensities, numbers, read, shipped, table, text_of_csv, written
 from edgefl.core.params import NonNegative, Strict
 from edgefl.core.sourced import Costs, Sourced
-from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts
+from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts, parse
 from edgefl.core.user_files import found
 
 # Stands for every link that is not named.
@@ -33,7 +33,14 @@ _NETWORKS = ("fixed", "mobile")
 _INCOMPLETE = "a carbon record was used before it was completed"
 _UNSOURCED = "the fleet gives no source"
 
-_Pue = Annotated[float, Field(ge=1), Costs.MORE]
+# Beyond any use, so that no sum is infinite.
+_MOST = 1e12
+
+_PerGb = Annotated[KwhPerGb, Field(le=_MOST)]
+_Power = Annotated[Watts, Field(le=_MOST)]
+_Pue = Annotated[float, Field(ge=1, le=1000), Costs.MORE]
+_Made = Annotated[Grams, Field(le=_MOST)]
+_Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
@@ -94,16 +101,11 @@ class ServerPower(Strict):
         region: where it is; by default the fleet's only region. It need not be one of the clients'.
     """
 
-    power: Sourced[Watts]
-    pue: Sourced[_Pue] | None = None
+    power: Annotated[Sourced[_Power], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Power])]
+    pue: Annotated[
+        Sourced[_Pue] | None, BeforeValidator(_given, json_schema_input_type=float | Sourced[_Pue] | None)
+    ] = None
     region: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        return {**value, **{key: _given(value[key]) for key in ("power", "pue") if key in value}}
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:
@@ -127,13 +129,10 @@ class Making(Strict):
         lifetime: unknown likewise.
     """
 
-    made: Sourced[Grams]
-    lifetime: Sourced[Annotated[Seconds, Field(gt=0), Costs.LESS]]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, value: Any) -> Any:
-        return {key: _given(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+    made: Annotated[Sourced[_Made], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Made])]
+    lifetime: Annotated[
+        Sourced[_Lifetime], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Lifetime])
+    ]
 
     @property
     def grams_per_s(self) -> float | None:
@@ -155,6 +154,70 @@ class Embodied(Strict):
     devices: dict[str, Making] = Field({})
 
 
+_Network: TypeAlias = Literal["fixed", "mobile"] | Sourced[_PerGb]
+
+
+def _records(regions: Any) -> Any:
+    """Regions in any form as a mapping to records."""
+    if isinstance(regions, str):
+        regions = [regions]
+    if isinstance(regions, list | tuple) and all(isinstance(name, str) for name in regions):
+        regions = dict.fromkeys(regions, 1.0)
+    if not isinstance(regions, Mapping):
+        return regions
+    return {
+        name: one if isinstance(one, Mapping | Region) else {"share": one} for name, one in regions.items()
+    }
+
+
+def _from_file(regions: Any, file: str) -> Any:
+    """Regions with the intensities that a file has.
+
+    Raises:
+        UserError: a line of it is wrong.
+        PydanticCustomError: there is no such file, or neither it nor the table has a region.
+    """
+    path = found(file)
+    own = read(path, text_of_csv(path))
+    if not isinstance(regions, Mapping):
+        return regions
+    return {name: _region(str(name), one, own, file) for name, one in regions.items()}
+
+
+def _region(name: str, record: Any, own: Mapping[str, str], file: str) -> Any:
+    if isinstance(record, Region) or record.get("g_per_kwh") is not None:
+        return record
+    if name in own:
+        return {"g_per_kwh": own[name], "source": f"the user's file {file}", **record}
+    if name not in table()["means"]:
+        raise _unknown("region", name, {*own, *table()["means"]})
+    return record
+
+
+def _by_link(value: Any) -> Any:
+    """A network's energy as a mapping of links."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
+        return {link: _network(one) for link, one in value.items()}
+    return {OTHERS: _network(value)}
+
+
+def _network(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    if not isinstance(value, str) or not value.isalpha():
+        parse(value, "energy per byte")
+        return _given(value)
+    if value.lower() not in _NETWORKS:
+        raise _unknown("network", value, _NETWORKS)
+    return value.lower()
+
+
+def _embodied(value: Any) -> Any:
+    return {"hours": value} if isinstance(value, str) else value
+
+
 class Carbon(Strict):
     """What a fleet's carbon emissions depend on.
 
@@ -170,30 +233,35 @@ class Carbon(Strict):
         embodied: null leaves it out; "busy" or "owned" is short for its hours.
     """
 
-    regions: Annotated[dict[str, Region], Field(min_length=1)]
+    regions: Annotated[
+        dict[str, Region],
+        Field(min_length=1),
+        BeforeValidator(_records, json_schema_input_type=str | list[str] | dict[str, float | Region]),
+    ]
     hourly: bool = True
     grid: str | None = None
     start: Annotated[float, Field(ge=0, le=87_840)] | None = None
-    network: dict[str, Literal["fixed", "mobile"] | Sourced[KwhPerGb]] = Field({})
+    network: Annotated[
+        dict[str, _Network],
+        BeforeValidator(_by_link, json_schema_input_type=str | _Network | dict[str, str | _Network] | None),
+    ] = Field({})
     server: ServerPower | None = None
-    embodied: Embodied | None = None
+    embodied: Annotated[
+        Embodied | None,
+        BeforeValidator(_embodied, json_schema_input_type=Literal["busy", "owned"] | Embodied | None),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+    def _content_of_the_file(cls, value: Any) -> Any:
+        # It, and not the file's name, is what a run depends on.
+        if not isinstance(value, Mapping) or not isinstance(value.get("grid"), str):
             return value
-        whole = dict(value)
-        if "regions" in whole:
-            whole["regions"] = _regions(whole["regions"], whole.get("grid"))
-        if isinstance(whole.get("grid"), str):
-            # Its content is in the regions, and is what a run depends on.
-            whole["grid"] = None
-        network = whole.get("network")
-        whole["network"] = {} if network is None else _networks(network)
-        if isinstance(whole.get("embodied"), str):
-            whole["embodied"] = {"hours": whole["embodied"]}
-        return whole
+        regions, server = _records(value.get("regions")), value.get("server")
+        where = server.get("region") if isinstance(server, Mapping) else None
+        if isinstance(regions, Mapping) and isinstance(where, str):
+            regions = {**regions, where: regions.get(where, {"share": 0.0})}
+        return {**value, "grid": None, "regions": _from_file(regions, value["grid"])}
 
     @model_validator(mode="after")
     def _regions_are_known(self, info: ValidationInfo) -> Self:
@@ -226,41 +294,6 @@ class Carbon(Strict):
         if isinstance(number, Sourced):
             return number.value
         raise AssertionError(_INCOMPLETE)
-
-
-def _regions(regions: Any, file: Any) -> Any:
-    """Regions as records, with the intensities that a file has."""
-    path = found(file) if isinstance(file, str) else None
-    own = {} if path is None else read(path, text_of_csv(path))
-    if isinstance(regions, str):
-        regions = [regions]
-    if isinstance(regions, list | tuple) and all(isinstance(name, str) for name in regions):
-        regions = dict.fromkeys(regions, 1.0)
-    if not isinstance(regions, Mapping):
-        return regions
-    return {name: _region(str(name), one, own, str(file)) for name, one in regions.items()}
-
-
-def _region(name: str, value: Any, own: Mapping[str, str], file: str) -> Any:
-    record = dict(value) if isinstance(value, Mapping) else {"share": value}
-    if record.get("g_per_kwh") is not None or name not in own:
-        return record
-    return {"g_per_kwh": own[name], "source": f"the user's file {file}", **record}
-
-
-def _networks(value: Any) -> Any:
-    """A network's energy by link."""
-    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
-        return {link: _network(one) for link, one in value.items()}
-    return {OTHERS: _network(value)}
-
-
-def _network(value: Any) -> Any:
-    if not isinstance(value, str) or not value.isalpha():
-        return _given(value)
-    if value.lower() not in _NETWORKS:
-        raise _unknown("network", value, _NETWORKS)
-    return value.lower()
 
 
 def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
@@ -301,12 +334,10 @@ def _filled(name: str, region: Region, *, hourly: bool) -> Region:
     return Region(share=region.share, **shipped(name, hourly=hourly))
 
 
-def _network_of(carbon: Carbon, link: str) -> Sourced[KwhPerGb]:
+def _network_of(carbon: Carbon, link: str) -> Sourced[_PerGb]:
     by_default = table()["links"].get(link, "fixed")
     given = carbon.network.get(link) or carbon.network.get(OTHERS) or by_default
-    return (
-        given if isinstance(given, Sourced) else Sourced[KwhPerGb].model_validate(table()["network"][given])
-    )
+    return given if isinstance(given, Sourced) else Sourced[_PerGb].model_validate(table()["network"][given])
 
 
 def _made(category: str) -> Making:
@@ -323,7 +354,8 @@ def intensities(carbon: Carbon) -> Intensities:
 
 def dealt(carbon: Carbon, clients: int, root: int) -> NDArray[np.int64]:
     """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
-    shares = np.array([region.share for region in carbon.regions.values()])
+    largest = max(region.share for region in carbon.regions.values())
+    shares = np.array([region.share / largest for region in carbon.regions.values()])
     uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
     ends = np.cumsum(shares)
     place: NDArray[np.int64] = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)

@@ -13,10 +13,11 @@ from edgefl.core.carbon import Carbon, Making, Region, completed, dealt
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.intensity import Intensities, grams, shipped, table
-from edgefl.core.sourced import Sourced, sourced
-from edgefl.core.units import RESOLVED, KwhPerGb
+from edgefl.core.sourced import sourced
+from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
 NO_LIFE = {"made": "84 kg", "lifetime": 0}
@@ -99,7 +100,12 @@ def test_the_years_mean_in_place_of_hours():
         ({"regions": {"a": {"g_per_kwh": 3e7}}}, "'30000000.0' must be g CO2e/kWh"),
         ({"regions": "DE", "grid": "nowhere.csv"}, "no file 'nowhere.csv'"),
         ({"regions": "DE", "network": "fast"}, "unknown network 'fast'"),
-        ({"regions": "DE", "network": 0.1}, "write a number and a unit, such as '0.008 kWh/GB'"),
+        (
+            {"regions": "DE", "network": 0.1},
+            "0.1 is not an energy per byte; write a number and a unit",
+        ),
+        ({"regions": "DE", "network": {"4g": "1 GB"}}, "'GB' is not a unit of energy per byte; use one of"),
+        ({"regions": "DE", "network": {"4g": [1]}}, "network.4g must be"),
         (
             {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
             "server.pue must be at least 1; got 0.5",
@@ -108,12 +114,14 @@ def test_the_years_mean_in_place_of_hours():
             {"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}},
             "needs the values of",
         ),
+        ({"regions": "DE", "server": {"power": "1e300 W"}}, "server.power must be at most 1e+12"),
+        ({"regions": "DE", "network": "1e300 kWh/GB"}, "network must be"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"regions": "DE", "server": {"power": "1 W", "region": "XE"}}, "unknown region 'XE'"),
         ({"regions": "DE", "embodied": "used"}, "'busy' or 'owned'"),
         (
             {"regions": "DE", "embodied": {"devices": {"phone": {"made": "84 kg", "lifetime": 0}}}},
-            "greater than 0",
+            "embodied.devices.phone.lifetime must be at least 1",
         ),
     ],
 )
@@ -195,6 +203,8 @@ def test_clients_are_dealt_by_shares():
     shares = np.bincount(places, minlength=3) / 40_000
     assert shares[2] == 0
     assert shares[:2] == pytest.approx([0.25, 0.75], abs=0.01)
+    huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
+    assert set(dealt(huge, 100, root=5)) == {0, 1}
     assert (dealt(record, 10, root=5) == places[:10]).all()
     assert (dealt(record, 40_000, root=6) != places).any()
     slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
@@ -220,6 +230,16 @@ def test_a_users_file_comes_before_the_table(tmp_path):
     assert found.regions["DE"].g_per_kwh == "7.5"
     assert found.regions["DE"].source == f"the user's file {path}"
     assert found.grid is None
+
+
+def test_the_servers_region_may_be_the_files(tmp_path):
+    """Also where no client is; neither has a region that nobody knows."""
+    path = csv(tmp_path, ["X,0,5", "Y,0,6"])
+    record = whole(regions="X", grid=str(path), server={"power": "1 W", "region": "Y"})
+    assert (record.regions["Y"].g_per_kwh, record.regions["Y"].share) == ("6", 0)
+    settings = {"regions": "Z", "grid": str(path)}
+    with pytest.raises(UserError, match="unknown region 'Z'"):
+        validate(Carbon, settings, Document("fleet.yaml", settings))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +325,16 @@ def test_grams_of_joules():
 def test_a_number_may_be_an_interval():
     """Bounds of the network's energy are kept."""
     given = {"low": "0.005 kWh/GB", "high": "0.02 kWh/GB", "status": "assumed", "source": "test"}
-    assert whole(network=given).network["4g"] == Sourced[KwhPerGb].model_validate(given)
+    kept = whole(network=given).network["4g"]
+    assert (kept.low, kept.value, kept.high) == (0.005, None, 0.02)
+
+
+def test_editors_are_told_every_form():
+    """The schema has the short forms, which validation reads."""
+    found = schema()["$defs"]["Carbon"]["properties"]
+    assert {"type": "string"} in found["regions"]["anyOf"]
+    assert {"enum": ["busy", "owned"], "type": "string"} in found["embodied"]["anyOf"]
+    assert {"type": "string"} in found["network"]["anyOf"]
 
 
 def test_the_page_lists_every_key():
