@@ -1,7 +1,7 @@
 """What a fleet's carbon emissions depend on: its regions, its network, its server and its hardware.
 
-Each number has a status and a source; those that a fleet leaves out are from the shipped table. What is read
-back from a run's directory has them all written out, so that the table may change.
+Each number has a status and a source. Those that a fleet leaves out are from the shipped table; a completed
+record, which a run's directory keeps, has them all, so that the table may change.
 
 The server counts at its power times its PUE, power usage effectiveness: the energy of the site over that of
 its computers. Hardware counts by the share of its lifetime that is used, as the Green Software Foundation's
@@ -11,11 +11,11 @@ Software Carbon Intensity specification has it (ISO/IEC 21031, "Embodied emissio
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from edgefl.core import draws
@@ -23,13 +23,24 @@ from edgefl.core.errors import nearest
 from edgefl.core.intensity import Intensities, numbers, read, shipped, table, text_of_csv, written
 from edgefl.core.params import NonNegative, Strict
 from edgefl.core.sourced import Costs, Sourced
-from edgefl.core.units import Grams, KwhPerGb, Seconds, Watts
+from edgefl.core.units import RESOLVED, Grams, KwhPerGb, Seconds, Watts, parse
 from edgefl.core.user_files import found
 
 # Stands for every link that is not named.
 OTHERS = "others"
 
+_NETWORKS = ("fixed", "mobile")
+_INCOMPLETE = "a carbon record was used before it was completed"
 _UNSOURCED = "the fleet gives no source"
+
+# Beyond any use, so that no sum is infinite.
+_MOST = 1e12
+
+_PerGb = Annotated[KwhPerGb, Field(le=_MOST)]
+_Power = Annotated[Watts, Field(le=_MOST)]
+_Pue = Annotated[float, Field(ge=1, le=1000), Costs.MORE]
+_Made = Annotated[Grams, Field(le=_MOST)]
+_Lifetime = Annotated[Seconds, Field(ge=1), Costs.LESS]
 
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> PydanticCustomError:
@@ -51,15 +62,26 @@ class Region(Strict):
         share: its weight among the regions; clients are dealt to them in these proportions. 0 is a region
             of the server alone.
         g_per_kwh: CO2e by energy: one number, or one for each hour of whole days, which repeat; kept as
-            text.
+            text. Null is from the table.
         status: as of ``Sourced``.
         source: where they were read.
     """
 
     share: NonNegative = 1.0
-    g_per_kwh: str
-    status: Literal["measured", "derived", "assumed"] = "assumed"
-    source: Annotated[str, Field(min_length=1)] = _UNSOURCED
+    g_per_kwh: str | None = None
+    status: Literal["measured", "derived", "assumed"] | None = None
+    source: Annotated[str, Field(min_length=1)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if value.get("g_per_kwh") is not None:
+            return {"status": "assumed", "source": _UNSOURCED, **value}
+        if value.get("status") is not None or value.get("source") is not None:
+            raise ValueError("'status' and 'source' belong to 'g_per_kwh', which is missing")
+        return value
 
     @field_validator("g_per_kwh", mode="before")
     @classmethod
@@ -75,27 +97,28 @@ class ServerPower(Strict):
 
     Attributes:
         power: its mean power.
-        pue: the power of its site over its own.
+        pue: the power of its site over its own; null is from the table.
         region: where it is; by default the fleet's only region. It need not be one of the clients'.
     """
 
-    power: Sourced[Watts]
-    pue: Sourced[Annotated[float, Field(ge=1), Costs.MORE]]
+    power: Annotated[Sourced[_Power], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Power])]
+    pue: Annotated[
+        Sourced[_Pue] | None, BeforeValidator(_given, json_schema_input_type=float | Sourced[_Pue] | None)
+    ] = None
     region: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
-            return value
-        numbers_ = {key: _given(value[key]) for key in ("power", "pue") if key in value}
-        return {"pue": table()["pue"], **value, **numbers_}
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:
-        if self.power.value is None or self.pue.value is None:
-            raise ValueError("a server needs a power and a PUE; leave it out if they are unknown")
+        if self.power.value is None or (self.pue is not None and self.pue.value is None):
+            raise ValueError("a server needs the values of its power and its PUE")
         return self
+
+    @property
+    def site_w(self) -> float:
+        """The power of the server and its site, of a completed record."""
+        if self.pue is None:
+            raise AssertionError(_INCOMPLETE)
+        return self.power.known * self.pue.known
 
 
 class Making(Strict):
@@ -106,13 +129,10 @@ class Making(Strict):
         lifetime: unknown likewise.
     """
 
-    made: Sourced[Grams]
-    lifetime: Sourced[Annotated[Seconds, Field(gt=0), Costs.LESS]]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, value: Any) -> Any:
-        return {key: _given(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+    made: Annotated[Sourced[_Made], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Made])]
+    lifetime: Annotated[
+        Sourced[_Lifetime], BeforeValidator(_given, json_schema_input_type=str | Sourced[_Lifetime])
+    ]
 
     @property
     def grams_per_s(self) -> float | None:
@@ -134,6 +154,70 @@ class Embodied(Strict):
     devices: dict[str, Making] = Field({})
 
 
+_Network: TypeAlias = Literal["fixed", "mobile"] | Sourced[_PerGb]
+
+
+def _records(regions: Any) -> Any:
+    """Regions in any form as a mapping to records."""
+    if isinstance(regions, str):
+        regions = [regions]
+    if isinstance(regions, list | tuple) and all(isinstance(name, str) for name in regions):
+        regions = dict.fromkeys(regions, 1.0)
+    if not isinstance(regions, Mapping):
+        return regions
+    return {
+        name: one if isinstance(one, Mapping | Region) else {"share": one} for name, one in regions.items()
+    }
+
+
+def _from_file(regions: Any, file: str) -> Any:
+    """Regions with the intensities that a file has.
+
+    Raises:
+        UserError: a line of it is wrong.
+        PydanticCustomError: there is no such file, or neither it nor the table has a region.
+    """
+    path = found(file)
+    own = read(path, text_of_csv(path))
+    if not isinstance(regions, Mapping):
+        return regions
+    return {name: _region(str(name), one, own, file) for name, one in regions.items()}
+
+
+def _region(name: str, record: Any, own: Mapping[str, str], file: str) -> Any:
+    if isinstance(record, Region) or record.get("g_per_kwh") is not None:
+        return record
+    if name in own:
+        return {"g_per_kwh": own[name], "source": f"the user's file {file}", **record}
+    if name not in table()["means"]:
+        raise _unknown("region", name, {*own, *table()["means"]})
+    return record
+
+
+def _by_link(value: Any) -> Any:
+    """A network's energy as a mapping of links."""
+    if value is None:
+        return {}
+    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
+        return {link: _network(one) for link, one in value.items()}
+    return {OTHERS: _network(value)}
+
+
+def _network(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    if not isinstance(value, str) or not value.isalpha():
+        parse(value, "energy per byte")
+        return _given(value)
+    if value.lower() not in _NETWORKS:
+        raise _unknown("network", value, _NETWORKS)
+    return value.lower()
+
+
+def _embodied(value: Any) -> Any:
+    return {"hours": value} if isinstance(value, str) else value
+
+
 class Carbon(Strict):
     """What a fleet's carbon emissions depend on.
 
@@ -144,40 +228,50 @@ class Carbon(Strict):
         start: the hour in UTC, of the first day, at which the virtual clock begins; by default that of
             ``availability``, or 0.
         network: energy by traffic: "fixed", "mobile" or a number for all links, or a mapping of links to
-            these. By default by class: the network classes of mobile networks are mobile, all others fixed.
+            these. By default by link: the network classes of mobile networks are mobile, others fixed.
         server: null leaves it out.
         embodied: null leaves it out; "busy" or "owned" is short for its hours.
     """
 
-    regions: Annotated[dict[str, Region], Field(min_length=1)]
+    regions: Annotated[
+        dict[str, Region],
+        Field(min_length=1),
+        BeforeValidator(_records, json_schema_input_type=str | list[str] | dict[str, float | Region]),
+    ]
     hourly: bool = True
     grid: str | None = None
     start: Annotated[float, Field(ge=0, le=87_840)] | None = None
-    network: dict[str, Sourced[KwhPerGb]] = Field({})
+    network: Annotated[
+        dict[str, _Network],
+        BeforeValidator(_by_link, json_schema_input_type=str | _Network | dict[str, str | _Network] | None),
+    ] = Field({})
     server: ServerPower | None = None
-    embodied: Embodied | None = None
+    embodied: Annotated[
+        Embodied | None,
+        BeforeValidator(_embodied, json_schema_input_type=Literal["busy", "owned"] | Embodied | None),
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, value: Any) -> Any:
-        if not isinstance(value, Mapping):
+    def _content_of_the_file(cls, value: Any) -> Any:
+        # It, and not the file's name, is what a run depends on.
+        if not isinstance(value, Mapping) or not isinstance(value.get("grid"), str):
             return value
-        whole = dict(value)
-        if "regions" in whole:
-            whole["regions"] = _regions(whole)
-        if isinstance(whole.get("grid"), str):
-            # Its content is in the regions, and is what a run depends on.
-            whole["grid"] = None
-        if whole.get("network") is not None:
-            whole["network"] = _networks(whole["network"])
-        if isinstance(whole.get("embodied"), str):
-            whole["embodied"] = {"hours": whole["embodied"]}
-        return whole
+        regions, server = _records(value.get("regions")), value.get("server")
+        where = server.get("region") if isinstance(server, Mapping) else None
+        if isinstance(regions, Mapping) and isinstance(where, str):
+            regions = {**regions, where: regions.get(where, {"share": 0.0})}
+        return {**value, "grid": None, "regions": _from_file(regions, value["grid"])}
 
-    @field_validator("network", mode="before")
-    @classmethod
-    def _none_is_by_class(cls, value: Any) -> Any:
-        return {} if value is None else value
+    @model_validator(mode="after")
+    def _regions_are_known(self, info: ValidationInfo) -> Self:
+        # A record that is read back may name regions of an older table: a completed one is beside it.
+        own = {name for name, region in self.regions.items() if region.g_per_kwh is not None}
+        known = {*own, *table()["means"]}
+        for name in [*self.regions, *([self.server_region] if self.server else [])]:
+            if name not in known and info.context != RESOLVED:
+                raise _unknown("region", name, known)
+        return self
 
     @model_validator(mode="after")
     def _everybody_is_somewhere(self) -> Self:
@@ -192,52 +286,14 @@ class Carbon(Strict):
     def server_region(self) -> str:
         """Where the server is: its own region, or the fleet's only one."""
         own = self.server.region if self.server else None
-        return own or next(name for name, region in self.regions.items() if region.share)
+        return own or max(self.regions, key=lambda name: self.regions[name].share)
 
-
-def _regions(carbon: Mapping[str, Any]) -> Any:
-    """Regions as records, the server's too, each with its intensities from the file or the table."""
-    regions, file, server = carbon["regions"], carbon.get("grid"), carbon.get("server")
-    path = found(file) if isinstance(file, str) else None
-    own = {} if path is None else read(path, text_of_csv(path))
-    if isinstance(regions, str):
-        regions = [regions]
-    if isinstance(regions, list | tuple) and all(isinstance(name, str) for name in regions):
-        regions = dict.fromkeys(regions, 1.0)
-    if not isinstance(regions, Mapping):
-        return regions
-    where = server.get("region") if isinstance(server, Mapping) else None
-    every = {where: 0.0, **regions} if isinstance(where, str) else regions
-    hourly = carbon.get("hourly", True) is not False
-    return {name: _region(str(name), one, own, str(file), hourly=hourly) for name, one in every.items()}
-
-
-def _region(name: str, value: Any, own: Mapping[str, str], file: str, *, hourly: bool) -> Any:
-    record = dict(value) if isinstance(value, Mapping) else {"share": value}
-    if "g_per_kwh" in record:
-        return record
-    if name in own:
-        return {"g_per_kwh": own[name], "status": "assumed", "source": f"the user's file {file}", **record}
-    known = shipped(name, hourly=hourly)
-    if known is None:
-        raise _unknown("region", name, {*own, *table()["means"]})
-    return {**known, **record}
-
-
-def _networks(value: Any) -> Any:
-    """A network's energy by link."""
-    if isinstance(value, Mapping) and not {"value", "status", "source"} & value.keys():
-        return {link: _network(one) for link, one in value.items()}
-    return {OTHERS: _network(value)}
-
-
-def _network(value: Any) -> Any:
-    classes = table()["network"]
-    if isinstance(value, str) and value.isalpha():
-        if value not in classes:
-            raise _unknown("network", value, classes)
-        return classes[value]
-    return _given(value)
+    def kwh_per_gb(self, link: str) -> float | None:
+        """The network's energy behind a link, of a completed record; None if unknown."""
+        number = self.network[link]
+        if isinstance(number, Sourced):
+            return number.value
+        raise AssertionError(_INCOMPLETE)
 
 
 def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], start_h: float) -> Carbon:
@@ -249,22 +305,39 @@ def completed(carbon: Carbon, links: Iterable[str], devices: Mapping[str, str], 
         devices: its devices' categories by name.
         start_h: the hour at which the fleet's availability begins.
     """
-    update: dict[str, Any] = {"network": {link: _network_of(carbon, link) for link in links}}
-    if carbon.start is None:
-        update["start"] = start_h
-    if carbon.embodied is not None:
-        own = carbon.embodied.devices
+    regions = dict(carbon.regions)
+    server, embodied = carbon.server, carbon.embodied
+    if server is not None:
+        name = carbon.server_region
+        regions.setdefault(name, Region(share=0.0))
+        pue = server.pue or Sourced[_Pue].model_validate(table()["pue"])
+        server = server.model_copy(update={"pue": pue, "region": name})
+    if embodied is not None:
+        own = embodied.devices
         made = {name: own.get(name) or own.get(kind) or _made(kind) for name, kind in devices.items()}
-        update["embodied"] = carbon.embodied.model_copy(update={"devices": made})
-    return carbon.model_copy(update=update)
+        embodied = embodied.model_copy(update={"devices": made})
+    return carbon.model_copy(
+        update={
+            "regions": {name: _filled(name, one, hourly=carbon.hourly) for name, one in regions.items()},
+            "start": start_h if carbon.start is None else carbon.start,
+            "network": {link: _network_of(carbon, link) for link in links},
+            "server": server,
+            "embodied": embodied,
+        }
+    )
 
 
-def _network_of(carbon: Carbon, link: str) -> Sourced[KwhPerGb]:
-    known = carbon.network.get(link) or carbon.network.get(OTHERS)
-    if known is not None:
-        return known
-    of_class = table()["network"][table()["links"].get(link, "fixed")]
-    return Sourced[KwhPerGb].model_validate(of_class)
+def _filled(name: str, region: Region, *, hourly: bool) -> Region:
+    """A region with its intensities."""
+    if region.g_per_kwh is not None:
+        return region
+    return Region(share=region.share, **shipped(name, hourly=hourly))
+
+
+def _network_of(carbon: Carbon, link: str) -> Sourced[_PerGb]:
+    by_default = table()["links"].get(link, "fixed")
+    given = carbon.network.get(link) or carbon.network.get(OTHERS) or by_default
+    return given if isinstance(given, Sourced) else Sourced[_PerGb].model_validate(table()["network"][given])
 
 
 def _made(category: str) -> Making:
@@ -275,13 +348,14 @@ def _made(category: str) -> Making:
 
 def intensities(carbon: Carbon) -> Intensities:
     """The intensities of a completed record's regions, the first of which has place 0."""
-    hours = {name: region.g_per_kwh for name, region in carbon.regions.items()}
+    hours = {name: region.g_per_kwh or "" for name, region in carbon.regions.items()}
     return Intensities(hours, carbon.start or 0.0)
 
 
 def dealt(carbon: Carbon, clients: int, root: int) -> NDArray[np.int64]:
     """The place of each client's region, (clients,), drawn by the shares from a stream of their own."""
-    shares = np.array([region.share for region in carbon.regions.values()])
+    largest = max(region.share for region in carbon.regions.values())
+    shares = np.array([region.share / largest for region in carbon.regions.values()])
     uniform = draws.uniforms(draws.key(root, "region"), np.arange(clients), count=1)[0]
     ends = np.cumsum(shares)
     place: NDArray[np.int64] = np.searchsorted(ends[:-1] / ends[-1], uniform, side="right").astype(np.int64)

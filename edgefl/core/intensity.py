@@ -37,17 +37,15 @@ def table() -> dict[str, Any]:
     return dict(Document.read(_TABLE).data)
 
 
-def shipped(name: str, *, hourly: bool) -> dict[str, Any] | None:
-    """A region of the shipped table as the keys of ``carbon.Region``; None if it has none of this name.
+def shipped(name: str, *, hourly: bool) -> dict[str, Any]:
+    """A region of the shipped table: "g_per_kwh", "status" and "source" of a ``carbon.Region``.
 
     Args:
-        name: the country's two letters (ISO 3166-1).
+        name: the country's two letters (ISO 3166-1), one of the table's.
         hourly: take the means by hour where there are any, and the year's mean elsewhere.
     """
     found = table()
-    sources, mean = found["sources"], found["means"].get(name)
-    if mean is None:
-        return None
+    sources, mean = found["sources"], found["means"][name]
     by_hour = found["hours"].get(name) if hourly else None
     if by_hour is None:
         source = f"mean of {mean['year']}: {sources['mix']}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
-from edgefl.core.sourced import sourced
+from edgefl.core.sourced import Sourced, sourced
 
 
 def with_carbon(fleet: Fleet, devices: Mapping[str, Board]) -> Fleet:
@@ -23,13 +24,17 @@ def carbon_notes(carbon: Carbon | None) -> Iterator[str]:
     """A line for each number of a completed record that is unknown, and one for those that are assumed."""
     if carbon is None:
         return
-    for name, link in carbon.network.items():
-        if link.value is None:
-            yield f"link {name}: network unknown, so its clients' network emissions are unknown"
-    for name, making in carbon.embodied.devices.items() if carbon.embodied else ():
-        if making.grams_per_s is None:
-            yield f"{name}: embodied unknown, so its clients' embodied emissions are unknown"
+    numbers = list(sourced(carbon))
+    for link, number in carbon.network.items():
+        if isinstance(number, Sourced) and number.status == "unknown":
+            yield f"link {link}: network unknown, so its clients' network emissions are unknown"
+    for device, making in carbon.embodied.devices.items() if carbon.embodied else ():
+        if "unknown" in {making.made.status, making.lifetime.status}:
+            yield f"{device}: embodied unknown, so its clients' embodied emissions are unknown"
     regions = [f"regions.{name}" for name, region in carbon.regions.items() if region.status == "assumed"]
-    guesses = [*regions, *(name for name, number in sourced(carbon) if number.status == "assumed")]
-    if guesses:
-        yield f"carbon assumes {', '.join(guesses).replace('embodied.devices', 'embodied')}"
+    assumed = [name for name, number in numbers if number.status == "assumed"]
+    if regions or assumed:
+        # Of a device, its making and its lifetime are one.
+        short = (re.sub(r"\.devices|\.(made|lifetime)$", "", name) for name in (*regions, *assumed))
+        names = dict.fromkeys(short)
+        yield f"carbon assumes {', '.join(names)}"

@@ -77,6 +77,7 @@ class Emissions:
         server: its energy; None where it is not counted.
         embodied: the share of devices' making; None where it is not counted.
         total: the sum.
+        waiting: clients at idle power while they wait for the server; no part of the sum.
     """
 
     devices: Amount
@@ -84,6 +85,7 @@ class Emissions:
     server: Amount | None = field(metadata=OPTIONAL)
     embodied: Amount | None = field(metadata=OPTIONAL)
     total: Amount
+    waiting: Amount
 
 
 @dataclass(frozen=True)
@@ -165,12 +167,14 @@ class _Sums(NamedTuple):
         devices_g: of their energy; NaN where one is unknown.
         traffic: gigabytes times g/kWh.
         busy_s: receiving, working and sending.
+        waiting_g: of their energy while they wait for the server; NaN where one is unknown.
     """
 
     jobs: Floats
     devices_g: Floats
     traffic: Floats
     busy_s: Floats
+    waiting_g: Floats
 
 
 def _sums(reader: Reader, whom: _Whom, grid: Intensities, until: Sequence[float]) -> list[_Sums]:
@@ -178,9 +182,12 @@ def _sums(reader: Reader, whom: _Whom, grid: Intensities, until: Sequence[float]
     clients = len(whom.region)
     sums = [_Sums(*(np.zeros(clients) for _ in _Sums._fields)) for _ in until]
     for rows in _chunks(reader):
-        client, ends = rows["client"], [rows[f"{stage}_end"] for stage in _STAGES]
+        client, ended_s, ends = rows["client"], rows["ended_s"], [rows[f"{stage}_end"] for stage in _STAGES]
+        waiting_g = grams(rows["waiting_joules"], grid.mean(whom.region[client], ends[-1], ended_s))
         for end_s, each in zip(until, sums, strict=True):
             each.jobs[:] += np.bincount(client[rows["dispatched_s"] <= end_s], minlength=clients)
+            over = ended_s <= end_s
+            each.waiting_g[:] += np.bincount(client[over], weights=waiting_g[over], minlength=clients)
         for stage, start, end in zip(_STAGES, [rows["dispatched_s"], *ends], ends, strict=False):
             intensity = grid.mean(whom.region[client], start, end)
             amounts = (
@@ -190,7 +197,7 @@ def _sums(reader: Reader, whom: _Whom, grid: Intensities, until: Sequence[float]
             )
             for end_s, each in zip(until, sums, strict=True):
                 over = end <= end_s
-                for total, amount in zip(each[1:], amounts, strict=True):
+                for total, amount in zip((each.devices_g, each.traffic, each.busy_s), amounts, strict=True):
                     total[:] += np.bincount(client[over], weights=amount[over], minlength=clients)
     _add_tails(sums, reader, whom, grid, until)
     return sums
@@ -211,13 +218,14 @@ def _add_tails(
 def _chunks(reader: Reader) -> Iterator[Mapping[str, Any]]:
     """The jobs: where each stage ends, its busy seconds, bytes and joules, NaN for an unknown energy."""
     stations = {"receive": "received_s", "work": "worked_s", "transmit": "arrived_s"}
-    columns = {"client": "client", "dispatched_s": "dispatched_s"}
+    columns = {"client": "client", "dispatched_s": "dispatched_s", "ended_s": "ended_s"}
+    # No energy is negative, and SQLite has no NaN.
+    columns["waiting_joules"] = "IFNULL(waiting_j, -1.0)"
     for stage in _STAGES:
         names = [name for name in JOULES if name.startswith(_CHARGED[stage])]
         columns[f"{stage}_end"] = f"IFNULL({stations[stage]}, ended_s)"
         columns[f"{stage}_busy"] = f"{stage}_s"
         columns[f"{stage}_bytes"] = _BYTES[stage]
-        # No energy is negative, and SQLite has no NaN.
         columns[f"{stage}_joules"] = f"IFNULL({' + '.join(names)}, -1.0)"
     types = {name: np.int64 if name == "client" else np.float64 for name in columns}
     (last,) = reader.query("SELECT IFNULL(MAX(job), -1) AS job FROM jobs")
@@ -226,9 +234,9 @@ def _chunks(reader: Reader) -> Iterator[Mapping[str, Any]]:
             f"SELECT {', '.join(columns.values())} FROM jobs WHERE job >= {first} AND job < {first + _CHUNK}"  # noqa: S608 - our own names
         )
         rows = reader.arrays(sql, **types)
-        for stage in _STAGES:
-            joules = rows[f"{stage}_joules"]
-            joules[joules < 0] = np.nan
+        for name in types:
+            if name.endswith("_joules"):
+                rows[name][rows[name] < 0] = np.nan
         yield rows
 
 
@@ -241,6 +249,7 @@ def _emissions(carbon: Carbon, whom: _Whom, grid: Intensities, sums: _Sums, end_
     return Emissions(
         **{name: found.get(name) for name in COMPONENTS},  # type: ignore[arg-type]  # two are always there
         total=_sum(list(found.values())),
+        waiting=_amount(sums.waiting_g[np.flatnonzero(sums.jobs)]),
     )
 
 
@@ -249,11 +258,11 @@ def _components(
 ) -> dict[str, Floats]:
     """What each component emitted, by client, NaN for unknown; the server's is one number."""
     took_part = np.flatnonzero(sums.jobs)
-    per_gb = _floats([carbon.network[name].value for name in whom.links])[whom.link]
+    per_gb = _floats([carbon.kwh_per_gb(name) for name in whom.links])[whom.link]
     traffic = np.where(sums.traffic != 0, per_gb * sums.traffic, 0.0)
     found = {"devices": sums.devices_g[took_part], "network": traffic[took_part]}
     if carbon.server is not None:
-        joules = carbon.server.power.known * carbon.server.pue.known * np.array([end_s])
+        joules = carbon.server.site_w * np.array([end_s])
         region = np.array([grid.regions[carbon.server_region]])
         intensity = grid.mean(region, np.zeros(1), np.array([end_s]))
         found["server"] = grams(joules, intensity)

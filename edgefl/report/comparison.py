@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
@@ -120,7 +121,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
         texts = [_setting(value) for value in values]
         if texts != names and (len(set(texts) - {MISSING}) > 1 or not _of_another(key, differing)):
             # By place, since runs may be equal.
-            by_run = {id(one): text for one, text in zip(compared, texts, strict=True)}
+            by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
 
 

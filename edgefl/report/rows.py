@@ -261,6 +261,8 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     for name in COMPONENTS:
         if any(getattr(each, name) for each in emitted):
             yield Row(f"  {name}", partial(_emitted, component=name))
+    if any(each.waiting.grams for each in emitted):
+        yield Row(f"  {WAITING}, apart", partial(_emitted, component="waiting"))
 
 
 def _emitted(one: Compared, component: str) -> str:

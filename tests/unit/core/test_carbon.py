@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from commands import run_command
@@ -10,10 +13,11 @@ from edgefl.core.carbon import Carbon, Making, Region, completed, dealt
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.intensity import Intensities, grams, shipped, table
-from edgefl.core.sourced import Sourced, sourced
-from edgefl.core.units import RESOLVED, KwhPerGb
+from edgefl.core.sourced import sourced
+from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
 NO_LIFE = {"made": "84 kg", "lifetime": 0}
@@ -57,7 +61,10 @@ def test_regions_in_all_forms(regions, shares):
     """One, a list of equal shares, shares, records."""
     found = Carbon.model_validate({"regions": regions}).regions
     assert {name: region.share for name, region in found.items()} == shares
-    assert len(found["DE"].g_per_kwh.split()) == 24
+    assert found["DE"].g_per_kwh is None
+    full = whole(regions=regions).regions
+    assert {name: region.share for name, region in full.items()} == shares
+    assert len(full["DE"].g_per_kwh.split()) == 24
 
 
 def test_a_record_of_ones_own():
@@ -74,7 +81,7 @@ def test_a_record_of_ones_own():
 
 def test_the_years_mean_in_place_of_hours():
     """``hourly: false`` takes one kind of number for every region."""
-    found = Carbon.model_validate({"regions": ["DE", "PL"], "hourly": False}).regions
+    found = whole(regions=["DE", "PL"], hourly=False).regions
     assert [found["DE"].g_per_kwh, found["PL"].g_per_kwh] == ["381", "662"]
 
 
@@ -86,24 +93,35 @@ def test_the_years_mean_in_place_of_hours():
         ({"regions": [1]}, "regions must be a mapping of keys to values; got [1]"),
         ({"regions": {}}, "regions must have at least 1 item"),
         ({"regions": {"DE": 0}}, "at least one of the regions must have a share above 0"),
+        ({"regions": {"DE": {"source": "me"}}}, "'g_per_kwh', which is missing"),
         ({"regions": {"DE": -1}}, "regions.DE must be at least 0; got -1"),
         ({"regions": {"a": {"g_per_kwh": [1, 2]}}}, "not 2"),
         ({"regions": {"a": {"g_per_kwh": "nan"}}}, "'nan' must be g CO2e/kWh, between 0 and 10,000"),
         ({"regions": {"a": {"g_per_kwh": 3e7}}}, "'30000000.0' must be g CO2e/kWh"),
         ({"regions": "DE", "grid": "nowhere.csv"}, "no file 'nowhere.csv'"),
         ({"regions": "DE", "network": "fast"}, "unknown network 'fast'"),
-        ({"regions": "DE", "network": 0.1}, "write a number and a unit, such as '0.008 kWh/GB'"),
+        (
+            {"regions": "DE", "network": 0.1},
+            "0.1 is not an energy per byte; write a number and a unit",
+        ),
+        ({"regions": "DE", "network": {"4g": "1 GB"}}, "'GB' is not a unit of energy per byte; use one of"),
+        ({"regions": "DE", "network": {"4g": [1]}}, "network.4g must be"),
         (
             {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
             "server.pue must be at least 1; got 0.5",
         ),
-        ({"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}}, "needs a power"),
+        (
+            {"regions": "DE", "server": {"power": {"status": "unknown", "source": "-"}}},
+            "needs the values of",
+        ),
+        ({"regions": "DE", "server": {"power": "1e300 W"}}, "server.power must be at most 1e+12"),
+        ({"regions": "DE", "network": "1e300 kWh/GB"}, "network must be"),
         ({"regions": ["DE", "FR"], "server": {"power": "1 W"}}, "the server needs a region"),
         ({"regions": "DE", "server": {"power": "1 W", "region": "XE"}}, "unknown region 'XE'"),
         ({"regions": "DE", "embodied": "used"}, "'busy' or 'owned'"),
         (
             {"regions": "DE", "embodied": {"devices": {"phone": {"made": "84 kg", "lifetime": 0}}}},
-            "greater than 0",
+            "embodied.devices.phone.lifetime must be at least 1",
         ),
     ],
 )
@@ -185,6 +203,8 @@ def test_clients_are_dealt_by_shares():
     shares = np.bincount(places, minlength=3) / 40_000
     assert shares[2] == 0
     assert shares[:2] == pytest.approx([0.25, 0.75], abs=0.01)
+    huge = Carbon.model_validate({"regions": {"DE": 1e308, "FR": 1e308}})
+    assert set(dealt(huge, 100, root=5)) == {0, 1}
     assert (dealt(record, 10, root=5) == places[:10]).all()
     assert (dealt(record, 40_000, root=6) != places).any()
     slow = uniforms(key(5, "slowdown"), np.arange(40_000), count=1)[0]
@@ -205,11 +225,21 @@ def csv(tmp_path, lines, header="region,hour,g_per_kwh"):
 def test_a_users_file_comes_before_the_table(tmp_path):
     """Its regions are kept with the record, which needs the file no more."""
     path = csv(tmp_path, [*rows("X"), "", "DE, 0, 7.5"])
-    found = Carbon.model_validate({"regions": ["X", "DE", "FR"], "grid": str(path)})
+    found = whole(regions=["X", "DE", "FR"], grid=str(path))
     assert [len(region.g_per_kwh.split()) for region in found.regions.values()] == [24, 1, 24]
     assert found.regions["DE"].g_per_kwh == "7.5"
     assert found.regions["DE"].source == f"the user's file {path}"
     assert found.grid is None
+
+
+def test_the_servers_region_may_be_the_files(tmp_path):
+    """Also where no client is; neither has a region that nobody knows."""
+    path = csv(tmp_path, ["X,0,5", "Y,0,6"])
+    record = whole(regions="X", grid=str(path), server={"power": "1 W", "region": "Y"})
+    assert (record.regions["Y"].g_per_kwh, record.regions["Y"].share) == ("6", 0)
+    settings = {"regions": "Z", "grid": str(path)}
+    with pytest.raises(UserError, match="unknown region 'Z'"):
+        validate(Carbon, settings, Document("fleet.yaml", settings))
 
 
 @pytest.mark.parametrize(
@@ -295,4 +325,23 @@ def test_grams_of_joules():
 def test_a_number_may_be_an_interval():
     """Bounds of the network's energy are kept."""
     given = {"low": "0.005 kWh/GB", "high": "0.02 kWh/GB", "status": "assumed", "source": "test"}
-    assert whole(network=given).network["4g"] == Sourced[KwhPerGb].model_validate(given)
+    kept = whole(network=given).network["4g"]
+    assert (kept.low, kept.value, kept.high) == (0.005, None, 0.02)
+
+
+def test_editors_are_told_every_form():
+    """The schema has the short forms, which validation reads."""
+    found = schema()["$defs"]["Carbon"]["properties"]
+    assert {"type": "string"} in found["regions"]["anyOf"]
+    assert {"enum": ["busy", "owned"], "type": "string"} in found["embodied"]["anyOf"]
+    assert {"type": "string"} in found["network"]["anyOf"]
+
+
+def test_the_page_lists_every_key():
+    """docs/carbon.md's table of keys is the record's."""
+    page = (Path(__file__).parents[3] / "docs" / "carbon.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \| (?:required|`|by link)", page, flags=re.MULTILINE)) == set(
+        Carbon.model_fields
+    )
+    for name in table()["links"]:
+        assert f"`{name}`" in page

@@ -113,7 +113,7 @@ def test_what_is_not_asked_for_is_not_counted():
     """Neither in the total nor in the document, and the boundary says so."""
     found = emitted(worked(1), {"regions": {"x": FLAT}}, virtual_s=HOUR_S)
     assert (found.emitted.server, found.emitted.embodied) == (None, None)
-    assert document(found)["emitted"].keys() == {"devices", "network", "total"}
+    assert document(found)["emitted"].keys() == {"devices", "network", "total", "waiting"}
     assert "not counted: waiting and idle time between jobs, home routers, the server" in found.boundary
     both = {"regions": {"x": FLAT}, "server": {"power": "1 W"}, "embodied": "owned"}
     text = emitted(worked(1), both).boundary
@@ -167,6 +167,14 @@ def test_what_it_took_to_reach_a_target():
     assert found.emitted.total.grams == pytest.approx(300 + 200 + 300)
     to_target = found.to_target["global"]
     assert to_target.total.grams == pytest.approx(200 + 100 + 200)
+
+
+def test_waiting_is_apart():
+    """1 h and 3 h of work, and the first client waits from 1 to 3 h at 400 W: no part of the sum."""
+    two = plan([prices("train", 2, compute_s=[HOUR_S, 3 * HOUR_S], idle_w=400, compute_w=0)])
+    found = emitted(two, {"regions": {"x": RAMP}}).emitted
+    assert found.waiting == Amount(pytest.approx(0.4 * (1 + 2)), 2, 2)
+    assert found.total.grams == pytest.approx(0.4 * 0 + 0.4 * (0 + 1 + 2))
 
 
 def test_regions_differ():
