@@ -140,6 +140,21 @@ def test_numbers_fitted_to_a_network_are_fitted_again_without_it(own):
         assert row.error == pytest.approx(0, abs=1e-3)
 
 
+def test_a_networks_own_measurement_has_no_part_in_its_prediction(own):
+    """However wrong it is, what is predicted for it stays; the others' predictions move."""
+    own.board(dense=0.11)
+    truth = own.truth(dense=0.3)
+    found = []
+    for factor in (1, 3):
+        rows = [
+            f"{line}, time: {truth[name] * (factor if name == 'large' else 1)} s, fitted: [efficiency.dense]"
+            for name, line in NETWORKS.items()
+        ]
+        found.append(rows_of(validation([own.measured(*rows)])))
+    assert found[0]["large"].predicted == found[1]["large"].predicted
+    assert found[1]["small"].predicted > 1.05 * found[0]["small"].predicted
+
+
 def test_two_numbers_are_fitted_again_together(own):
     """Efficiency and launch overhead, at two batch sizes."""
     own.board(dense=0.11, launch="10 us")
