@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel
 
 from edgefl.core.benchmarks import Network, Quantity
-from edgefl.core.cost import Cost, Work
+from edgefl.core.corners import Corner, at_corner, has_interval
+from edgefl.core.cost import Work
 from edgefl.core.devices import Board, Clock
 from edgefl.core.devices.roofline import EfficiencyByClass
-from edgefl.core.price import Pricer
+from edgefl.core.errors import UserError
+from edgefl.core.price import PowerDraw
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.planning.fleets import link
 
@@ -59,35 +62,78 @@ class Predictor:
 
     name: str
     board: Board
-    _pricers: dict[str, Pricer] = field(default_factory=dict, init=False)
-    _clocks: dict[str, Clock] = field(default_factory=dict, init=False)
+    _clocks: dict[tuple[str, bool], Clock] = field(default_factory=dict, init=False)
 
     def predict(self, sample: Sample) -> float | None:
         """Seconds or joules; None if a power is unknown."""
-        return self._inferred(sample) if sample.inference else self._trained(sample)
-
-    def _trained(self, sample: Sample) -> float | None:
-        pricer = self._pricers.get(sample.dtype)
-        if pricer is None:
-            pricer = self._pricers[sample.dtype] = Pricer(self.name, self.board, sample.dtype)
-        price = pricer.price(Cost(steps=((sample.work, 1),)), link(_LINK))
+        spent = self.spent(sample)
         if sample.quantity == "time":
-            return price.compute_s
-        return price.energy.compute_j if sample.above_idle else price.working_j(price.compute_s)
+            return spent.seconds
+        joules = spent.above_idle_j if sample.above_idle else spent.whole_j
+        return _finite(joules)
 
-    def _inferred(self, sample: Sample) -> float | None:
-        """As ``edgefl bench`` predicts it: the energy is the active power's."""
-        clock = self._clocks.get(sample.dtype)
-        if clock is None:
-            clock = self.board.clock(self.name, sample.dtype, inference=True)
-            self._clocks[sample.dtype] = clock
-        seconds = clock.time(sample.work).seconds
-        if sample.quantity == "time":
-            return seconds
-        active, idle = self.board.power.active.value, self.board.power.idle.value
-        if active is None or (sample.above_idle and idle is None):
+    @cached_property
+    def corners(self) -> tuple[Predictor, Predictor] | None:
+        """Those of the board's cheap and costly corner; None if none of its numbers is an interval."""
+        if not has_interval(self.board):
             return None
-        return seconds * (active - (idle or 0.0) if sample.above_idle else active)
+        cheap, costly = (Predictor(self.name, at_corner(self.board, corner)) for corner in Corner)
+        return cheap, costly
+
+    def between(self, sample: Sample) -> tuple[float | None, float | None]:
+        """The least and the most that the board's numbers allow; None where nothing bounds it."""
+        if self.corners is None:
+            return None, None
+        low, high = (_bound(corner, sample) for corner in self.corners)
+        if low is None or high is None or sample.quantity == "time" or not sample.above_idle:
+            return _of(low, sample), _of(high, sample)
+        # Above idle is most where the idle power is least.
+        least = low.whole_j - high.idle_w * low.seconds
+        return _finite(max(0.0, least)), _finite(high.whole_j - low.idle_w * high.seconds)
+
+    def spent(self, sample: Sample) -> Spent:
+        """What a sample's work takes."""
+        key = sample.dtype, sample.inference
+        if key not in self._clocks:
+            self._clocks[key] = self.board.clock(self.name, sample.dtype, inference=sample.inference)
+        bounds = self._clocks[key].time(sample.work)
+        draw = PowerDraw.of(self.board, link(_LINK), bounds)
+        return Spent(bounds.seconds, float(draw.compute_w), float(draw.idle_w))
+
+
+class Spent(NamedTuple):
+    """The time of some work, and what it draws above idle and idle; NaN for an unknown power."""
+
+    seconds: float
+    compute_w: float
+    idle_w: float
+
+    @property
+    def above_idle_j(self) -> float:
+        """Joules above idle power."""
+        return self.compute_w * self.seconds
+
+    @property
+    def whole_j(self) -> float:
+        """Joules of the whole device."""
+        return (self.compute_w + self.idle_w) * self.seconds
+
+
+def _bound(corner: Predictor, sample: Sample) -> Spent | None:
+    try:
+        return corner.spent(sample)
+    except UserError:  # a number without a bound on this side
+        return None
+
+
+def _of(spent: Spent | None, sample: Sample) -> float | None:
+    if spent is None:
+        return None
+    return _finite(spent.seconds if sample.quantity == "time" else spent.whole_j)
+
+
+def _finite(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure
 
 
 def refitted(name: str, board: Board, numbers: Sequence[str], samples: Sequence[Sample]) -> Board:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import median
 from typing import NamedTuple, TypeVar
 
 from edgefl.core import catalogue
@@ -18,135 +17,10 @@ from edgefl.core.benchmarks import QUANTITIES, Network, Quantity
 from edgefl.core.devices import Board
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
+from edgefl.core.yamls import text_of
 from edgefl.planning.benchmarks import KIND, Progress, Source, Works, read
 from edgefl.planning.predictions import Predictor, Sample, refitted
-
-# Of fewer rows, an order says nothing.
-_LEAST_RANKED = 3
-# The total of all times.
-ALL = "all"
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One configuration's measurement beside its prediction.
-
-    Attributes:
-        network: its name for people.
-        batch: samples.
-        measured: seconds or joules.
-        predicted: the same; None where a number is unknown, or the board refuses the work.
-        error: predicted over measured, less 1; None without a prediction.
-        status: whether the source gives the measurement, or it is arithmetic on the source's figures.
-        source: where it was read.
-        counted: whether it counts in the score.
-        remark: why it does not, or that it was predicted with numbers fitted without it.
-    """
-
-    network: str
-    batch: int
-    measured: float
-    predicted: float | None
-    error: float | None = field(init=False)
-    status: str
-    source: str
-    counted: bool
-    remark: str
-
-    def __post_init__(self) -> None:
-        error = None if self.predicted is None else self.predicted / self.measured - 1
-        object.__setattr__(self, "error", error)
-
-
-@dataclass(frozen=True)
-class Score:
-    """How far predictions are from measurements, and whether both are in the same order.
-
-    Attributes:
-        rows: how many count.
-        left_out: how many do not.
-        median_error: the median absolute error, relative to what was measured; None without rows.
-        spearman, kendall: rank correlations (Kendall's tau-b); None for fewer than three rows, or where all
-            predictions or all measurements are equal.
-    """
-
-    rows: int
-    left_out: int
-    median_error: float | None
-    spearman: float | None
-    kendall: float | None
-
-    @classmethod
-    def of(cls, rows: Sequence[Compared]) -> Score:
-        """The score of rows."""
-        pairs = [(row.measured, row.predicted) for row in rows if row.counted and row.predicted is not None]
-        errors = [abs(predicted / measured - 1) for measured, predicted in pairs]
-        return cls(len(pairs), len(rows) - len(pairs), median(errors) if errors else None, *_ranks(pairs))
-
-
-def _ranks(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, float | None]:
-    """Spearman's and Kendall's rank correlation."""
-    from scipy.stats import kendalltau, spearmanr
-
-    columns = list(zip(*pairs, strict=True))
-    if len(pairs) < _LEAST_RANKED or any(len(set(column)) == 1 for column in columns):
-        return None, None
-    return float(spearmanr(*columns).statistic), float(kendalltau(*columns).statistic)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A file's measurements of one quantity beside their predictions.
-
-    Attributes:
-        name: the file's.
-        board: the device's name.
-        title, measures, runtime, source, notes: see ``edgefl.core.benchmarks.Benchmark``.
-        quantity: "time" in seconds, or "energy" in joules.
-        rows: in the file's order.
-        score: of the rows that count.
-    """
-
-    name: str
-    board: str
-    title: str
-    measures: str
-    quantity: Quantity
-    runtime: str
-    source: str
-    notes: str
-    rows: tuple[Compared, ...]
-    score: Score = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "score", Score.of(self.rows))
-
-
-@dataclass(frozen=True)
-class Total:
-    """The score of several files of one kind together.
-
-    Attributes:
-        measures: see ``Benchmark``.
-        quantity: "time" or "energy".
-        boards: how many boards have rows that count.
-        networks: how many networks do, counted by board.
-        score: of all rows.
-    """
-
-    measures: str
-    quantity: Quantity
-    boards: int
-    networks: int
-    score: Score
-
-
-@dataclass(frozen=True)
-class Validation:
-    """All comparisons, and their totals by what was measured."""
-
-    comparisons: tuple[Comparison, ...]
-    totals: tuple[Total, ...]
+from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
 
 
 def validation(
@@ -191,7 +65,8 @@ def _behind(chosen: Sequence[Source]) -> Iterator[Source]:
     boards = {source.benchmark.board for source in chosen}
     known = {source.document.file for source in chosen}
     for name, entry in catalogue.entries(KIND).items():
-        if str(entry.path) in known:
+        # Parsing a file takes a tenth of a second.
+        if str(entry.path) in known or not any(board in text_of(entry.path) for board in boards):
             continue
         try:
             source = read(name)
@@ -238,6 +113,16 @@ class _Traced(NamedTuple):
         return self.source.name
 
 
+class _Verdict(NamedTuple):
+    """What is predicted for a sample; see ``Compared``."""
+
+    predicted: float | None = None
+    low: float | None = None
+    high: float | None = None
+    counted: bool = False
+    remark: str = ""
+
+
 @dataclass
 class _Judge:
     """Predicts the samples of a board, each with numbers that were not fitted to its network."""
@@ -247,21 +132,30 @@ class _Judge:
     samples: list[Sample]
     _predictors: dict[str, Predictor] = field(default_factory=dict)
 
-    def predicted(self, sample: Sample) -> tuple[float | None, bool, str]:
-        """The prediction, whether it counts, and a remark."""
+    def verdict(self, sample: Sample) -> _Verdict:
+        """What is predicted for a sample, and whether it counts."""
         refusal = self.board.refusal(sample.work, sample.dtype)
         if refusal:
-            return None, False, refusal
+            return _Verdict(remark=refusal)
         numbers = self._fitted_to(sample)
         others = [one for one in self.samples if one.network != sample.network and one.fitted & numbers]
         counted = numbers <= frozenset().union(*(one.fitted for one in others))
         again = numbers if counted else frozenset()
-        predicted = self._predictor(again, others, sample.network).predict(sample)
+        predictor = self._predictor(again, others, sample.network)
+        predicted, (low, high) = (
+            predictor.predict(sample),
+            (None, None) if again else predictor.between(sample),
+        )
         if predicted is None:
-            return None, False, "power unknown"
+            bounded = low is not None or high is not None
+            return _Verdict(
+                None, low, high, remark="a power is only bounded" if bounded else "a power is unknown"
+            )
         if not counted:
-            return predicted, False, f"not counted: {', '.join(sorted(numbers))} fitted to it"
-        return predicted, True, "by a fit without it" if numbers else ""
+            return _Verdict(
+                predicted, low, high, remark=f"not counted: {', '.join(sorted(numbers))} fitted to it"
+            )
+        return _Verdict(predicted, low, high, counted=True, remark="by a fit without it" if again else "")
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
         """The numbers behind a sample's prediction that were fitted to its network."""
@@ -286,17 +180,19 @@ def _comparisons(traced: _Traced, judge: _Judge) -> Iterator[Comparison]:
         for sample in traced.samples:
             if sample.quantity == quantity:
                 row = benchmark.rows[sample.row]
-                predicted, counted, remark = judge.predicted(sample)
+                found = judge.verdict(sample)
                 rows.append(
                     Compared(
                         row.label or row.network,
                         benchmark.batch_of(row),
                         sample.measured,
-                        predicted,
+                        found.predicted,
+                        found.low,
+                        found.high,
                         row.status or benchmark.status,
                         row.source or benchmark.source,
-                        counted,
-                        remark,
+                        found.counted,
+                        found.remark,
                     )
                 )
         if rows:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.benchmarks import Quantity
 from edgefl.core.units import show_joules, show_seconds, show_share
-from edgefl.planning.validation import Compared, Comparison, Score, Total, Validation
+from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
 from edgefl.report.tables import MISSING, UNKNOWN, Fitted, Line, figures
 
 
@@ -28,10 +30,20 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
         "predicted": lambda row: UNKNOWN if row.predicted is None else show(row.predicted),
         "error": _error,
     }
+    if any(row.low is not None or row.high is not None for row in found.rows):
+        columns["bounds"] = partial(_bounds, show)
     if any(row.remark for row in found.rows):
         columns["remark"] = lambda row: row.remark
     yield Fitted(found.rows, columns, wraps=("remark",))
     yield Line()
+
+
+def _bounds(show: Callable[[float], str], row: Compared) -> str:
+    if row.low is None or row.high is None:
+        bound = row.low if row.high is None else row.high
+        words = "at least" if row.high is None else "at most"
+        return MISSING if bound is None else f"{words} {show(bound)}"
+    return f"{show(row.low)} to {show(row.high)}"
 
 
 def _error(row: Compared) -> str:
@@ -40,21 +52,21 @@ def _error(row: Compared) -> str:
 
 def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
     """A row for each comparison, and one for each total."""
-    heads = ("", "", "rows", "median error", "Spearman", "Kendall")
-    rows = [(one.name, _what(one), *_score(one.score)) for one in comparisons]
+    rows = [(_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
     for total in totals:
         boards = "1 board" if total.boards == 1 else f"{total.boards} boards"
-        rows.append((f"all: {total.networks} networks on {boards}", _what(total), *_score(total.score)))
-    return figures(heads, rows, left=2)
+        label = ALL if total.measures == ALL else f"{ALL}, {total.measures}"
+        rows.append((f"{_of(label, total.quantity)} ({boards})", *_score(total.score)))
+    return figures(("", "rows", "median error", "in bounds", "Spearman", "Kendall"), rows)
 
 
-def _what(found: Comparison | Total) -> str:
-    return found.measures if found.quantity == "time" else f"{found.measures}: {found.quantity}"
+def _of(label: str, quantity: Quantity) -> str:
+    return label if quantity == "time" else f"{label}, {quantity}"
 
 
 def _score(found: Score) -> Iterator[str]:
-    left_out = f" (of {found.rows + found.left_out})" if found.left_out else ""
-    yield f"{found.rows}{left_out}"
+    yield f"{found.rows} of {found.rows + found.left_out}"
     yield MISSING if found.median_error is None else show_share(found.median_error)
+    yield f"{found.inside} of {found.bounded}" if found.bounded else MISSING
     for rank in (found.spearman, found.kendall):
         yield MISSING if rank is None else f"{rank:.2f}"

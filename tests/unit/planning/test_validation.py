@@ -7,7 +7,8 @@ from commands import run_command
 
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
-from edgefl.planning.validation import Compared, Score, validation
+from edgefl.planning.scores import Compared, Score
+from edgefl.planning.validation import validation
 
 BOARD = """title: Mine
 category: laptop
@@ -90,8 +91,8 @@ def rows_of(found, quantity="time"):
     return {row.network: row for row in one.rows}
 
 
-def compared(measured, predicted, *, counted=True):
-    return Compared("x", 1, measured, predicted, "measured", "here", counted, "")
+def compared(measured, predicted, *, low=None, high=None, counted=True):
+    return Compared("x", 1, measured, predicted, low, high, "measured", "here", counted, "")
 
 
 def test_a_score_is_the_median_error_and_the_order():
@@ -138,6 +139,21 @@ def test_numbers_fitted_to_a_network_are_fitted_again_without_it(own):
         assert row.counted
         assert row.remark == "by a fit without it"
         assert row.error == pytest.approx(0, abs=1e-3)
+
+
+def test_a_networks_own_measurement_has_no_part_in_its_prediction(own):
+    """However wrong it is, what is predicted for it stays; the others' predictions move."""
+    own.board(dense=0.11)
+    truth = own.truth(dense=0.3)
+    found = []
+    for factor in (1, 3):
+        rows = [
+            f"{line}, time: {truth[name] * (factor if name == 'large' else 1)} s, fitted: [efficiency.dense]"
+            for name, line in NETWORKS.items()
+        ]
+        found.append(rows_of(validation([own.measured(*rows)])))
+    assert found[0]["large"].predicted == found[1]["large"].predicted
+    assert found[1]["small"].predicted > 1.05 * found[0]["small"].predicted
 
 
 def test_two_numbers_are_fitted_again_together(own):
@@ -190,6 +206,42 @@ def test_powers_fitted_to_energies_leave_times_alone(own):
         assert row.remark == "by a fit without it"
         assert row.error == pytest.approx(0, abs=1e-3)
     assert {row.remark for row in rows_of(found).values()} == {""}
+
+
+def test_bounds_are_those_of_the_boards_numbers(own):
+    """With an efficiency between 0.1 and 0.4, times lie between what the two ends predict."""
+    text = BOARD.replace("value: {dense}", "low: 0.1, value: {dense}, high: 0.4")
+    (own.path / "devices" / "my-board.yaml").write_text(
+        text.format(dense=0.2, launch="10 us", active="10 W"), encoding="utf-8"
+    )
+    quick, slow = own.truth(dense=0.4), own.truth(dense=0.1)
+    measured = {
+        "small": quick["small"] * 1.01,
+        "middle": slow["middle"] * 0.99,
+        "large": slow["large"] * 1.01,
+    }
+    found = validation([own.measured(*(f"{NETWORKS[name]}, time: {measured[name]} s" for name in NETWORKS))])
+    for name, row in rows_of(found).items():
+        assert (row.low, row.high) == (pytest.approx(quick[name]), pytest.approx(slow[name]))
+    (score,) = (one.score for one in found.comparisons)
+    assert (score.inside, score.bounded) == (2, 3)
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [("whole device", 6, 10), ("above idle", 6 - 3, 10 - 1)])
+def test_bounds_of_energies(own, share, low, high):
+    """Of 6 to 10 W active and 1 to 3 W idle: above idle, the one's least less the other's most."""
+    text = BOARD.format(dense=0.2, launch="10 us", active="8 W").replace(
+        "{value: 8 W", "{low: 6 W, high: 10 W"
+    )
+    text = text.replace("{value: 2 W", "{low: 1 W, value: 2 W, high: 3 W")
+    (own.path / "devices" / "my-board.yaml").write_text(text, encoding="utf-8")
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, energy: 1 J")
+    mine = own.path / "validation" / "mine.yaml"
+    mine.write_text(mine.read_text("utf-8").replace("whole device", share), "utf-8")
+    found = validation([path])
+    seconds, row = rows_of(found)["small"].predicted, rows_of(found, "energy")["small"]
+    assert (row.low, row.high) == (pytest.approx(low * seconds), pytest.approx(high * seconds))
+    assert (row.predicted, row.remark) == (None, "a power is only bounded")
 
 
 def test_energies_above_idle_leave_the_idle_power_out(own):
@@ -312,7 +364,7 @@ def test_an_unknown_power_counts_for_nothing(own):
         device.read_text("utf-8").replace("{value: 10 W, status: assumed", "{status: unknown"), "utf-8"
     )
     row = rows_of(validation([own.measured(f"{NETWORKS['small']}, energy: 1 J")]), "energy")["small"]
-    assert (row.predicted, row.counted, row.remark) == (None, False, "power unknown")
+    assert (row.predicted, row.counted, row.remark) == (None, False, "a power is unknown")
 
 
 @pytest.mark.parametrize("option", ["no-board", "arduino-nano-33-ble"])
