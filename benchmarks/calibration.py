@@ -1,7 +1,7 @@
-"""The error of a calibrated device's predictions on networks that the fit never saw.
+"""The error of a calibrated device's predictions on networks and methods that the fit never saw.
 
-Calibrates this machine several times and prints, for each network, the medians over the calibrations of
-measured time, predicted time and error.
+Calibrates this machine several times and prints the medians over the calibrations: for each network, measured
+time, predicted time and error; for each method, its step over FedAvg's on the same network.
 
     python benchmarks/calibration.py [--repeats N] [--threads N] [--out FILE]
 """
@@ -18,13 +18,14 @@ from statistics import median
 from edgefl.calibrate import Calibration, calibrate
 from edgefl.calibrate.machine import this_machine
 from edgefl.calibrate.workloads import HELD_OUT
-from edgefl.report.calibration import Prediction
+from edgefl.report.calibration import MethodPrediction, Prediction
 
 HELD_TO = 0.25
+METHODS_HELD_TO = 0.2
 
 
 def main() -> None:
-    """Prints a table for training and one for inference."""
+    """Prints a table for training, one for methods and one for inference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
@@ -39,6 +40,7 @@ def main() -> None:
         [
             *_head(options, found),
             *_table("steps", [one.steps for one in found]),
+            *_methods([one.methods for one in found]),
             *_table("inference", [one.inference for one in found]),
             *_numbers(found),
         ]
@@ -80,6 +82,22 @@ def _table(title: str, found: list[list[Prediction]]) -> list[str]:
     return lines
 
 
+def _methods(found: list[list[MethodPrediction]]) -> list[str]:
+    head = f"{'over FedAvg':30} {'':20} {'measured':>10} {'predicted':>10} {'error':>6}"
+    lines = ["", f"{head}  errors of each calibration"]
+    for rows in zip(*found, strict=True):
+        measured, predicted, error = (
+            median(getattr(row, name) for row in rows) for name in ("measured", "predicted", "error")
+        )
+        each = " ".join(f"{row.error:+.0%}" for row in rows)
+        verdict = f"  within {METHODS_HELD_TO:.0%}: {'yes' if abs(error) <= METHODS_HELD_TO else 'NO'}"
+        lines.append(
+            f"{rows[0].network:30} {rows[0].method:20} {measured:10.2f} {predicted:10.2f} {error:+6.1%}  {each}"
+            f"{verdict if rows[0].method != 'fedavg' else ''}"
+        )
+    return lines
+
+
 def _numbers(found: list[Calibration]) -> list[str]:
     """The fitted numbers of each calibration, which show how well they repeat."""
     lines = ["", "numbers of each calibration"]
@@ -92,6 +110,7 @@ def _numbers(found: list[Calibration]) -> list[str]:
         ("half side", lambda one: one["half_side"]),
         ("memory bandwidth", lambda one: one["memory_bandwidth"]),
         ("launch overhead", lambda one: one["launch_overhead"]),
+        ("backward overhead", lambda one: one["backward_overhead"]),
     ):
         lines.append(f"  {title:24} {', '.join(str(read(one)['value']) for one in data)}")
     return lines

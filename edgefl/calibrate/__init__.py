@@ -1,7 +1,8 @@
 """From this machine to a device file.
 
-Workloads (``workloads``) are timed in fresh processes (``measure``), a roofline is fitted to the times
-(``fit``), and every number is written with its source (``record``, ``calibration``).
+Workloads (``workloads``, ``suites``) are timed in fresh processes (``measure``), a roofline is fitted to the
+times (``fit``), power is read off what the host or a wattmeter tells (``energy``, ``wattmeter``, ``power``),
+and every number is written with its source (``record``, ``calibration``).
 """
 
 from edgefl.calibrate.calibration import Calibration, calibrate

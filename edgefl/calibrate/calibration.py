@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -11,22 +9,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from edgefl.calibrate import record, workloads
+from edgefl.calibrate import record, suites
 from edgefl.calibrate.fit import STEP_WEIGHT, Observation, fit
 from edgefl.calibrate.machine import Machine, this_machine
 from edgefl.calibrate.measure import FULL, Effort, Progress, Session, Timing, TimingPlan, runtime
-from edgefl.calibrate.workloads import COPY, FIT, HELD_OUT, TrainingStep
-from edgefl.core import catalogue
+from edgefl.calibrate.places import next_step, target
+from edgefl.calibrate.power import Meter, Powers
+from edgefl.calibrate.suites import COPY
+from edgefl.calibrate.workloads import FIT, HELD_OUT, ForwardPass, MethodStep, Workload
 from edgefl.core.devices import KINDS, Board
 from edgefl.core.devices.measured import fingerprint
-from edgefl.core.errors import UserError
 from edgefl.core.files import atomically
 from edgefl.core.fresh import Caller, call
 from edgefl.core.host import check_threads
-from edgefl.core.nodes import short
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document, dump
-from edgefl.report.calibration import Prediction
+from edgefl.report.calibration import MethodPrediction, Prediction
 
 _BUSY = 0.9
 
@@ -44,6 +42,7 @@ class Calibration:
         numbers: the file's content.
         steps: each network and batch size in training: what was measured, and what the file predicts.
         inference: likewise in inference.
+        methods: steps of several methods, over FedAvg's on the same network: measured, and predicted.
         notes: what a reader of the numbers should know.
         took_s: seconds.
     """
@@ -55,20 +54,21 @@ class Calibration:
     numbers: dict[str, Any]
     steps: list[Prediction]
     inference: list[Prediction] = field(default_factory=list)
+    methods: list[MethodPrediction] = field(default_factory=list)
     notes: list[str]
     took_s: float = 0.0
 
 
-def roofline_device(name: str, session: Session, machine: Machine) -> Calibration:
-    """Fits a roofline to kernels, training steps and inference.
+def roofline_device(name: str, session: Session, machine: Machine, meter: Meter) -> Calibration:
+    """Fits a roofline to kernels, training steps, forward passes and inference.
 
     Raises:
         RunError: a measuring process failed.
     """
-    kernels, steps, effort, how = workloads.kernels(), workloads.steps(), session.effort, session.how
+    effort, how, methods = session.effort, session.how, suites.methods()
     plans = [
-        TimingPlan(kernels, effort.kernel_s),
-        *(TimingPlan(one, effort.step_s / len(one)) for one in steps),
+        TimingPlan(suites.kernels(), effort.kernel_s),
+        *_by_step([*suites.steps(), suites.overheads(), methods], effort),
     ]
     infers = effort.inference_s > 0
     session.expect(effort.repeats * (len(plans) + infers) + infers)
@@ -84,6 +84,7 @@ def roofline_device(name: str, session: Session, machine: Machine) -> Calibratio
         "kind": "roofline",
         "peak": {"fp32": peak_entry},
         **record.efficiencies(fitted, peak, how.of("torch")),
+        "backward_overhead": record.backward(fitted, how.of("torch")),
         "memory_bandwidth": bandwidth_entry,
     }
     if infers:
@@ -93,23 +94,31 @@ def roofline_device(name: str, session: Session, machine: Machine) -> Calibratio
             "runtime": runtime(package),
             **record.efficiencies(fitted, peak, how.of(package)),
         }
-    trained = [one for one in timings if isinstance(one.workload.computation, TrainingStep)]
-    data |= record.board(machine, loaded_bytes, trained, how)
+    powers = meter.powers()
+    data |= record.board(machine, loaded_bytes, powers, how)
     device = _validated(name, data)
+    compared = [one for one in timings if one.workload in methods]
+    trained = [one for one in timings if isinstance(one.workload.computation, MethodStep)]
     return Calibration(
         device=name,
         kind="roofline",
         numbers=data,
-        steps=_predicted(trained, device, inference=False),
+        steps=_predicted([one for one in trained if one not in compared], device, inference=False),
         inference=_predicted(inferred, device, inference=True),
-        notes=_notes([*timings, *inferred], machine),
+        methods=_compared_methods(compared, device),
+        notes=_notes([*timings, *inferred], powers),
     )
+
+
+def _by_step(groups: Sequence[Sequence[Workload]], effort: Effort) -> list[TimingPlan]:
+    """A process for each group, whose workloads share a network's seconds."""
+    return [TimingPlan(group, effort.step_s / len(group)) for group in groups]
 
 
 def _inferred(session: Session) -> list[Timing]:
     """ONNX Runtime's timings."""
     with tempfile.TemporaryDirectory() as folder:
-        inferences = workloads.inferences(Path(folder))
+        inferences = suites.inferences(Path(folder))
         session.export(inferences)
         return session.timed([TimingPlan(inferences, session.effort.inference_s)])[0]
 
@@ -120,7 +129,21 @@ def _predicted(timings: Sequence[Timing], device: Board, *, inference: bool) -> 
     return [_compared(one, clock.time(one.work).seconds, one.workload.use) for one in timings]
 
 
-def measured_device(name: str, session: Session, machine: Machine) -> Calibration:
+def _compared_methods(timings: Sequence[Timing], device: Board) -> list[MethodPrediction]:
+    """Each step as the device predicts it, over FedAvg's, which comes first on each network."""
+    clock, found = device.clock(device.title, "fp32"), []
+    for one in timings:
+        step = one.workload.computation
+        if isinstance(step, MethodStep):
+            seconds = one.seconds, clock.time(one.work).seconds
+            if one.workload.use == FIT:
+                base = seconds
+            network = f"{step.network.title}, batch {one.workload.batch}"
+            found.append(MethodPrediction(network, step.title, *seconds, *base))
+    return found
+
+
+def measured_device(name: str, session: Session, machine: Machine, meter: Meter) -> Calibration:
     """Takes the step times of every network at every batch size.
 
     Bandwidth and launch overhead, for work without products, come from the fit of a roofline.
@@ -129,12 +152,15 @@ def measured_device(name: str, session: Session, machine: Machine) -> Calibratio
         RunError: a measuring process failed.
     """
     effort, how = session.effort, session.how
-    kernels, curves = workloads.kernels(), workloads.steps(effort.batches)
-    session.expect(effort.repeats * (1 + len(curves)))
-    step_s = effort.step_s / len(effort.batches)
-    plans = [TimingPlan(kernels, effort.kernel_s), *(TimingPlan(one, step_s) for one in curves)]
+    curves = suites.steps(effort.batches)
+    plans = [
+        TimingPlan(suites.kernels(), effort.kernel_s),
+        *_by_step([suites.overheads(), *curves], effort),
+    ]
+    session.expect(effort.repeats * len(plans))
     timings, loaded_bytes = session.timed(plans)
-    steps = timings[len(kernels) :]
+    steps = timings[-sum(map(len, curves)) :]
+    powers = meter.powers()
     copy, others = _split(timings)
     bandwidth, bandwidth_entry = record.bandwidth(copy, how)
     data = {
@@ -145,7 +171,7 @@ def measured_device(name: str, session: Session, machine: Machine) -> Calibratio
         "networks": _networks(steps, session),
         "memory_bandwidth": bandwidth_entry,
         "launch_overhead": record.launch(fit(_observations(others), bandwidth), how.of("torch")),
-        **record.board(machine, loaded_bytes, steps, how),
+        **record.board(machine, loaded_bytes, powers, how),
     }
     _validated(name, data)
     return Calibration(
@@ -153,7 +179,7 @@ def measured_device(name: str, session: Session, machine: Machine) -> Calibratio
         kind="measured",
         numbers=data,
         steps=_interpolated(steps),
-        notes=_notes(timings, machine),
+        notes=_notes(timings, powers),
     )
 
 
@@ -161,7 +187,7 @@ def _networks(steps: Sequence[Timing], session: Session) -> dict[str, Any]:
     """The curves, by the fingerprint of their networks' steps."""
     found: dict[str, Any] = {}
     for one in steps:
-        if isinstance(one.workload.computation, TrainingStep):
+        if isinstance(one.workload.computation, MethodStep):
             network = one.workload.computation.network
             shape = "x".join(map(str, network.shape))
             title = f"{network.model} on {shape}, fedavg with SGD"
@@ -192,9 +218,10 @@ def _split(timings: Sequence[Timing]) -> tuple[Timing, list[Timing]]:
 
 def _observations(timings: Sequence[Timing]) -> list[Observation]:
     """What the fit may use."""
+    passes = MethodStep, ForwardPass
     return [
         Observation(
-            one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.computation, TrainingStep) else 1.0
+            one.work, one.seconds, STEP_WEIGHT if isinstance(one.workload.computation, passes) else 1.0
         )
         for one in timings
         if one.workload.use == FIT
@@ -215,21 +242,18 @@ def _validated(name: str, data: Mapping[str, Any]) -> Board:
     return validate(KINDS[data["kind"]], document.data, document)
 
 
-def _notes(timings: Sequence[Timing], machine: Machine) -> list[str]:
+def _notes(timings: Sequence[Timing], powers: Powers) -> list[str]:
     """What a reader of the numbers should know."""
-    notes = []
+    notes = [*powers.notes]
     least = min(one.share for one in timings)
     if least < _BUSY:
         notes.append(
             f"the machine was busy: at worst a measuring process had {least:.0%} of a core. Times on one "
             "thread are CPU time, which excludes other programs, but caches and memory were shared"
         )
-    if machine.why_no_power:
-        notes.append(f"power is unknown: {machine.why_no_power}")
+    if powers.why:
+        notes.append(f"power is unknown: {powers.why}")
     return notes
-
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 
 def calibrate(
@@ -239,7 +263,9 @@ def calibrate(
     force: bool = False,
     threads: int = 1,
     curves: bool = False,
+    power_log: Path | None = None,
     effort: Effort = FULL,
+    root: Path = Path("/"),
     run: Caller = call,
     progress: Progress = lambda label, done, total: None,  # noqa: ARG005 - a name for each
 ) -> Calibration:
@@ -251,96 +277,25 @@ def calibrate(
         force: overwrite the file if it exists.
         threads: for training and inference.
         curves: write a file of kind "measured", with step times of networks, in place of a roofline.
+        power_log: a wattmeter's log, which is read at the end; see ``edgefl.calibrate.wattmeter``. By default
+            the host's own sensors and counters are read, where it has any.
         effort: how long to measure.
+        root: of the file system that has the host's sensors and counters.
         run: calls a function in a fresh process.
         progress: is called with what comes next, how many processes are done, and of how many.
 
     Raises:
-        UserError: the name or the file cannot be used, or there are fewer cores than threads.
+        UserError: the name or a file cannot be used, or there are fewer cores than threads.
         RunError: a measuring process failed, or the file cannot be written.
     """
     check_threads(threads)
-    path, start = _target(name, out, force=force), time.perf_counter()
+    path, start = target(name, out, force=force), time.perf_counter()
     make = measured_device if curves else roofline_device
-    made = make(name, Session(effort, threads, run, progress), this_machine())
+    meter, session = Meter(power_log, root), Session(effort, threads, run, progress)
+    with meter.open():
+        machine = this_machine()
+        meter.measure(session)
+        made = make(name, session, machine, meter)
     path.parent.mkdir(parents=True, exist_ok=True)
     atomically(path, dump(made.numbers).encode())
     return replace(made, file=str(path), next=next_step(path), took_s=time.perf_counter() - start)
-
-
-def _target(name: str, out: Path | None, *, force: bool) -> Path:
-    """The file to write.
-
-    Raises:
-        UserError: the name is invalid or taken, the file exists and ``force`` is not given, or it cannot be
-            written.
-    """
-    path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
-    if path.is_dir():
-        raise UserError(f"{path} is a folder", where="--out", hint=f"try --out {path / name}.yaml")
-    if path.suffix != ".yaml":
-        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
-    # A device has its file's name.
-    for where, text in {"NAME": name, "--out": path.stem}.items():
-        _check_name(text, where, path)
-    if path.exists() and not force:
-        raise UserError(
-            f"{path.name} already exists",
-            where=str(path),
-            hint="choose another name, or overwrite it with --force",
-        )
-    if out and not path.parent.exists():
-        raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
-    _check_writable(path, "--out" if out else str(path.parent))
-    return path
-
-
-def _check_name(name: str, where: str, path: Path) -> None:
-    """Checks that a device in this file can have the name.
-
-    Raises:
-        UserError: the name is invalid or another device's.
-    """
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"invalid device name {short(name)!r}",
-            where=where,
-            hint="use up to 100 lower-case letters, digits, '-', '_' and '.', such as my-laptop",
-        )
-    known = catalogue.entries("devices").get(name)
-    if known is not None and known.path.resolve() != path.resolve():
-        raise UserError(
-            f"the name {name!r} belongs to another device", where=str(known.path), hint="choose another name"
-        )
-
-
-def _check_writable(path: Path, where: str) -> None:
-    """Checks before the measurements, which take minutes, that the file can be written.
-
-    Raises:
-        UserError: the file, or the nearest folder that exists, cannot be written to.
-    """
-    folder = next(one for one in path.absolute().parents if one.exists())
-    try:
-        # Permissions do not tell about read-only and special file systems, so a file is really written.
-        with tempfile.TemporaryFile(dir=folder):
-            return
-    except OSError as error:
-        raise UserError(
-            f"cannot write in {folder}: {error.strerror}", where=where, hint="choose another --out"
-        ) from error
-
-
-def next_step(path: Path) -> str:
-    """The command after a device file was written: to price it, or to have it found first."""
-    device, file = path.stem, path.resolve()
-    known = catalogue.entries("devices").get(device)
-    if known is not None and known.path.resolve() == file:
-        return f"edgefl profile quickstart --device {device}"
-    if file.parent.name != "devices":
-        return f"move it to DIR/devices/, and {_export('DIR')}"
-    return _export(shlex.quote(str(file.parent.parent)))
-
-
-def _export(folder: str) -> str:
-    return f"export EDGEFL_PATH={folder}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

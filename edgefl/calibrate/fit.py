@@ -24,10 +24,11 @@ Floats: TypeAlias = NDArray[np.float64]
 # The difference of logarithms from which the loss is linear.
 _LINEAR_FROM = 0.2
 STEP_WEIGHT = 4.0
-# Dense and depthwise FLOP/s, the elementwise share of the bandwidth, launch seconds, the half side.
-_START = (5e10, 5e9, 0.5, 5e-6, 8.0)
-_LEAST = (1e6, 1e5, 0.005, 1e-8, 0.01)
-_MOST = (1e15, 1e14, 1.0, 1e-2, 1000.0)
+# Dense and depthwise FLOP/s, the elementwise share of the bandwidth, seconds of a launch and of a backward
+# pass, the half side.
+_START = (5e10, 5e9, 0.5, 5e-6, 2e-5, 8.0)
+_LEAST = (1e6, 1e5, 0.005, 1e-8, 1e-8, 0.01)
+_MOST = (1e15, 1e14, 1.0, 1e-2, 1e-1, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class RooflineFit:
         depthwise: FLOP/s of depthwise convolutions.
         elementwise: the share of the bandwidth that elementwise kernels reach.
         launch_s: seconds to launch a kernel.
+        backward_s: seconds that a backward pass takes beside its kernels; 0 if no workload has one.
         half_side: the shortest side at which a dense product reaches half of ``dense``.
         spread: the median over the workloads of how far predicted and measured seconds differ, as a share.
         workloads: how many were fitted to.
@@ -63,6 +65,7 @@ class RooflineFit:
     depthwise: float
     elementwise: float
     launch_s: float
+    backward_s: float
     half_side: float
     spread: float
     workloads: int
@@ -75,15 +78,21 @@ class _Table:
         columns = np.array(list(_rows(observations)), dtype=np.float64).T
         self._flops, self._bytes, self._side, self._count = columns[:4]
         self._depthwise, self._elementwise = columns[4:6].astype(bool)
-        self._place = columns[6].astype(np.int64)
+        self._backward, self._place = columns[6], columns[7].astype(np.int64)
+
+    @property
+    def backwards(self) -> float:
+        """The backward passes of all observations."""
+        return float(self._backward @ self._count)
 
     def seconds(self, numbers: Floats, bandwidth: float) -> Floats:
         """Each observation's predicted seconds."""
-        dense, depthwise, elementwise, launch_s, half = numbers
+        dense, depthwise, elementwise, launch_s, backward_s, half = numbers
         rate = np.where(self._depthwise, depthwise, dense * self._side / (self._side + half))
         compute = np.divide(self._flops, rate, where=~self._elementwise, out=np.zeros_like(self._flops))
         memory = self._bytes / (bandwidth * np.where(self._elementwise, elementwise, 1.0))
-        kernels = (np.maximum(compute, memory) + launch_s) * self._count
+        overhead = launch_s + backward_s * self._backward
+        kernels = (np.maximum(compute, memory) + overhead) * self._count
         found: Floats = np.bincount(self._place, kernels).astype(np.float64)
         return found
 
@@ -94,7 +103,7 @@ def _rows(observations: Sequence[Observation]) -> Iterator[tuple[float, ...]]:
             side = min(kernel.m, kernel.n, kernel.k)
             # An elementwise kernel has no sides, and its compute rate is not used.
             kinds = kernel.kind == DEPTHWISE, kernel.kind == ELEMENTWISE
-            yield kernel.flops, kernel.bytes, max(side, 1), count, *kinds, place
+            yield kernel.flops, kernel.bytes, max(side, 1), count, *kinds, kernel.backward, place
 
 
 def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float = _MOST[0]) -> RooflineFit:
@@ -121,6 +130,14 @@ def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float
     solved: Any = least_squares(residuals, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
     numbers = np.exp(solved.x)
     ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
-    dense, depthwise, elementwise, launch_s, half_side = map(float, numbers)
-    spread = float(np.median(ratios)) - 1
-    return RooflineFit(dense, depthwise, elementwise, launch_s, half_side, spread, len(observations))
+    dense, depthwise, elementwise, launch_s, backward_s, half_side = map(float, numbers)
+    return RooflineFit(
+        dense=dense,
+        depthwise=depthwise,
+        elementwise=elementwise,
+        launch_s=launch_s,
+        backward_s=backward_s if table.backwards else 0.0,
+        half_side=half_side,
+        spread=float(np.median(ratios)) - 1,
+        workloads=len(observations),
+    )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import psutil
 import torch
 
-from edgefl.calibrate.machine import meter
+from edgefl.calibrate.energy import Span
 from edgefl.calibrate.workloads import Call, OnnxInference, Operation, Workload, export
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.cost import Work
@@ -43,6 +43,7 @@ class Effort:
         kernel_s: seconds to time each kernel in each of them.
         step_s: likewise for a network's training steps.
         inference_s: likewise for a network's inference; 0 leaves inference out.
+        power_s: seconds at rest, busy on one core and busy on all threads, where power can be measured.
         batches: the batch sizes of a measured device's curves.
     """
 
@@ -50,11 +51,12 @@ class Effort:
     kernel_s: float = 0.1
     step_s: float = 1.0
     inference_s: float = 0.2
+    power_s: float = 10.0
     batches: tuple[int, ...] = (4, 8, 16, 32)
 
 
 FULL = Effort()
-QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, batches=(2, 3, 4))
+QUICK = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.2, batches=(2, 3, 4))
 
 
 class Calls(NamedTuple):
@@ -63,12 +65,12 @@ class Calls(NamedTuple):
     Attributes:
         seconds: of each call.
         share: the CPU time of all calls over their wall time.
-        watts: the mean power; None where nothing counts it.
+        span: when they were.
     """
 
     seconds: list[float]
     share: float
-    watts: float | None
+    span: Span
 
 
 def time_all(workloads: Sequence[Workload], budget_s: float, threads: int) -> tuple[int, list[Calls]]:
@@ -96,14 +98,13 @@ def timed(call: Call, budget_s: float, clock: Clock = time.process_time) -> Call
         call()
         warm += 1
     seconds: list[float] = []
-    with meter() as power:
-        start, cpu_start = time.perf_counter(), time.process_time()
-        while len(seconds) < LEAST_CALLS or time.perf_counter() - start < budget_s:
-            before = clock()
-            call()
-            seconds.append(clock() - before)
-        share = (time.process_time() - cpu_start) / (time.perf_counter() - start)
-    return Calls(seconds, share, power.watts)
+    began_s, start, cpu_start = time.time(), time.perf_counter(), time.process_time()
+    while len(seconds) < LEAST_CALLS or time.perf_counter() - start < budget_s:
+        before = clock()
+        call()
+        seconds.append(clock() - before)
+    share = (time.process_time() - cpu_start) / (time.perf_counter() - start)
+    return Calls(seconds, share, Span(began_s, time.time()))
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,6 @@ class Timing:
         seconds: the median over the processes of each one's median.
         spread: the slowest process over the fastest, less 1.
         share: the smallest share of a core that a process had while it was timed.
-        watts: the mean power; None where nothing counts it.
     """
 
     workload: Workload
@@ -124,20 +124,17 @@ class Timing:
     seconds: float
     spread: float
     share: float
-    watts: float | None
 
     @classmethod
     def of(cls, workload: Workload, work: Work, processes: Sequence[Calls]) -> Timing:
         """From the calls in each process."""
         each = [median(one.seconds) for one in processes]
-        watts = [one.watts for one in processes if one.watts is not None]
         return cls(
             workload,
             work,
             seconds=median(each),
             spread=max(each) / min(each) - 1,
             share=min(one.share for one in processes),
-            watts=median(watts) if watts else None,
         )
 
 
@@ -203,8 +200,8 @@ class Session:
         self._done = self._total = 0
 
     def expect(self, processes: int) -> None:
-        """Sets how many processes there will be."""
-        self._total = processes
+        """Says how many more processes there will be."""
+        self._total = self._done + processes
 
     def timed(self, plans: Sequence[TimingPlan]) -> tuple[list[Timing], int]:
         """Times every workload.
@@ -227,6 +224,16 @@ class Session:
                 for one, its_calls in zip(plan.workloads, each, strict=True):
                     calls[one.name].append(its_calls)
         return [Timing.of(one, work, calls[one.name]) for one, work in works], int(median(loaded))
+
+    def worked(self, workload: Workload, seconds: float, threads: int) -> Span:
+        """When a process did the workload again and again, for so many seconds.
+
+        Raises:
+            RunError: the process failed.
+        """
+        self._next(f"power: {workload.name}")
+        _, (calls,) = self._call(time_all, [workload], seconds, threads, threads=threads)
+        return calls.span
 
     def export(self, workloads: Sequence[Workload]) -> None:
         """Writes the ONNX files of inferences.

@@ -8,6 +8,7 @@ from typing import Any
 from edgefl.calibrate.fit import RooflineFit
 from edgefl.calibrate.machine import Machine
 from edgefl.calibrate.measure import Circumstances, Timing
+from edgefl.calibrate.power import Powers
 from edgefl.core.cost import DENSE
 
 NumberEntry = dict[str, str | float]
@@ -66,6 +67,11 @@ def launch(fitted: RooflineFit, circumstances: str) -> NumberEntry:
     return number(f"{fitted.launch_s * 1e6:.4g} us", "derived", _fitted(fitted, circumstances))
 
 
+def backward(fitted: RooflineFit, circumstances: str) -> NumberEntry:
+    """The overhead of a backward pass."""
+    return number(f"{fitted.backward_s * 1e6:.4g} us", "derived", _fitted(fitted, circumstances))
+
+
 def _fitted(fitted: RooflineFit, circumstances: str) -> str:
     return (
         f"{circumstances}; robust least squares over {fitted.workloads} workloads, half of which "
@@ -84,15 +90,13 @@ def step(timing: Timing, how: Circumstances) -> NumberEntry:
     )
 
 
-def board(
-    machine: Machine, loaded_bytes: int, training: Sequence[Timing], how: Circumstances
-) -> dict[str, Any]:
+def board(machine: Machine, loaded_bytes: int, powers: Powers, how: Circumstances) -> dict[str, Any]:
     """Memory and power.
 
     Args:
         machine: which.
         loaded_bytes: of a process with all libraries and no data.
-        training: timings of training steps.
+        powers: what was measured of its power.
         how: the circumstances.
     """
     when = f"psutil, on {how.date}"
@@ -104,26 +108,23 @@ def board(
             "measured",
             f"{when}: {used} and {loaded_bytes / 1e6:.0f} MB by a process with PyTorch loaded",
         ),
-        "power": _power(machine, training, how),
+        "power": _power(powers, how),
     }
 
 
-def _power(machine: Machine, training: Sequence[Timing], how: Circumstances) -> dict[str, NumberEntry]:
-    watts = [one.watts for one in training if one.watts is not None]
-    why = ""
-    if machine.idle_w is None or not watts:
-        why = machine.why_no_power or "the power counter wrapped around while it was read"
-    elif max(watts) < machine.idle_w:
-        why = "the machine drew more before the calibration than in training: it was busy with other work"
-    if why:
+def _power(powers: Powers, how: Circumstances) -> dict[str, NumberEntry]:
+    if powers.why:
         # Two dicts: YAML would write the second mention of one as an alias.
-        return {key: {"status": "unknown", "source": why} for key in ("idle", "active")}
-    what = "the processor's own counter (powercap), without board, memory and power supply"
+        return {key: {"status": "unknown", "source": powers.why} for key in ("idle", "active")}
+    doing = {
+        "idle": (powers.idle, "at rest"),
+        "active": (powers.active, f"in training on {how.in_threads}"),
+        "single_core": (powers.single_core, "with one core busy"),
+    }
     return {
-        "idle": number(f"{machine.idle_w:.4g} W", "measured", f"{how.date}, a second without work; {what}"),
-        "active": number(
-            f"{max(watts):.4g} W",
-            "measured",
-            f"{how.of(_TORCH)}; the highest of {len(watts)} networks' training; {what}",
-        ),
+        key: number(
+            f"{watts:.4g} W", "measured", f"edgefl calibrate on {how.date}: the machine {what}; {powers.what}"
+        )
+        for key, (watts, what) in doing.items()
+        if watts is not None
     }

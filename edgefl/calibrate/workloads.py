@@ -1,18 +1,13 @@
-"""What is timed: kernels of each class, and training steps and inference of networks, from small to large.
+"""Workloads: what is computed, and its kernels.
 
 A workload is sent to a fresh process to be timed. Its kernels are traced on the meta device from the same
 code, so no FLOP count is typed in. Batches are as in training: float32, images channels-last.
-
-The fit uses the kernels and three networks. The launch overhead shows in the steps of the smallest: in
-training, Python and autograd work goes with every kernel, which kernels timed alone do not have. Two networks
-of other kinds are held out, one with depthwise convolutions and one with group normalisation: nothing is ever
-fitted to them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,12 +24,12 @@ from edgefl.core import catalogue
 from edgefl.core.cost import Work
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
-from edgefl.protocol import Batch, Ctx, Method, Net, Site, tree_map
+from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Site, tree_map
 
 FIT = "fit"
 HELD_OUT = "held out"
 CLASSES = 10
-_PREFIX = "inference: "
+INFERENCE = "inference: "
 
 Call = Callable[[], Any]
 
@@ -70,7 +65,7 @@ class Workload:
     @property
     def title(self) -> str:
         """The name without the prefix that tells inference from training."""
-        return self.name.removeprefix(_PREFIX)
+        return self.name.removeprefix(INFERENCE)
 
 
 @dataclass(frozen=True)
@@ -135,11 +130,24 @@ def image(batch: int, shape: tuple[int, ...]) -> Tensor:
 
 @dataclass(frozen=True)
 class Network:
-    """A model of the catalogue."""
+    """A model of the catalogue.
+
+    Attributes:
+        model: its name.
+        shape: of a sample.
+        params: the model's parameters.
+        label: what people call it; the model's name if left out.
+    """
 
     model: str
     shape: tuple[int, int, int]
     params: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.label or self.model} at {self.shape[-1]}"
 
     def net(self) -> Net:
         """As methods train it."""
@@ -172,22 +180,36 @@ class DepthwiseStack:
 
 
 @dataclass(frozen=True)
-class TrainingStep(Computation):
-    """A training step of FedAvg with plain SGD."""
+class MethodStep(Computation):
+    """A step of an exchange of a method with plain SGD.
+
+    Attributes:
+        network: which.
+        method: its name.
+        exchange: one of its exchanges that has steps.
+    """
 
     network: Network
+    method: str = "fedavg"
+    exchange: str = "train"
+
+    @property
+    def title(self) -> str:
+        """The method, and the exchange where it is not training."""
+        return self.method if self.exchange == "train" else f"{self.method}: {self.exchange}"
 
     def ready(self, batch: int) -> Call:
         """One step after another of the project's own fold, on one batch."""
         net = self.network.net()
-        method = _fedavg(net)
-        (exchange,) = method.exchanges
+        method, exchange = self._built(net)
         fold = exchange.work
         (phase,) = fold.phases
         ctx = Ctx(client=0, round=0, lr=0.01, steps=1, samples=batch, class_counts=torch.ones(CLASSES))
-        received = tree_map(torch.clone, exchange.down(method.server(net.init(0)), 0))
-        carry = fold.start(received, None, ctx)
-        data = Batch(image(batch, net.shape), torch.randint(CLASSES, (batch,)))
+        initial = net.init(0)
+        received = tree_map(torch.clone, exchange.down(method.server(initial), 0))
+        carry = fold.start(received, method.client(initial), ctx)
+        views = [image(batch, net.shape) for _ in range(phase.views)]
+        data = Batch(torch.stack(views) if phase.views > 1 else views[0], torch.randint(CLASSES, (batch,)))
 
         def call() -> None:
             nonlocal carry
@@ -198,9 +220,33 @@ class TrainingStep(Computation):
     def work(self, batch: int) -> Work:
         """See ``Computation``."""
         net = self.network.net()
-        method = _fedavg(net)
-        (exchange,) = method.exchanges
-        return meta.trace(method, exchange, net, [[{batch: 1}]]).phases[0].steps[batch]
+        return meta.trace(*self._built(net), net, [[{batch: 1}]]).phases[0].steps[batch]
+
+    def _built(self, net: Net) -> tuple[Method, Exchange]:
+        method = _method(net, self.method)
+        return method, next(one for one in method.exchanges if one.name == self.exchange)
+
+
+@dataclass(frozen=True)
+class ForwardPass(Computation):
+    """A forward pass without gradients, as in evaluation."""
+
+    network: Network
+
+    def ready(self, batch: int) -> Call:
+        """The project's own evaluation, on one batch."""
+        net = self.network.net()
+        weights, x = net.init(0), image(batch, net.shape)
+
+        def call() -> Tensor:
+            with torch.no_grad():
+                return net.logits(weights, x)
+
+        return call
+
+    def work(self, batch: int) -> Work:
+        """See ``Computation``."""
+        return Work.of(meta.forward_kernels(self.network.net(), batch))
 
 
 @dataclass(frozen=True)
@@ -234,9 +280,10 @@ def export(inferences: Sequence[OnnxInference]) -> None:
         file.write_bytes(model.SerializeToString())
 
 
-def _fedavg(net: Net) -> Method:
-    module = catalogue.load("methods", "fedavg")
-    method: Method = module.build(module.Params(), Site(net, Local(optimizer=Sgd(lr=0.01)), _fedavg))
+def _method(net: Net, name: str = "fedavg") -> Method:
+    """A method with its defaults, on FedAvg where it needs a base."""
+    module = catalogue.load("methods", name)
+    method: Method = module.build(module.Params(), Site(net, Local(optimizer=Sgd(lr=0.01)), _method))
     return method
 
 
@@ -248,100 +295,3 @@ def _traced(ready: Callable[[], Call]) -> Work:
         with tracer:
             call()
     return Work.of(tracer.kernels)
-
-
-# No cache holds it.
-COPY = Workload("copy 256 MB", Operation(copy, (256_000_000,)))
-
-
-# Inputs, outputs, kernel, image size.
-_CONVOLUTIONS = (
-    (3, 8, 5, 32),
-    (8, 16, 5, 16),
-    (16, 16, 3, 32),
-    (32, 32, 3, 16),
-    (64, 64, 3, 16),
-    (128, 128, 3, 8),
-    (16, 96, 1, 32),
-    (128, 32, 1, 16),
-    (64, 256, 1, 8),
-)
-# Channels, image size.
-_DEPTHWISE = ((16, 32), (32, 32), (64, 16), (128, 16), (256, 8))
-_NORMALISATIONS = ((16, 8), (32, 16), (64, 16), (32, 32), (128, 32))
-
-
-def kernels() -> list[Workload]:
-    """Small kernels of every class, and the copy."""
-    return [
-        *_operations("product {}", product, 1, (512,), (1024,)),
-        COPY,
-        *_operations("linear {}-{}, batch {batch}", linear, 8, (784, 128)),
-        *_operations("linear {}-{}, batch {batch}", linear, 32, (128, 128), (512, 256)),
-        *_operations("linear {}-{}, batch {batch}", linear, 128, (1024, 512)),
-        *_operations("conv {2}x{2} {0}-{1} at {3}", convolution, 16, *_CONVOLUTIONS),
-        *_operations(
-            "depthwise 3x3 {0} at {3}",
-            convolution,
-            16,
-            *((width, width, 3, size, width) for width, size in _DEPTHWISE),
-        ),
-        *_operations("norm and relu {} at {}", normalisation, 16, *_NORMALISATIONS),
-    ]
-
-
-def _operations(
-    name: str, make: Callable[..., Call], batch: int, *sizes: tuple[int, ...]
-) -> Iterator[Workload]:
-    """A workload for each of the sizes, which fill in the name."""
-    for each in sizes:
-        yield Workload(name.format(*each, batch=batch), Operation(make, each), batch)
-
-
-_CIFAR = (3, 32, 32)
-# Networks, their use, and the batch sizes of their steps: for most of them a small one, where the time that
-# does not grow with the batch shows, and a common one.
-_NETWORKS = (
-    (Network("mlp", (1, 8, 8), {"hidden": [64, 64]}), FIT, (8,)),
-    (Network("mlp", (1, 28, 28), {"hidden": [200, 200]}), FIT, (32,)),
-    (Network("cnn2", _CIFAR), FIT, (4, 32)),
-    (Network("resnet18", _CIFAR), FIT, (2, 8)),
-    (Network("mobilenet-v2", _CIFAR), HELD_OUT, (4, 16)),
-    (Network("spherefed-convnet", _CIFAR), HELD_OUT, (8, 32)),
-)
-
-
-def steps(batches: Sequence[int] = ()) -> list[list[Workload]]:
-    """Training steps, a list for each network.
-
-    Args:
-        batches: the batch sizes; each network's own where there are none.
-    """
-    return [
-        [
-            Workload(
-                f"{network.model} at {network.shape[-1]}, batch {batch}", TrainingStep(network), batch, use
-            )
-            for batch in batches or own
-        ]
-        for network, use, own in _NETWORKS
-    ]
-
-
-def inferences(folder: Path) -> list[Workload]:
-    """Inference of the fitted networks, of depthwise convolutions and of one held-out network.
-
-    Args:
-        folder: for their ONNX files.
-    """
-    chosen: list[tuple[str, Network | DepthwiseStack, str]] = [
-        (network.model, network, use) for network, use, _ in (*_NETWORKS[1:4], _NETWORKS[5])
-    ]
-    chosen.append(("depthwise stack", DepthwiseStack((64, 32, 32)), FIT))
-    return [
-        Workload(
-            f"{_PREFIX}{name}, batch {batch}", OnnxInference(network, folder / f"{name}.onnx"), batch, use
-        )
-        for name, network, use in chosen
-        for batch in (1, 8)
-    ]

@@ -76,6 +76,7 @@ def profile(
     epilog=examples(
         "calibrate my-laptop",
         "calibrate my-laptop --threads 2 --out devices/my-laptop.yaml",
+        "calibrate my-board --power-log wattmeter.csv",
     )
 )
 def calibrate(
@@ -91,6 +92,13 @@ def calibrate(
     curves: Annotated[
         bool, typer.Option("--measured", help="Write measured step times of networks instead of a roofline.")
     ] = False,
+    power_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--power-log",
+            help="A wattmeter's CSV log of the machine's power while it is calibrated: lines of time,watts.",
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
     quick: Annotated[
         bool, typer.Option("--quick", hidden=True, help="Too short to be useful; for tests.")
@@ -110,6 +118,7 @@ def calibrate(
             force=force,
             threads=threads,
             curves=curves,
+            power_log=power_log,
             effort=QUICK if quick else FULL,
             progress=steps.show,
         )
@@ -119,7 +128,7 @@ def calibrate(
         print_json(found)
         return
     console = stdout()
-    console.print(calibration(found.steps, found.inference))
+    console.print(calibration(found.steps, found.inference, found.methods))
     console.print()
     console.print(f"saved in {found.file} after {found.took_s:.0f} s", soft_wrap=True)
     console.print(f"next: {found.next}", soft_wrap=True)

@@ -35,13 +35,50 @@ class Prediction:
         self.error = None if self.predicted_s is None else self.predicted_s / self.measured_s - 1
 
 
-def calibration(steps: Sequence[Prediction], inference: Sequence[Prediction]) -> RenderableType:
-    """A table of training steps and, where it was measured, one of inference."""
+@dataclass
+class MethodPrediction:
+    """A step of a method, over FedAvg's training step on the same network and batch.
+
+    Attributes:
+        network: its name and batch size.
+        method: the method, and the exchange where it is not training.
+        measured_s, predicted_s: seconds of the step.
+        base_measured_s, base_predicted_s: seconds of FedAvg's.
+        measured, predicted: the ratio.
+        error: the predicted ratio over the measured one, less 1.
+    """
+
+    network: str
+    method: str
+    measured_s: float
+    predicted_s: float
+    base_measured_s: float
+    base_predicted_s: float
+    measured: float = field(init=False)
+    predicted: float = field(init=False)
+    error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.measured = self.measured_s / self.base_measured_s
+        self.predicted = self.predicted_s / self.base_predicted_s
+        self.error = self.predicted / self.measured - 1
+
+
+def calibration(
+    steps: Sequence[Prediction], inference: Sequence[Prediction], methods: Sequence[MethodPrediction]
+) -> RenderableType:
+    """A table of training steps and, where they were measured, of inference and of methods over FedAvg."""
     tables = {"training step": steps, "inference": inference}
     heads = ("", "measured", "spread", "predicted", "error")
-    return Group(
-        *(figures((title, *heads), map(_cells, rows), left=2) for title, rows in tables.items() if rows)
-    )
+    shown = [figures((title, *heads), map(_cells, rows), left=2) for title, rows in tables.items() if rows]
+    if methods:
+        heads = ("step over FedAvg's", "", "measured", "predicted", "error")
+        shown.append(figures(heads, map(_ratios, methods), left=2))
+    return Group(*shown)
+
+
+def _ratios(row: MethodPrediction) -> list[str]:
+    return [row.network, row.method, f"{row.measured:.2f}", f"{row.predicted:.2f}", f"{row.error:+.0%}"]
 
 
 def _cells(row: Prediction) -> list[str]:

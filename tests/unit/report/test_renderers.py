@@ -114,7 +114,9 @@ RENDERERS = {
         )
     ),
     "calibration": lambda change: calibration.calibration(
-        [change(calibration.Prediction("Resnet", "fit", 0.1, 0.00001, None))], []
+        [change(calibration.Prediction("Resnet", "fit", 0.1, 0.00001, None))],
+        [],
+        [change(calibration.MethodPrediction("Resnet", "fedprox", 0.2, 0.3, 0.1, 0.1))],
     ),
     "named": lambda change: named(change("title"), [change(("cat", "text"))], change(("layer", "why"))),
 }

@@ -1,0 +1,92 @@
+"""Where a calibrated device's file goes, and what to do with it next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+from pathlib import Path
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.core.nodes import short
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+def target(name: str, out: Path | None, *, force: bool) -> Path:
+    """The file to write.
+
+    Raises:
+        UserError: the name is invalid or taken, the file exists and ``force`` is not given, or it cannot be
+            written.
+    """
+    path = out or next(iter(catalogue.user_folders()), Path()) / "devices" / f"{name}.yaml"
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", where="--out", hint=f"try --out {path / name}.yaml")
+    if path.suffix != ".yaml":
+        raise UserError(f"{path.name} is not a .yaml file", where="--out", hint=f"try --out {name}.yaml")
+    # A device has its file's name.
+    for where, text in {"NAME": name, "--out": path.stem}.items():
+        _check_name(text, where, path)
+    if path.exists() and not force:
+        raise UserError(
+            f"{path.name} already exists",
+            where=str(path),
+            hint="choose another name, or overwrite it with --force",
+        )
+    if out and not path.parent.exists():
+        raise UserError(f"{path.parent} does not exist", where="--out", hint=f"mkdir -p {path.parent}")
+    _check_writable(path, "--out" if out else str(path.parent))
+    return path
+
+
+def _check_name(name: str, where: str, path: Path) -> None:
+    """Checks that a device in this file can have the name.
+
+    Raises:
+        UserError: the name is invalid or another device's.
+    """
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"invalid device name {short(name)!r}",
+            where=where,
+            hint="use up to 100 lower-case letters, digits, '-', '_' and '.', such as my-laptop",
+        )
+    known = catalogue.entries("devices").get(name)
+    if known is not None and known.path.resolve() != path.resolve():
+        raise UserError(
+            f"the name {name!r} belongs to another device", where=str(known.path), hint="choose another name"
+        )
+
+
+def _check_writable(path: Path, where: str) -> None:
+    """Checks before the measurements, which take minutes, that the file can be written.
+
+    Raises:
+        UserError: the file, or the nearest folder that exists, cannot be written to.
+    """
+    folder = next(one for one in path.absolute().parents if one.exists())
+    try:
+        # Permissions do not tell about read-only and special file systems, so a file is really written.
+        with tempfile.TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise UserError(
+            f"cannot write in {folder}: {error.strerror}", where=where, hint="choose another --out"
+        ) from error
+
+
+def next_step(path: Path) -> str:
+    """The command after a device file was written: to price it, or to have it found first."""
+    device, file = path.stem, path.resolve()
+    known = catalogue.entries("devices").get(device)
+    if known is not None and known.path.resolve() == file:
+        return f"edgefl profile quickstart --device {device}"
+    if file.parent.name != "devices":
+        return f"move it to DIR/devices/, and {_export('DIR')}"
+    return _export(shlex.quote(str(file.parent.parent)))
+
+
+def _export(folder: str) -> str:
+    return f"export EDGEFL_PATH={folder}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"

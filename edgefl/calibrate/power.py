@@ -1,0 +1,135 @@
+"""The machine's power: at rest, with one core busy, and in training on all threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from edgefl.calibrate.energy import LEAST_SAMPLES, EnergyLog, Source, Span, host_source, recording
+from edgefl.calibrate.measure import Session
+from edgefl.calibrate.suites import one_core, whole_machine
+from edgefl.calibrate.wattmeter import read_log
+from edgefl.core.errors import EdgeflError
+
+
+class Spans(NamedTuple):
+    """When the machine did what."""
+
+    idle: Span
+    single_core: Span
+    active: Span
+
+
+@dataclass(frozen=True)
+class Powers:
+    """The powers, in watts.
+
+    Attributes:
+        idle, single_core, active: None where unknown.
+        what: what was measured, and how, in words.
+        why: why ``idle`` and ``active`` are unknown; empty if they are known.
+        notes: what a reader should know besides.
+    """
+
+    idle: float | None = None
+    single_core: float | None = None
+    active: float | None = None
+    what: str = ""
+    why: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Meter:
+    """Measures power during a calibration, where something can.
+
+    Args:
+        log: a wattmeter's log, read when the calibration has run; the host's own sources by default.
+        root: of the file system, for the host's sources.
+
+    Raises:
+        UserError: what the log has so far is wrong.
+    """
+
+    def __init__(self, log: Path | None = None, root: Path = Path("/")) -> None:
+        self._log = log
+        self._source: Source | None = None
+        self._why = ""
+        self._found = EnergyLog()
+        self._spans: Spans | None = None
+        if log is None:
+            self._source, self._why = host_source(root)
+        elif log.exists():
+            read_log(log)
+
+    @property
+    def measures(self) -> bool:
+        """Whether there is anything to measure with."""
+        return self._log is not None or self._source is not None
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Records the host's source, if there is one, while it is open."""
+        if self._source is None:
+            yield
+            return
+        with recording(self._source) as self._found:
+            yield
+
+    def measure(self, session: Session) -> None:
+        """Lets the machine rest, then work on one core and on all threads.
+
+        Raises:
+            RunError: a measuring process failed.
+        """
+        if not self.measures:
+            return
+        seconds, threads = session.effort.power_s, session.how.threads
+        start_s = time.time()
+        time.sleep(seconds)
+        idle = Span(start_s, time.time())
+        session.expect(2)
+        self._spans = Spans(
+            idle, session.worked(one_core(), seconds, 1), session.worked(whole_machine(), seconds, threads)
+        )
+
+    def powers(self) -> Powers:
+        """What was measured."""
+        if self._spans is None:
+            return Powers(why=self._why)
+        found, what = self._found, self._source.what if self._source else "the user's wattmeter"
+        if self._log is not None:
+            try:
+                found = read_log(self._log)
+            except EdgeflError as error:
+                place = f" ({error.where})" if error.where else ""
+                return Powers(why=f"the wattmeter's log cannot be used: {error.what}{place}")
+        return _powers(found, self._spans, what)
+
+
+def _powers(log: EnergyLog, spans: Spans, what: str) -> Powers:
+    """The mean powers of the spans."""
+    for doing, span in zip(("at rest", "busy on one core", "busy on all threads"), spans, strict=True):
+        if log.watts(span) is None:
+            return Powers(
+                why=f"too few samples while the machine was {doing}, {_clock(span.start_s)} to "
+                f"{_clock(span.end_s)}: {log.samples(span)}, at least {LEAST_SAMPLES} are needed"
+            )
+    idle, single_core, active = (log.watts(span) for span in spans)
+    if idle is None or single_core is None or active is None or active < idle:
+        return Powers(why="the machine drew more at rest than in training: it was busy with other work")
+    if idle <= single_core <= active:
+        return Powers(idle, single_core, active, what)
+    note = (
+        f"power.single_core is left out: {single_core:.4g} W with one core busy is not between "
+        f"{idle:.4g} W at rest and {active:.4g} W in training"
+    )
+    return Powers(idle, None, active, what, notes=(note,))
+
+
+def _clock(time_s: float) -> str:
+    return datetime.fromtimestamp(time_s, UTC).strftime("%H:%M:%S UTC")
