@@ -34,7 +34,7 @@ class Progress(NamedTuple):
         t_s: when the stage ended, or was looked at; infinite if its client is away for ever.
         done_s: how much of it was done, in seconds at full speed.
         busy_s: for how long the client was at it.
-        power_s: as many seconds of work at full power take as much energy above idle.
+        power_s: as many seconds at full power take as much energy above idle.
         states: those of ``Timeline.states`` then, (n, states_of_each).
     """
 
