@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from history import Event, JobRecord, history
 
-from edgefl.core.cost import Cost, Kernel
+from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
 from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
 from edgefl.core.fleet import Fleet, Member
@@ -261,3 +261,16 @@ def cost(work=None, down=0, up=0) -> Cost:
         up={"w": up} if up else {},
         steps=((work, 1),) if work and work.kernels else (),
     )
+
+
+# What a device works on: a product whose weights train, and an elementwise kernel.
+JOB = cost(
+    Work.of(
+        [
+            Kernel("mm", "dense", FORWARD, "head", 10, 100, 500, 1, 10**6, 10**6),
+            kernel(ELEMENTWISE, 10**6, 10**6),
+        ]
+    ),
+    down=10**6,
+    up=10**6,
+)

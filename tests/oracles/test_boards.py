@@ -115,7 +115,7 @@ def test_mobilenet_is_predicted_within_a_factor_of_two():
     assert {board.efficiency.depthwise.status, board.launch_overhead.status} == {"assumed"}
 
 
-@pytest.mark.parametrize(("name", "hpl", "peak"), [(PI4, 11.8, 28.8), ("raspberry-pi-5", 37.9, 76.8)])
+@pytest.mark.parametrize(("name", "hpl", "peak"), [(PI4, 11.8, 28.8), ("raspberry-pi-5", 37.9, 76.75)])
 def test_linpack_stays_below_the_double_precision_peak(name, hpl, peak):
     """A core does half as many fp64 operations a cycle as fp32 ones; HPL reaches part of them."""
     found = device(name).peak["fp32"]

@@ -1,0 +1,140 @@
+"""The sources of all shipped numbers: each has one, says why it is assumed, and claims no more than was read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from plans import JOB
+from surveyed import READ, READ_OF_LINKS, READ_RADIOS, RECALLED
+
+from edgefl.core import catalogue
+from edgefl.core.corners import Corner, at_corner
+from edgefl.core.devices import Roofline
+from edgefl.core.price import Pricer
+from edgefl.core.sourced import Sourced, sourced
+from edgefl.planning.fleets import device, link, profile
+
+DEVICES = {name: device(name) for name in catalogue.entries("devices")}
+LINKS = {name: link(name) for name in catalogue.entries("links")}
+FILES = [*DEVICES.values(), *LINKS.values()]
+IDS = [*DEVICES, *(f"link-{name}" for name in LINKS)]
+
+# Two words, or a place: a path, an address.
+SOURCED = re.compile(r"\w+\W+\w+")
+# Why a number is assumed: nothing was found, it is recalled, or it is from elsewhere.
+WHY = re.compile(
+    r"\b(no|not|nothing|none|recalled|taken|as|at most|at least|half|twice|scaled|between|idle plus|inference"
+    r"|smallest|disagree|about|all of|products|times|means?|less|the memcpy|whatever|program's|desktop"
+    r"|headless|Linux|mAh|below|stays open)\b"
+)
+# What a measurement never is.
+NOT_MEASURED = re.compile(
+    r"\b(recalled|taken|assum\w+|no measurement|not measured|not stated|not published|data sheet(?!'s [\d.]+ GB/s)"
+    r"|TDP|power mode)\b"
+)
+# Numbers without an interval of their own: efficiencies are shares of peaks, and vary for both; the defaults of
+# a link; sizes, which admit or refuse but do not cost.
+EXEMPT = re.compile(r"^(peak\.|handshakes$|loss$|(reserved_|on_chip_)?memory$|battery\.capacity$)")
+
+
+@pytest.mark.parametrize("record", FILES, ids=IDS)
+def test_every_number_has_a_source_of_more_than_a_word(record):
+    """A place or a reason; an assumed number says why, a measured one is not a data sheet's."""
+    for key, number in sourced(record):
+        assert SOURCED.search(number.source), f"{key} has no source"
+        if number.status == "assumed":
+            assert WHY.search(number.source), f"{key} does not say why: {number.source}"
+        if number.status == "measured":
+            assert not NOT_MEASURED.search(number.source), f"{key} was not measured: {number.source}"
+
+
+@pytest.mark.parametrize("record", FILES, ids=IDS)
+def test_every_assumed_number_lies_in_an_interval(record):
+    """Nothing is unknown, and what is assumed has bounds where times or energies depend on it."""
+    for key, number in sourced(record):
+        assert number.status != "unknown", key
+        if number.status == "assumed" and type(number).costs() is not None and not EXEMPT.match(key):
+            assert number.is_interval, f"{key} has no bounds"
+
+
+def test_fleets_own_links_have_sources():
+    """Those that a profile defines itself."""
+    for name in catalogue.entries("profiles"):
+        for own in profile(name).links.values():
+            assert all(SOURCED.search(number.source) for _, number in sourced(own))
+
+
+def _agrees(found: Sourced, expected: object, key: str) -> None:
+    low, value, high = expected if isinstance(expected, tuple) else (None, expected, None)
+    for end, number, should in (
+        ("low", found.low, low),
+        ("value", found.value, value),
+        ("high", found.high, high),
+    ):
+        assert number == (None if should is None else pytest.approx(should, rel=0.04)), f"{end} of {key}"
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_device_claims_what_was_read(name):
+    """Its measured and derived numbers are those of the survey, within its digits; all others say assumed."""
+    numbers = dict(sourced(DEVICES[name]))
+    recalled = RECALLED.get(name, set())
+    for key, expected in READ[name].items():
+        assert (numbers[key].status == "assumed") == (key in recalled), key
+        _agrees(numbers[key], expected, key)
+    assert {key for key, one in numbers.items() if one.status in {"measured", "derived"}} <= READ[name].keys()
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_a_network_class_claims_what_was_read(name):
+    """Likewise; of radios, those that were fitted."""
+    numbers, read = dict(sourced(LINKS[name])), READ_OF_LINKS[name]
+    for key, expected in read.items():
+        _agrees(numbers[key], expected, key)
+    claimed = {key for key, one in numbers.items() if one.status in {"measured", "derived"}}
+    assert claimed <= read.keys() | ({"radio"} if name in READ_RADIOS else set())
+    if name in READ_RADIOS:
+        assert numbers["radio"].known.model_dump() == pytest.approx(READ_RADIOS[name], rel=0.03)
+
+
+def test_the_survey_covers_what_is_shipped():
+    """No row of it is of a file that has gone, and no file is without its row."""
+    assert set(READ) == set(DEVICES)
+    assert set(READ_OF_LINKS) == set(LINKS)
+
+
+@pytest.mark.parametrize("name", [name for name, one in DEVICES.items() if isinstance(one, Roofline)])
+def test_no_roofline_starts_kernels_for_nothing(name):
+    """Where kernels are counted, each has an overhead, at its least as well."""
+    board = DEVICES[name]
+    launches = [board.launch_overhead, *([board.inference.launch_overhead] if board.inference else [])]
+    for launch in launches:
+        assert launch.value > 0
+        assert launch.low is None or launch.low > 0
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_time_and_energy_are_bounded(name):
+    """On every link, in every number type: least and most are known, and the least is not more."""
+    corners = (Corner.CHEAP, Corner.COSTLY)
+    for dtype in DEVICES[name].dtypes():
+        pricers = [Pricer(name, at_corner(DEVICES[name], corner), dtype) for corner in corners]
+        for behind in LINKS.values():
+            least, most = (
+                pricer.price(JOB, at_corner(behind, corner))
+                for pricer, corner in zip(pricers, corners, strict=True)
+            )
+            assert 0 < least.seconds <= most.seconds
+            assert 0 <= least.energy.joules <= most.energy.joules
+
+
+def test_docs_count_the_shipped_numbers():
+    """The table of statuses in docs/devices.md has how many shipped numbers are measured, derived, assumed."""
+    text = (Path(__file__).parents[2] / "docs" / "devices.md").read_text(encoding="utf-8")
+    counts = Counter(number.status for record in FILES for _, number in sourced(record))
+    for status in ("measured", "derived", "assumed", "unknown"):
+        (row,) = re.findall(rf"^\| `{status}` \| (\d+) \|", text, re.MULTILINE)
+        assert int(row) == counts[status], status

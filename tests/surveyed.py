@@ -1,0 +1,215 @@
+"""What was read in the sources of the shipped devices and network classes, and the arithmetic on it.
+
+By device or network class and number: a value, or (low, value, high), in base units. A shipped number that is
+not here may only say ``assumed``; one that is must equal it, to the digits that the file keeps.
+"""
+
+from __future__ import annotations
+
+GIGA, TERA, MEBI, MICRO = 1e9, 1e12, 2**20, 1e-6
+HOUR_S = 3600
+
+# Tencent/ncnn benchmark/README.md: seconds for ResNet-18 at 224x224, 1.8 G multiply-adds, int8, 4 threads
+NCNN_PI4_S, NCNN_ZERO_S, RESNET18 = 0.08392, 0.19551, 2 * 1.8 * GIGA
+
+# lambdalabs.com/blog/2080-ti-deep-learning-benchmarks: images a second, training ResNet-50 in fp32; three
+# passes of 3.8e9 multiply-adds an image (He et al. 2016, table 1)
+RESNET50 = 3 * 2 * 3.8 * GIGA
+
+
+def _trained(images_s: float, peak: float) -> tuple[float, float, float]:
+    share = images_s * RESNET50 / peak
+    return share / 2, share, 0.8
+
+
+def _card(peak: float, bandwidth: float, memory_mib: int, **more: object) -> dict[str, object]:
+    """A maker's figures; streaming kernels reach four fifths of a bandwidth."""
+    return {
+        "peak.fp32": peak,
+        "memory_bandwidth": (0.8 * bandwidth, bandwidth, bandwidth),
+        "memory": memory_mib * MEBI,
+        **more,
+    }
+
+
+def _memcpy(rate: float) -> tuple[None, float, float]:
+    """A copied byte is read and written."""
+    return None, rate, 2 * rate
+
+
+# UbiquitousLearning/Benchmark-On-Device-Training tools/train/benchmark, time_table_*.csv: seconds for batches
+# of 1 and 16 of LeNet, and of 16 of SqueezeNet; the two phones train a further LeNet sample of 12.7 MFLOP, of
+# which 0.033 ms are elementwise, and SqueezeNet's 70 GFLOP with 0.19 s of elementwise kernels and launches.
+LENET_S = {"MEIZU_Core_f0": (0.010089, 0.017332), "XIAOMI": (0.009658, 0.019145)}
+MNN_RATES = sorted(
+    [
+        *(0.0127 * GIGA / ((last - first) / 15 - 33e-6) for first, last in LENET_S.values()),
+        70.0 * GIGA / (2.704474 - 0.191),
+    ]
+)
+SD855_PEAK = (2.84 + 3 * 2.42) * 16 * GIGA
+
+A53_CYCLE, A72_CYCLE = 11.255 / 1.4, 11.958 / 1.5  # pigirons/cpufp: GFLOP/s over GHz, one core, both 8
+
+READ: dict[str, dict[str, object]] = {
+    "raspberry-pi-4b": {
+        "peak.fp32": 4 * 1.8 * GIGA * A72_CYCLE,
+        "peak.int8": 2 * 4 * 1.8 * GIGA * A72_CYCLE,
+        # yeeiia/Hardware-Course-Project: SqueezeNet and ResNet-18; HPL over its peak in fp64
+        "efficiency.dense": (38.65 / 6.6 / 57.6, 106.53 / 16.7 / 57.6, 11.8 / 28.8),
+        "efficiency_in.int8.dense": RESNET18 / NCNN_PI4_S / (115.2 * GIGA),
+        "memory_bandwidth": _memcpy(2.7375 * GIGA),
+        "memory": 4096 * MEBI,
+        "power.idle": 1.6,
+        "power.active": (None, 5.0, 7.2),
+    },
+    "raspberry-pi-5": {
+        "peak.fp32": 153.5 * GIGA,
+        "peak.int8": 614.0 * GIGA,
+        # jafermarq/federated-embedded-vision README: steps of 16 of resnet18 and resnet34, 29.9 and 32.1 GFLOP/s
+        "efficiency.dense": (106.53 / 16.7 / 57.6, (29.9 + 32.1) / 2 / 153.5, 37.888 / 76.75),
+        "memory_bandwidth": _memcpy(4.8054 * GIGA),
+        "memory": 8192 * MEBI,
+        "power.idle": 2.8,
+        "power.active": (None, 9.7, 13.8),
+    },
+    "raspberry-pi-zero-2w": {
+        "peak.fp32": 4 * 1.0 * GIGA * A53_CYCLE,
+        "peak.int8": 2 * 4 * 1.0 * GIGA * A53_CYCLE,
+        "efficiency_in.int8.dense": RESNET18 / NCNN_ZERO_S / (64 * GIGA),
+        "memory_bandwidth": _memcpy(0.5905 * GIGA),
+        "memory": 512 * MEBI,
+        "power.idle": 1.2,
+        "power.active": (2.1, 3.7, None),
+    },
+    "laptop-cpu": {
+        "peak.fp32": 2 * 88.787 * GIGA,
+        "memory_bandwidth": _memcpy(26.6176 * GIGA),
+        "power.idle": 2.7,
+        "power.active": (41.6, 46.7, 48.0),
+    },
+    "jetson-agx-orin": {
+        "peak.fp32": 2048 * 1.3005 * 2 * GIGA,
+        "memory_bandwidth": (64.1 * GIGA, 162.6 * GIGA, 204.8 * GIGA),
+        # branes-ai/graphs kernel_dispatch.log: medians at MAXN, less an empty interval, and in the 15 W mode
+        "launch_overhead": ((61.0 - 14.4) * MICRO, 61.0 * MICRO, 119.0 * MICRO),
+        "memory": 65536 * MEBI,
+    },
+    "jetson-orin-nano": {
+        "peak.fp32": 1024 * 0.612 * 2 * GIGA,
+        "memory_bandwidth": (38.0 * GIGA, 50.4 * GIGA, 68 * GIGA),
+        "memory": 8192 * MEBI,
+    },
+    "jetson-xavier-nx": {
+        "peak.fp32": 1.69 * TERA / 2,
+        "peak.fp16": 1.69 * TERA,
+        "memory": 8192 * MEBI,
+    },
+    "jetson-tx2": {"peak.fp32": 1.33 * TERA / 2, "peak.fp16": 1.33 * TERA, "memory": 8192 * MEBI},
+    "jetson-nano": {"peak.fp32": 128 * 0.9216 * 2 * GIGA, "memory": 4096 * MEBI},
+    "snapdragon-855": {
+        "peak.fp32": SD855_PEAK,
+        "efficiency.dense": (
+            MNN_RATES[0] / SD855_PEAK,
+            MNN_RATES[1] / SD855_PEAK,
+            2.25 * MNN_RATES[1] / SD855_PEAK,
+        ),
+        # 0.22 ms for 8 operators in inference; 51 kernels here, 35 by hand
+        "launch_overhead": (
+            220 * MICRO / 8,
+            (sum(first for first, _ in LENET_S.values()) / 2 - 0.002) / 51,
+            (0.0097 - 0.001) / 35,
+        ),
+        "reserved_memory": 3072 * MEBI,
+        "power.idle": (None, 0.082 * 5.04, 0.7),
+        "power.active": (4.38, (5.35 + 4.83 + 4.44 + 4.38) / 4, 5.35),
+        "power.single_core": (0.41 + 1.092, 3.85, 4.75),
+    },
+    "pixel-6": {"memory": 8192 * MEBI},
+    "pixel-8": {"memory": 8192 * MEBI},
+    "galaxy-s22": {"memory": 8192 * MEBI},
+    "iphone-14": {"memory": 6144 * MEBI, "battery.capacity": 12.68 * HOUR_S},
+    "android-sd680": {"memory": 4096 * MEBI},
+    **{f"phone-{tier}": {"efficiency.dense": 1.0} for tier in ("low", "mid", "high")},
+    "stm32f746": {"memory": 320 * 1024},
+    "arduino-nano-33-ble": {"memory": 256 * 1024},
+    "coral-edge-tpu": {"peak.int8": 4 * TERA, "memory": 8 * MEBI},
+    "vc707-systolic": {
+        "rows": 32,
+        "columns": 64,
+        "clock_rate": 100e6,
+        "memory_bandwidth": 1.6 * 8 * GIGA,
+        "memory": 1024 * MEBI,
+    },
+    "zcu102": {"peak.fp32": 4 * 1.2 * GIGA * A53_CYCLE, "memory": 4096 * MEBI},
+    "zcu104": {"peak.fp32": 4 * 1.2 * GIGA * A53_CYCLE},
+    "pynq-z2": {"memory": 512 * MEBI},
+    "gtx-1080-ti": _card(
+        3584 * 1.582 * 2 * GIGA,
+        352 / 8 * 11.0 * GIGA,
+        11264,
+        **{"efficiency.dense": _trained(209, 11.34 * TERA)},
+    ),
+    "rtx-2080-ti": _card(
+        4352 * 1.545 * 2 * GIGA,
+        352 / 8 * 14.0 * GIGA,
+        11264,
+        **{"efficiency.dense": _trained(294, 13.448 * TERA)},
+    ),
+    "titan-v": _card(
+        13.8 * TERA,
+        652.8 * GIGA,
+        12288,
+        **{"peak.fp16": 27.6 * TERA, "efficiency.dense": _trained(300, 13.8 * TERA), "power.idle": 35.0},
+    ),
+    "titan-rtx": _card(
+        4608 * 1.77 * 2 * GIGA,
+        672 * GIGA,
+        24576,
+        **{"peak.fp16": 130 * TERA, "efficiency.dense": _trained(330, 16.312 * TERA)},
+    ),
+    "h100-sxm": {
+        **_card(66.9 * TERA, 3350 * GIGA, 81920),
+        "peak.fp16": 989 * TERA,
+        "power.idle": (70.0, 140.0, 145.0),
+    },
+    "h200-sxm": {**_card(66.9 * TERA, 4800 * GIGA, 144384), "peak.fp16": 989 * TERA},
+}
+
+# What was recalled, and so may only be assumed.
+RECALLED = {"h100-sxm": {"peak.fp32"}, "h200-sxm": {"peak.fp32"}}
+
+READ_OF_LINKS: dict[str, dict[str, object]] = {
+    "3g": {},
+    "4g": {"down": 13e6, "up": 6e6},
+    "4g-2012": {"down": 13e6, "up": 6e6},
+    "5g": {"down": 166e6, "up": 21.1e6},
+    "mobile-median": {"down": 61.5e6, "latency": 0.028},
+    "wifi-pi4": {"down": 108e6, "up": 108e6},
+    "wifi-pi5": {"down": 186e6, "up": 186e6},
+    "ethernet": {},
+    # 4318 and 3286 KB/s
+    "flash-wifi": {"down": 4318 * 8e3, "up": 3286 * 8e3},
+    "nb-iot": {"up": 264.0, "latency": 0.837},
+    "lorawan": {},
+}
+
+# Radios that were fitted to measurements or to a vendor's table: watts, and watts per Mbit/s.
+READ_RADIOS = {
+    # Narayanan et al. 2021, by least squares: slopes, intercepts less the phone's own 2.35 W
+    "4g": {
+        "up_w_per_mbps": 0.07668,
+        "down_w_per_mbps": 0.01154,
+        "base": (2.839 + 2.926) / 2 - 2.349,
+        "tail": (0.066 + 0.178) / 2,
+        "tail_time": 10.2,
+    },
+    # a Pixel 6's power profile at 3.7 V: 98 mA to receive, 470 to send, 38 idle
+    "flash-wifi": {
+        "up_w_per_mbps": 3.7 * (0.470 - 0.098) / 26.3,
+        "down_w_per_mbps": 0.0,
+        "base": 3.7 * 0.098,
+        "tail": 3.7 * 0.038,
+        "tail_time": 0.24,
+    },
+}
