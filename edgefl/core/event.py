@@ -49,7 +49,7 @@ _INTEGERS = (
 )  # fmt: skip
 _REALS = (
     "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s", "receive_s", "work_s", "transmit_s",
-    *JOULES, "waiting_j",
+    "full_power_s", *JOULES, "waiting_j",
 )  # fmt: skip
 
 JOB = np.dtype([*((name, np.int64) for name in _INTEGERS), *((name, np.float64) for name in _REALS)])
@@ -59,6 +59,8 @@ Its number, client, exchange (place in the plan), round, version, count among it
 exchange, and optimizer steps; ``ending`` and the version that it was merged into, -1 for none; the seconds at
 which it was dispatched, received, worked, arrived and ended, NaN for those it did not reach; the busy seconds
 of its three stages, its bytes, operations and joules as far as it went, NaN for an unknown energy.
+``full_power_s`` are the seconds of work at the device's full power that take as much energy above idle as its
+work did: fewer than ``work_s`` where heat lowered the power.
 ``waiting_j``, which is no part of its energy, is what its client draws at idle power from the job's arrival
 until it ends or the client is dispatched again.
 

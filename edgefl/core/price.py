@@ -80,9 +80,15 @@ class PowerDraw(NamedTuple):
         per_mbit = radio.down_w_per_mbps, radio.up_w_per_mbps
         return cls(idle_w, compute_w, radio.base, *per_mbit, radio.tail, radio.tail_time)
 
-    def worked(self, seconds: Reals) -> Charge:
-        """The charge of so many seconds of work."""
-        return Charge(_times(self.compute_w, seconds), self.idle_j(seconds))
+    def worked(self, seconds: Reals, full_power_s: Reals | None = None) -> Charge:
+        """The charge of work.
+
+        Args:
+            seconds: how long it lasted.
+            full_power_s: as many seconds at full power take as much energy above idle; None for all.
+        """
+        powered_s = seconds if full_power_s is None else full_power_s
+        return Charge(_times(self.compute_w, powered_s), self.idle_j(seconds))
 
     def received(self, seconds: Reals, size_bytes: Reals) -> Charge:
         """The charge of a download of so many bytes."""
@@ -186,16 +192,26 @@ class Demand(NamedTuple):
         """The bytes that an upload has moved after some seconds."""
         return _moved(elapsed_s, self.up_delay_s, self.up_bps, self.up_bytes)
 
-    def charges(self, seconds: tuple[Reals, Reals, Reals], moved: tuple[Any, Any]) -> Charges:
+    def charges(
+        self,
+        seconds: tuple[Reals, Reals, Reals],
+        moved: tuple[Any, Any],
+        full_power_s: Reals | None = None,
+    ) -> Charges:
         """The charges of a job's stages, without radios' tails.
 
         Args:
             seconds: how long each stage lasted; 0 for one that did not begin.
             moved: the bytes that were received and sent.
+            full_power_s: of the work; see ``PowerDraw.worked``.
         """
         receive_s, work_s, transmit_s = seconds
         draw = self.draw
-        return draw.received(receive_s, moved[0]), draw.worked(work_s), draw.transmitted(transmit_s, moved[1])
+        return (
+            draw.received(receive_s, moved[0]),
+            draw.worked(work_s, full_power_s),
+            draw.transmitted(transmit_s, moved[1]),
+        )
 
     def tails_j(self) -> Reals:
         """The joules of the radio's tails of a job alone, at full speed on an unshared link.

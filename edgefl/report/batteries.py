@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from edgefl.core.event import JOULES
 from edgefl.core.units import show_seconds
+from edgefl.report.usage import Spent, Usage
 from edgefl.store import Reader
 
 _DAY_S = 86_400.0
@@ -16,14 +15,6 @@ _DAY_S = 86_400.0
 _LEAST = 1e-5
 # What three digits show without an exponent.
 _THREE_DIGITS = 999.5
-# A job's, with the tail that it left open at the run's end.
-_ENERGY = " + ".join([*JOULES, "IFNULL(joules, 0.0)"])
-_SQL = f"""
-SELECT device, at, every, COUNT(*) AS jobs, COUNT({_ENERGY}) AS known, SUM({_ENERGY}) AS joules
-FROM jobs JOIN fleet USING (client) JOIN kinds USING (kind) JOIN exchanges USING (exchange)
-LEFT JOIN settled_tails USING (client, job)
-GROUP BY device, exchange
-"""  # noqa: S608 - our own names
 _CLIENTS_SQL = """
 SELECT device, COUNT(*) AS clients FROM fleet JOIN kinds USING (kind) WHERE admitted GROUP BY device
 """
@@ -38,7 +29,7 @@ class BatteryUse:
     Attributes:
         clients: how many were admitted.
         capacity_j: energy of a full battery.
-        joules: energy of all their jobs, whatever became of them, and of the radios' tails after them.
+        joules: energy of all their jobs, whatever became of them, and of the tails that these left open.
         per_round: what a round takes from a client that takes part: the mean energy of a job, summed over
             the exchanges of a round.
         per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x
@@ -54,31 +45,42 @@ class BatteryUse:
     days: float | None
 
 
-def battery_use(reader: Reader, virtual_s: float) -> dict[str, BatteryUse]:
+def battery_use(reader: Reader, used: Usage, virtual_s: float) -> dict[str, BatteryUse]:
     """What a run's jobs took, by device; without devices that run on mains or whose capacity is unknown.
 
     Args:
         reader: the run.
+        used: what its jobs cost.
         virtual_s: its length.
     """
     capacities: dict[str, float] = reader.meta.get("batteries", {})
     if not capacities:
         return {}
-    rows = reader.query(_SQL)
     clients = {row["device"]: row["clients"] for row in reader.query(_CLIENTS_SQL)}
+    every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
     return {
-        device: _use([row for row in rows if row["device"] == device], clients[device], capacity_j, virtual_s)
+        device: BatteryUse(clients[device], capacity_j, None, None, None, None)
+        if device in used.unknown
+        else _use(used.by_device.get(device, {}), every, clients[device], capacity_j, virtual_s)
         for device, capacity_j in capacities.items()
         if device in clients
     }
 
 
-def _use(rows: Sequence[dict[str, Any]], clients: int, capacity_j: float, virtual_s: float) -> BatteryUse:
-    """Of one device's jobs, by exchange."""
-    if any(row["known"] < row["jobs"] for row in rows):
-        return BatteryUse(clients, capacity_j, None, None, None, None)
-    joules = math.fsum(row["joules"] for row in rows)
-    rounds = [row["joules"] / row["jobs"] / row["every"] for row in rows if row["at"] == "round"]
+def _use(
+    spent: Mapping[str, Spent], every: Mapping[str, int], clients: int, capacity_j: float, virtual_s: float
+) -> BatteryUse:
+    """Of one device's jobs, by exchange.
+
+    Args:
+        spent: what they cost.
+        every: of each exchange in rounds, the number of rounds between two of them.
+        clients: how many clients have the device.
+        capacity_j: of each.
+        virtual_s: the run's length.
+    """
+    joules = math.fsum(one.joules or 0.0 for one in spent.values())
+    rounds = [(one.joules or 0.0) / one.jobs / every[name] for name, one in spent.items() if name in every]
     per_day = joules / (clients * capacity_j) * _DAY_S / virtual_s if virtual_s else None
     return BatteryUse(
         clients=clients,

@@ -40,7 +40,8 @@ by_client AS MATERIALIZED (
   SELECT client, MIN(known) AND client NOT IN (SELECT client FROM settled WHERE joules IS NULL) AS all_known,
     IFNULL(SUM(jobs) FILTER (WHERE ending = 'merged' AND at = 'round'), 0) AS merged
   FROM spent JOIN exchanges USING (exchange) GROUP BY client)
-SELECT exchange, model, ending, SUM(jobs) AS jobs, SUM(received) AS received, SUM(arrived) AS arrived,
+SELECT exchange, model, ending, device, MIN(all_known) AS every_known,
+  SUM(jobs) AS jobs, SUM(received) AS received, SUM(arrived) AS arrived,
   {_SUMS},
   SUM(client_s) AS client_s, MAX(ended_s) AS ended_s,
   SUM(receive) FILTER (WHERE all_known) AS receive, SUM(compute) FILTER (WHERE all_known) AS compute,
@@ -54,7 +55,7 @@ SELECT exchange, model, ending, SUM(jobs) AS jobs, SUM(received) AS received, SU
   (SELECT SUM(merged * merged) FROM by_client) AS merged_squares
 FROM spent JOIN by_client USING (client) JOIN fleet USING (client) JOIN kinds USING (kind)
 LEFT JOIN settled USING (client, exchange, ending)
-GROUP BY exchange, model, ending
+GROUP BY exchange, model, ending, device
 """  # noqa: S608 - our own names
 
 
@@ -102,6 +103,8 @@ class Usage:
         total: the sum of all.
         energy: of all clients.
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
+        by_device: what the jobs of its clients cost, by device and exchange.
+        unknown: devices with a client whose energy is not known in full.
         waiting_joules: what these clients draw at idle power while uploads of theirs wait to be merged and
             they have nothing else to do; no part of the energy. None if no energy is known.
         bytes_by_part: traffic by part of the payload, of transfers that were completed.
@@ -119,6 +122,8 @@ class Usage:
     total: Spent
     energy: EnergyTotal
     joules_by_phase: Mapping[str, float]
+    by_device: Mapping[str, Mapping[str, Spent]]
+    unknown: frozenset[str]
     waiting_joules: float | None
     bytes_by_part: Mapping[str, Moved]
     ended_s: float
@@ -146,6 +151,8 @@ def usage(reader: Reader, admitted: int) -> Usage:
         total=total,
         energy=EnergyTotal(total.joules if known else None, known, facts["energy_clients"]),
         joules_by_phase={phase: _sum(rows, phase) for phase in _PHASES} if known else {},
+        by_device=_by_device(rows),
+        unknown=frozenset(row["device"] for row in rows if not row["every_known"]),
         waiting_joules=_sum(rows, "waiting") if known else None,
         bytes_by_part=_by_part(reader, rows),
         ended_s=max((row["ended_s"] for row in rows), default=0.0),
@@ -166,6 +173,16 @@ def _spent(rows: Sequence[Mapping[str, Any]]) -> Spent:
         client_s=_sum(rows, "client_s"),
         joules=math.fsum(_sum(rows, phase) for phase in _PHASES) if known else None,
     )
+
+
+def _by_device(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Spent]]:
+    grouped: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        grouped.setdefault(row["device"], {}).setdefault(row["exchange"], []).append(row)
+    return {
+        device: {exchange: _spent(group) for exchange, group in groups.items()}
+        for device, groups in grouped.items()
+    }
 
 
 def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> float:

@@ -87,8 +87,8 @@ def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> tuple[list[Any], 
 _JOB_COLUMNS = (
     "job", "client", "exchange", "round", "version", "steps",
     "dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s", "dispatched_turn", "ended_turn",
-    "ending", "into_version", "receive_s", "work_s", "transmit_s", "down_bytes", "up_bytes", "flops", *JOULES,
-    "waiting_j",
+    "ending", "into_version", "receive_s", "work_s", "transmit_s", "full_power_s",
+    "down_bytes", "up_bytes", "flops", *JOULES, "waiting_j",
 )  # fmt: skip
 INSERT_JOB = f"INSERT INTO jobs VALUES ({', '.join('?' * len(STORED['jobs']))})"  # noqa: S608 - our own names
 _ENDINGS = [str(ending) for ending in ENDINGS]

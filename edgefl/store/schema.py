@@ -41,6 +41,7 @@ CREATE TABLE jobs (
   dispatched_turn INTEGER NOT NULL, ended_turn INTEGER NOT NULL,
   ending TEXT NOT NULL, into_version INTEGER,
   receive_s REAL NOT NULL, work_s REAL NOT NULL, transmit_s REAL NOT NULL,
+  full_power_s REAL NOT NULL,
   down_bytes INTEGER NOT NULL, up_bytes INTEGER NOT NULL, flops INTEGER NOT NULL,
   receive_j REAL, receive_idle_j REAL, work_j REAL, work_tail_j REAL, work_idle_j REAL,
   transmit_j REAL, transmit_idle_j REAL, earlier_tail_j REAL, waiting_j REAL,

@@ -139,7 +139,7 @@ def _joules(rows: Rows, demand: Demand) -> Iterator[tuple[str, Floats]]:
     """The energies of jobs by name."""
     draw = demand.draw
     seconds = rows["receive_s"], rows["work_s"], rows["transmit_s"]
-    charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]))
+    charges = demand.charges(seconds, (rows["down_bytes"], rows["up_bytes"]), rows["full_power_s"])
     for stage, charge in zip(_STAGES, charges, strict=True):
         yield f"{stage}_j", charge.active_j
         yield f"{stage}_idle_j", charge.idle_j
@@ -167,6 +167,7 @@ def _break_off(
     sent = timeline.stage(clients, start_s, rows["up_s"], worked.states, working=False, until_s=until_s)
     rows["receive_s"] = received.busy_s
     rows["work_s"] = np.where(working, worked.busy_s, rows["work_s"])
+    rows["full_power_s"] = np.where(working, worked.power_s, rows["full_power_s"])
     rows["transmit_s"] = sent.busy_s
     rows["down_bytes"] = np.where(receiving, demand.moved_down(received.busy_s), rows["down_bytes"])
     once_s = demand.up_s

@@ -156,7 +156,7 @@ class Dispatcher:
         worked = self.timeline.stage(
             clients, rows["received_s"], rows["amount_s"], received.states, working=True
         )
-        rows["worked_s"], rows["work_s"] = worked.t_s, worked.busy_s
+        rows["worked_s"], rows["work_s"], rows["full_power_s"] = worked.t_s, worked.busy_s, worked.power_s
         self.timeline.commit(clients, worked.t_s, worked.states)
         sent = self.timeline.stage(clients, worked.t_s, rows["up_s"], worked.states, working=False)
         self._arrive(rows, sent.t_s, given_up)
@@ -203,7 +203,7 @@ class Dispatcher:
             stage = self.timeline.stage(row["client"], now, row[amount], states, working=working)
             states = stage.states
             if working:
-                row["work_s"] = stage.busy_s
+                row["work_s"], row["full_power_s"] = stage.busy_s, stage.power_s
                 self.timeline.commit(row["client"], stage.t_s, states)
             row[station] = stage.t_s
             self._arrive(row, stage.t_s, given_up if last else never)

@@ -34,12 +34,14 @@ class Progress(NamedTuple):
         t_s: when the stage ended, or was looked at; infinite if its client is away for ever.
         done_s: how much of it was done, in seconds at full speed.
         busy_s: for how long the client was at it.
+        power_s: as many seconds at full power take as much energy above idle.
         states: those of ``Timeline.states`` then, (n, states_of_each).
     """
 
     t_s: Floats
     done_s: Floats
     busy_s: Floats
+    power_s: Floats
     states: Floats
 
 
@@ -168,9 +170,9 @@ class Timeline:
         if self.plain:
             end_s = start_s + amount_s
             if until_s is None:
-                return Progress(end_s, amount_s, amount_s, states)
+                return Progress(end_s, amount_s, amount_s, amount_s, states)
             busy_s = np.clip(until_s - start_s, 0.0, amount_s)
-            return Progress(np.minimum(end_s, until_s), busy_s, busy_s, states)
+            return Progress(np.minimum(end_s, until_s), busy_s, busy_s, busy_s, states)
         return self._walked(clients, start_s, amount_s, states, until_s, working=working)
 
     def _walked(
@@ -185,7 +187,8 @@ class Timeline:
     ) -> Progress:
         """As ``stage``, interval by interval in each of which nobody's availability or speed changes."""
         curve, curves = self._curve, self._curves
-        t, left, busy, states = start_s.copy(), amount_s.copy(), np.zeros(len(clients)), states.copy()
+        t, left, states = start_s.copy(), amount_s.copy(), states.copy()
+        busy, powered = np.zeros(len(clients)), np.zeros(len(clients))
         stop = np.full(len(clients), np.inf) if until_s is None else until_s
         at = np.flatnonzero((left > 0) & (t < stop))
         while len(at):
@@ -197,9 +200,9 @@ class Timeline:
                 else:
                     there, changes = self.timetable.at(who, now)
                 hold = np.minimum(hold, changes)
-            factor = np.ones(len(at))
+            factor, power = np.ones(len(at)), np.ones(len(at))
             if working and curve is not None:
-                factor, changes = curve.at(who, now, states[at, :curves])
+                factor, changes, power[:] = curve.at(who, now, states[at, :curves])
                 hold = np.where(there, np.minimum(hold, changes), hold)
             need = left[at] / factor
             ends = there & (need <= hold - now)
@@ -210,10 +213,12 @@ class Timeline:
                 rested = curve.after(who, states[at, :curves], now, after, working=False)
                 states[at, :curves] = np.where(there[:, None], worked, rested)
             left[at] = np.where(ends, 0.0, np.where(there, left[at] - spent * factor, left[at]))
-            busy[at] += np.where(there, spent, 0.0)
+            spent = np.where(there, spent, 0.0)
+            busy[at] += spent
+            powered[at] += spent * power
             t[at] = after
             at = at[(left[at] > 0) & (after < stop[at])]
-        return Progress(t, amount_s - left, busy, states)
+        return Progress(t, amount_s - left, busy, powered, states)
 
     def losses(self, rows: Rows, exchange: str, retries_s: Floats) -> Floats:
         """When each job is lost on its own; infinite for one that is not.

@@ -140,6 +140,31 @@ def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rou
         assert math.isclose(row["work_s"], time_s, rel_tol=5e-3)
 
 
+@given(THERMAL, st.sampled_from(["lose", "pause", "finish"]), st.booleans())
+@FEW
+def test_heat_takes_time_and_no_energy_above_idle(params, on_leave, stepwise):
+    """Power falls with the speed: work takes its energy at full speed, as far as it came, and idles longer.
+
+    Other programs take speed alone: the same work takes the more energy the longer it lasts.
+    """
+    thermal = valid(catalogue.load("speed", "thermal").Params, **params)
+    load = valid(catalogue.load("speed", "load").Params, share=0.5, length=5.0)
+    markov = valid(catalogue.load("availability", "markov").Params, on=30.0, off=10.0)
+    table = prices("train", 3, compute_s=[10.0, 20.0, 40.0], compute_w=3.0, idle_w=2.0, flops=10**9)
+
+    def rows_of(*speed):
+        plan_ = plan([table], rounds=2, speed=speed, availability=markov, on_leave=on_leave)
+        return told(plan_, stepwise=stepwise)[2]
+
+    for row in rows_of(thermal):
+        done_s = [10, 20, 40][row["client"]] * row["flops"] / 10**9
+        assert math.isclose(row["work_j"], 3 * done_s, rel_tol=1e-6, abs_tol=1e-6)
+        assert math.isclose(row["work_idle_j"], 2 * row["work_s"])
+        assert row["full_power_s"] <= row["work_s"] * (1 + 1e-9)
+    for row in rows_of(load):
+        assert math.isclose(row["work_j"], 3 * row["work_s"])
+
+
 @given(st.floats(0.1, 0.9), st.floats(5, 20), st.floats(0.2, 1), st.sampled_from(["pause", "finish"]))
 @settings(max_examples=12)
 def test_loaded_work_is_the_integral_of_the_speed(share_, length, factor, on_leave):

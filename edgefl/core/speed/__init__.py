@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,10 +19,17 @@ if TYPE_CHECKING:
 
 
 class Pace(NamedTuple):
-    """The factor of each client's speed, (n,) in (0, 1], and until when it holds, in seconds, (n,)."""
+    """How fast clients are.
+
+    Attributes:
+        factor: of each client's speed, (n,) in (0, 1].
+        until_s: until when it holds, in seconds, (n,).
+        power: of the power above idle that its work draws, (n,) in [0, 1], or one number for all.
+    """
 
     factor: Floats
     until_s: Floats
+    power: Floats | float = 1.0
 
 
 class Curve(ABC):
@@ -92,8 +100,8 @@ class Product(Curve):
     def at(self, clients: Ints, t_s: Floats, state: Floats) -> Pace:
         """See ``Curve.at``."""
         paces = [curve.at(clients, t_s, own) for curve, own in zip(self._curves, state.T, strict=True)]
-        factors, untils = zip(*paces, strict=True)
-        return Pace(np.prod(factors, axis=0), np.min(untils, axis=0))
+        factors, untils, powers = zip(*paces, strict=True)
+        return Pace(np.prod(factors, axis=0), np.min(untils, axis=0), math.prod(powers))
 
     def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
         """See ``Curve.after``."""

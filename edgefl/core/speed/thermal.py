@@ -2,7 +2,9 @@
 
 The state is heat in seconds of load: it grows by a second a second while the client works, up to ``onset`` +
 ``fall``, and falls from there to 0 in ``recovery`` while it rests. Below ``onset`` the speed is full; above
-it falls linearly to ``floor``, in steps whose integral is the line's.
+it falls linearly to ``floor``, in steps whose integral is the line's. The power above idle falls with it, in
+proportion (assumed): work takes longer and, above idle, no more energy. The clock of a Raspberry Pi 3 that
+is too hot is low for a share of the time; where voltage falls too, power falls faster.
 
 The curve is that of the client's device (``throttling`` in its file); a device without one does not slow
 down. Each of ``onset``, ``fall``, ``floor`` and ``recovery`` that is given holds for all clients; if any of
@@ -127,7 +129,7 @@ class Thermal(Curve):
         falling = 1 - (1 - floor) * (place - 0.5) / steps
         factor = np.where(place == 0, 1.0, np.where(place > steps, floor, falling))
         bound = np.where(place > steps, np.inf, onset + fall * place / steps)
-        return Pace(factor, t_s + (bound - state))
+        return Pace(factor, t_s + (bound - state), factor)
 
     def after(self, clients: Ints, state: Floats, from_s: Floats, to_s: Floats, *, working: bool) -> Floats:
         """See ``Curve.after``."""

@@ -115,6 +115,21 @@ def test_a_changed_trace_changes_the_run_id(tmp_path, monkeypatch):
     assert ids[0] == ids[1] != ids[2]
 
 
+def test_what_devices_do_not_say_is_told():
+    """Who is always available, since its device has no battery, and whose throttling is unknown."""
+    models = ", availability: charging, speed: [thermal], members: [{device: titan-v, link: ethernet}]"
+    lines = plan(drafted(models), DataAccess(need="embedded")).plan.assumed
+    assert lines[-2:] == (
+        "charging: no battery, so always available: titan-v",
+        "thermal: no throttling known of titan-v",
+    )
+    assert not any("throttling" in line or "battery" in line for line in lines[:-2])
+    given = models.replace("charging", "{name: charging, capacity: 9 Wh}").replace(
+        "[thermal]", "[{name: thermal, floor: 0.5}]"
+    )
+    assert plan(drafted(given), DataAccess(need="embedded")).plan.assumed == lines[:-2]
+
+
 def test_a_profile_keeps_them_for_those_like_it(tmp_path, monkeypatch):
     """A fleet has its profile's keys, and replaces those that it sets itself."""
     (tmp_path / "profiles").mkdir()

@@ -35,7 +35,7 @@ def worked(curve, t_s, seconds, client=0):
     who, now = np.array([client]), np.array([float(t_s)])
     state, left = curve.state(who, now), seconds
     while True:
-        factor, until = curve.at(who, now, state)
+        factor, until, _ = curve.at(who, now, state)
         done = now + left / factor
         after = np.minimum(done, until)
         state = curve.after(who, state, now, after, working=True)
@@ -127,7 +127,7 @@ def test_load_takes_its_share_of_the_time(t_s):
     law = Load.model_validate({"share": 0.3, "length": "2 min", "factor": 0.4})
     curve = law.curve(people(MANY), 1)
     clients, now = np.arange(MANY), np.full(MANY, t_s)
-    factor, until = curve.at(clients, now, curve.state(clients, now))
+    factor, until, _ = curve.at(clients, now, curve.state(clients, now))
     assert set(factor.tolist()) == {0.4, 1.0}
     assert (factor == 0.4).mean() == pytest.approx(0.3, abs=0.006)
     assert (until - now)[factor == 0.4].mean() == pytest.approx(120, rel=0.03)
@@ -150,9 +150,11 @@ def test_speeds_are_multiplied():
     hot = both.after(clients, state, now, now + 110, working=True)
     both.commit(clients, now + 110, hot)
     assert (both.state(clients, now + 110) == hot).all()
-    factor, until = both.at(clients, now + 110, hot)
+    factor, until, power = both.at(clients, now + 110, hot)
     assert set(np.round(factor, 12)) == {0.9, 0.45, 0.225}
     assert until.max() <= 50 + 120 + 1e-9
+    # Heat takes its share of the power too, other programs do not.
+    assert set(np.round(power, 12)) == {0.9}
     assert (until > now + 110).all()
     # Two equal entries have draws of their own: a quarter of clients has neither load.
     assert (factor > 0.8).mean() == pytest.approx(0.25, abs=0.05)

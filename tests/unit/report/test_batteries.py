@@ -13,6 +13,7 @@ from edgefl.core.cost import Trace, Work
 from edgefl.core.devices import Battery
 from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
 from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.usage import usage
 from edgefl.runs.dry import dry_run
 from edgefl.store import Store
 
@@ -36,7 +37,7 @@ def used(virtual_s, **columns):
     store.set_meta({"batteries": plan_.clients.capacities_j()})
     store.write_plan(plan_, {}, [0] * 4)
     store.add_jobs(told(plan_)[2], ["train", "share"])
-    found = battery_use(store.reader(), virtual_s)
+    found = battery_use(store.reader(), usage(store.reader(), 4), virtual_s)
     store.abandon()
     return found
 
