@@ -179,7 +179,7 @@ def _plants() -> Iterator[Plant]:
     shipped = (
         ("datasets", "data.sources.digits", "load", "task.dataset=mine", 2, "Arrays"),
         ("partitions", "data.partitions.iid", "split", "task.partition=mine", 2, "a list of index arrays"),
-        ("augmentations", "data.augmentations.crop_flip", "augment", "task.augment=mine", 1, "a tensor"),
+        ("augmentations", "data.augmentations.crop_flip", "augment", "task.augment=mine", 2, "a tensor"),
         ("codecs", "protocol.codecs.fp16", "sizes", "wire.up=mine", 2, "instead of bytes by part"),
         ("codecs", "protocol.codecs.fp16", "carried", "wire.up=mine", 1, "the decoded payload"),
         ("codecs", "protocol.codecs.fp16", "carried", "wire.down=mine", 1, "the decoded payload"),

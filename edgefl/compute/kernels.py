@@ -46,23 +46,24 @@ FREE = frozenset(
 # Operators that read their operands and write their results once; their cost is those bytes.
 MOVES = frozenset(
     """abs _adaptive_avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d_backward add add_ addcdiv addcdiv_
-    addcmul addcmul_ all amax any arange argmax avg_pool2d avg_pool2d_backward batch_norm_backward
-    bitwise_and bitwise_not bitwise_or bitwise_xor cat channel_shuffle clamp clamp_max clamp_min
-    clamp_min_ clone constant_pad_nd copy_ cos cumsum div div_ eq erf exp eye fill fill_ flip full
-    full_like gather ge gelu gelu_backward gt hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish
-    hardswish_ hardswish_backward hardtanh hardtanh_ hardtanh_backward index index_put index_select le
-    leaky_relu leaky_relu_backward lerp lerp_ linalg_vector_norm log _log_softmax log_softmax
-    _log_softmax_backward_data logical_and logical_not logical_or lt masked_fill_
-    max max_pool2d_with_indices max_pool2d_with_indices_backward maximum min minimum mse_loss
-    mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward _native_batch_norm_legit
-    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
-    native_dropout native_group_norm native_group_norm_backward native_layer_norm
+    addcmul addcmul_ affine_grid_generator all amax amin any arange argmax avg_pool2d
+    avg_pool2d_backward batch_norm_backward bitwise_and bitwise_not bitwise_or bitwise_xor cat
+    channel_shuffle clamp clamp_max clamp_min clamp_min_ clone constant_pad_nd copy_ cos cumsum div div_
+    eq erf exp eye fill fill_ flip full full_like gather ge gelu gelu_backward grid_sampler_2d gt
+    hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh
+    hardtanh_ hardtanh_backward index index_put index_select le leaky_relu leaky_relu_backward lerp
+    lerp_ linalg_vector_norm log _log_softmax log_softmax _log_softmax_backward_data logical_and
+    logical_not logical_or lt masked_fill_ max max_pool2d_with_indices max_pool2d_with_indices_backward
+    maximum min minimum mse_loss mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward
+    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
+    native_channel_shuffle native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ repeat roll rsqrt rsub _safe_softmax
-    scalar_tensor scatter scatter_ scatter_add select_backward sigmoid sigmoid_ sigmoid_backward sign silu
-    silu_ silu_backward sin slice_backward _softmax softmax _softmax_backward_data sqrt sqrt_ stack std sub
-    sub_ sum tanh tanh_backward threshold_backward _to_copy topk tril triu uniform_ upsample_nearest2d
-    upsample_nearest2d_backward var var_mean where zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
+    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ remainder repeat roll rsqrt rsub
+    _safe_softmax scalar_tensor scatter scatter_ scatter_add select_backward sigmoid sigmoid_
+    sigmoid_backward sign silu silu_ silu_backward sin slice_backward _softmax softmax
+    _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
+    _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where
+    zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 # Those of them that do not read their first operand: it is written, or only gives the shape.

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVarTuple
 
 import torch
+from torch import Tensor
 
 from edgefl.compute.heap import keep_freed_memory
 from edgefl.compute.job import Outcome, Task
@@ -44,6 +45,7 @@ class ClientWork:
         samples: of the client.
         batch_size: of local training.
         lr: the learning rate.
+        prepare: (phase, images (B, C, H, W) of uint8, generator) -> a batch's x; None for random numbers.
     """
 
     net: Net
@@ -52,6 +54,7 @@ class ClientWork:
     samples: int
     batch_size: int
     lr: float
+    prepare: Callable[[Phase, Tensor, torch.Generator], Tensor] | None = None
 
 
 # glibc returns every freed block of 64 KiB or more to the system at once.
@@ -94,6 +97,7 @@ class _Client:
         self.device = device
         self._given = given
         _load_libraries(device)
+        self._generator = torch.Generator().manual_seed(0)
         self._server = given.method.server(given.net.init(0))
         self._state = given.method.client(given.net.init(0))
 
@@ -138,8 +142,11 @@ class _Client:
 
     def _batch(self, phase: Phase, size: int) -> Batch:
         views, net, device = (phase.views,) if phase.views > 1 else (), self._given.net, self.device
-        x = torch.randn(*views, size, *net.shape, device=device)
         y = torch.randint(net.classes, (size,), device=device)
+        if self._given.prepare is not None:
+            images = torch.randint(256, (size, *net.shape), dtype=torch.uint8, device=device)
+            return Batch(self._given.prepare(phase, images, self._generator), y)
+        x = torch.randn(*views, size, *net.shape, device=device)
         # Data come channels-last.
         return Batch(x if views else x.to(memory_format=torch.channels_last), y)
 

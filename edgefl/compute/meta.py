@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from edgefl.compute.kernels import UnknownOperatorError
+from edgefl.compute.loading import Augmentation, batch_kernels, coding_kernels
 from edgefl.compute.tracer import ACTIVATIONS, GRADIENTS, INPUT, LayerTracer, Tracer
-from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, largest
+from edgefl.core.cost import UPDATE, Kernel, PhaseTrace, Trace, Work, between, largest
 from edgefl.core.errors import UserError
 from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.user_code import raised_at, returned
@@ -47,10 +48,16 @@ def _values(payload: Payload, received: Payload | None) -> dict[str, int]:  # no
 
 
 class Sizes(NamedTuple):
-    """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way."""
+    """Payloads on the wire: (payload, reference that both ends have) -> bytes by part, each way.
+
+    Attributes:
+        down, up: the sizes.
+        coded: whether a payload's values are changed on the way down and on the way up.
+    """
 
     down: Callable[[Payload, Payload | None], dict[str, int]] = _values
     up: Callable[[Payload, Payload | None], dict[str, int]] = _values
+    coded: tuple[bool, bool] = (False, False)
 
 
 _PLAIN = Sizes()
@@ -64,6 +71,7 @@ def trace(
     net: Net,
     steps: Sequence[Sequence[Mapping[int, int]]],
     wire: Sizes = _PLAIN,
+    augment: Callable[[Phase], Augmentation | None] | None = None,
 ) -> Trace:
     """The cost of one exchange for the clients of one model.
 
@@ -73,6 +81,7 @@ def trace(
         net: the clients' model.
         steps: for each kind of client and each phase, how many steps of each batch size it takes.
         wire: the bytes of payloads on the wire.
+        augment: each phase's augmentation; None leaves out the making of batches.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -89,16 +98,39 @@ def trace(
         ]
         phases = _phases(fold, given, steps, seen)
     some = next(iter(wholes.values()))
+    down, up = wire.down(given.payload, None), wire.up(some.upload, given.payload)
+    decode, encode = _coding(wire, (given.payload, some.upload), (down, up))
     return Trace(
         exchange=exchange.name,
-        down=wire.down(given.payload, None),
-        up=wire.up(some.upload, given.payload),
-        start=Work.of(some.start),
-        phases=phases,
-        finish=Work.of(some.finish),
+        down=down,
+        up=up,
+        start=Work.of([*decode, *some.start]),
+        phases=phases if augment is None else _with_batches(fold, phases, augment, net.shape),
+        finish=Work.of([*some.finish, *encode]),
         peaks={sizes: whole.peak for sizes, whole in wholes.items()},
         resident=nbytes(given.state) if given.state is not None else 0,
     )
+
+
+def _coding(
+    wire: Sizes, payloads: tuple[Payload, Payload], coded: tuple[Mapping[str, int], Mapping[str, int]]
+) -> list[list[Kernel]]:
+    """A client's kernels to decode what it receives, and to encode what it sends."""
+    ways = zip(("decode", "encode"), wire.coded, payloads, coded, strict=True)
+    return [coding_kernels(op, payload, sizes) if codes else [] for op, codes, payload, sizes in ways]
+
+
+def _with_batches(
+    fold: Fold,
+    phases: Sequence[PhaseTrace],
+    augment: Callable[[Phase], Augmentation | None],
+    shape: tuple[int, ...],
+) -> tuple[PhaseTrace, ...]:
+    found = []
+    for phase, traced in zip(fold.phases, phases, strict=True):
+        made = batch_kernels(phase, augment(phase), shape, traced.steps)
+        found.append(replace(traced, batches={size: Work.of(made[size]) for size in traced.steps}))
+    return tuple(found)
 
 
 class _Given(NamedTuple):
@@ -224,7 +256,7 @@ def step_kernels(phase: Phase, carry: Carry, shape: tuple[int, ...], size: int) 
 
 
 def by_layer(
-    method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]]
+    method: Method, exchange: Exchange, net: Net, steps: Sequence[Mapping[int, int]], trace: Trace
 ) -> ExchangeLayers:
     """One client's share of an exchange layer by layer.
 
@@ -233,6 +265,7 @@ def by_layer(
         exchange: one of its exchanges.
         net: the client's model.
         steps: for each phase, how many steps of each batch size the client takes.
+        trace: of the exchange.
     """
     fold, memory = exchange.work, LayerTracer()
     counts: Counter[tuple[str, str, Kernel]] = Counter()
@@ -240,8 +273,10 @@ def by_layer(
     with torch.device("meta"):
         given = _given(method, exchange, net)
         with memory.following():
-            whole = _run(fold, given, largest(steps), memory)
-        counts.update((_AROUND, kernel.role, kernel) for kernel in (*whole.start, *whole.finish))
+            _run(fold, given, largest(steps), memory)
+        for place, work, times in _beside(trace, steps):
+            for kernel, count in work:
+                counts[place, kernel.role, kernel] += count * times
         held = _parameters(fold, given) if any(steps) else {}
         sizes = [min(one, default=0) for one in steps]
         for (phase, carry), taken in zip(_carries(fold, given, sizes), steps, strict=True):
@@ -261,7 +296,15 @@ def by_layer(
 
 
 # Work outside of all layers.
-_OUTSIDE, _UPDATE, _AROUND = "outside the layers", "update", "before and after"
+_OUTSIDE, _UPDATE, _BATCHES = "outside the layers", "update", "making batches"
+_AROUND = "before and after"
+
+
+def _beside(trace: Trace, steps: Sequence[Mapping[int, int]]) -> Iterator[tuple[str, Work, int]]:
+    """The work beside steps, each with its place and how often it is done."""
+    yield from ((_AROUND, work, 1) for work in (trace.start, trace.finish))
+    for phase, taken in zip(trace.phases, steps, strict=True):
+        yield from ((_BATCHES, phase.batches[size], taken[size]) for size in taken if size in phase.batches)
 
 
 def _parameters(fold: Fold, given: _Given) -> dict[str, int]:
@@ -297,7 +340,7 @@ def _layered(
         )
 
     layers = [one(name, name) for name in kinds]
-    others = {_OUTSIDE: "", _UPDATE: _UPDATE, _AROUND: _AROUND}
+    others = {_OUTSIDE: "", _UPDATE: _UPDATE, _BATCHES: _BATCHES, _AROUND: _AROUND}
     return ExchangeLayers(
         [layer for layer in layers if layer.work or layer.memory_bytes],
         [one(place, layer) for place, layer in others.items() if place in work],
@@ -348,23 +391,6 @@ def _by_size(
             straight = between(known[low], known[high], low, high, size) if affine else None
             known[size] = straight if straight is not None else kernels(size)
     return {size: Work.of(known[size]) for size in ordered}
-
-
-def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
-    """The kernels at ``size`` by linear interpolation of all numbers; None if that is impossible."""
-    # A kernel's first four fields are text, the others are numbers.
-    if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
-        return None
-    found = []
-    for one, other in zip(first, last, strict=True):
-        numbers = []
-        for start, end in zip(one[4:], other[4:], strict=True):
-            step, rest = divmod((end - start) * (size - low), high - low)
-            if rest:
-                return None
-            numbers.append(start + step)
-        found.append(Kernel(*one[:4], *numbers))
-    return found
 
 
 def forward_kernels(net: Net, size: int) -> list[Kernel]:

@@ -215,12 +215,45 @@ class Cost:
         return sum(self.peak.values())
 
 
+def between(first: list[Kernel], last: list[Kernel], low: int, high: int, size: int) -> list[Kernel] | None:
+    """The kernels at ``size`` by linear interpolation of all numbers; None if that is impossible."""
+    # A kernel's first four fields are text, the others are numbers.
+    if [kernel[:4] for kernel in first] != [kernel[:4] for kernel in last]:
+        return None
+    found = []
+    for one, other in zip(first, last, strict=True):
+        numbers = []
+        for start, end in zip(one[4:], other[4:], strict=True):
+            step, rest = divmod((end - start) * (size - low), high - low)
+            if rest:
+                return None
+            numbers.append(start + step)
+        found.append(Kernel(*one[:4], *numbers))
+    return found
+
+
 @dataclass(frozen=True)
 class PhaseTrace:
-    """One phase's work by batch size: ``{batch size: the kernels of one step}``."""
+    """One phase's work by batch size.
+
+    Attributes:
+        name: the phase's.
+        steps: the kernels of one step.
+        batches: the kernels that make its batch; empty where they are not counted.
+    """
 
     name: str
     steps: Mapping[int, Work]
+    batches: Mapping[int, Work] = field(default_factory=dict)
+
+    def work(self, counts: Mapping[int, int]) -> tuple[tuple[Work, int], ...]:
+        """The work of so many steps of each batch size, as in ``Cost.steps``."""
+        return tuple(
+            (by_size[size], count)
+            for size, count in counts.items()
+            for by_size in (self.batches, self.steps)
+            if size in by_size
+        )
 
 
 @dataclass(frozen=True)
@@ -231,9 +264,9 @@ class Trace:
         exchange: its name.
         down: payload bytes to the client, by part.
         up: payload bytes to the server, by part.
-        start: kernels before the first step.
+        start: kernels before the first step, decoding included.
         phases: kernels of the steps.
-        finish: kernels after the last step.
+        finish: kernels after the last step, encoding included.
         peaks: peak memory in bytes, by what occupies it, for each tuple of the phases' largest batches.
         resident: client state kept between jobs, in bytes.
     """
@@ -257,11 +290,7 @@ class Trace:
 
     def work(self, steps: Sequence[Mapping[int, int]]) -> tuple[tuple[Work, int], ...]:
         """A job's work in order, as in ``Cost.steps``; takes what ``cost`` does."""
-        taken = [
-            (phase.steps[size], count)
-            for phase, counts in zip(self.phases, steps, strict=True)
-            for size, count in counts.items()
-        ]
+        taken = [one for phase, counts in zip(self.phases, steps, strict=True) for one in phase.work(counts)]
         parts = ((self.start, 1), *taken, (self.finish, 1))
         return tuple((one, count) for one, count in parts if one.kernels and count)
 

@@ -4,7 +4,7 @@
 augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a client its training batches.
 """
 
-from edgefl.data.batching import Augmentation, Together, batches, normalised
+from edgefl.data.batching import Augmentation, Together, batches, normalised, prepared
 from edgefl.data.federation import Federation, Partition, assumed_labels, federate, sized
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.source import Labels, Source, source_of
@@ -26,6 +26,7 @@ __all__ = [
     "decoded_once",
     "federate",
     "normalised",
+    "prepared",
     "sized",
     "source_of",
     "stratified",

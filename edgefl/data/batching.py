@@ -192,6 +192,30 @@ def _cut(
         yield Batch(views[0] if phase.views == 1 else torch.stack(views), y[chosen])
 
 
+def prepared(
+    spec: Spec, phase: Phase, augment: Augmentation | None, images: Tensor, generator: torch.Generator
+) -> Tensor:
+    """One batch's x of images as a device has them, as ``batches`` makes it.
+
+    Args:
+        spec: the dataset.
+        phase: whose batch it is.
+        augment: its augmentation; None for none.
+        images: (B, C, H, W) of uint8.
+        generator: what the augmentation draws from.
+    """
+    x = _floats(images).to(memory_format=torch.channels_last)
+    if augment is None or phase.data == "plain":
+        normal = _normalised(spec, x)
+        return normal if phase.views == 1 else torch.stack([normal] * phase.views)
+    views = [_augmented(spec, augment, x, generator) for _ in range(phase.views)]
+    return views[0] if phase.views == 1 else torch.stack(views)
+
+
+def _floats(images: Tensor) -> Tensor:
+    return images.to(torch.float32).div_(_BRIGHTEST)
+
+
 def _scaled(federation: Federation, indices: Tensor, split: Literal["train", "test"]) -> Tensor:
     """Images of a split as float32 in [0, 1]; indices (...) -> (..., C, H, W)."""
     x = federation.train_x if split == "train" else federation.test_x
@@ -201,7 +225,7 @@ def _scaled(federation: Federation, indices: Tensor, split: Literal["train", "te
             hint="pass --data-dir DIR, or allow the download",
         )
     # Channels-last: small convolutions on a CPU take a quarter less time.
-    images = _rows(x, indices).to(torch.float32).div_(_BRIGHTEST)
+    images = _floats(_rows(x, indices))
     return images if indices.dim() > 1 else images.to(memory_format=torch.channels_last)
 
 

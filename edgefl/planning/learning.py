@@ -16,7 +16,7 @@ from torch import Tensor
 from edgefl.core import draws
 from edgefl.core.components import completed, resolve
 from edgefl.core.cost import Trace
-from edgefl.core.errors import DataError, RunError, ScenarioError, UserError
+from edgefl.core.errors import DataError, ScenarioError, UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Component
 from edgefl.core.plan import Ints
@@ -251,7 +251,7 @@ def _augmentations(
 
 def _augmented(module: ModuleType, params: Any, x: Tensor, *given: Any) -> Tensor:
     augmented: Tensor = module.augment(params, x, *given)
-    return returned(augmented, Tensor, module.augment, "a tensor", RunError)
+    return returned(augmented, Tensor, module.augment, "a tensor")
 
 
 def _key(component: Component | None) -> str:

@@ -158,9 +158,7 @@ class _Times(NamedTuple):
         model, samples = int(work.kinds.model[kind]), int(work.kinds.samples[kind])
         trace, (*before, last) = work.traces[place][model], work.steps[place][kind]
         demand = Demand.of(work.costs[place][kind], 0.0, PowerDraw.of(pricer.device, link, Bounds()), link)
-        step_s = {
-            size: pricer.time(Cost(steps=((trace.phases[-1].steps[size], 1),))).seconds for size in last
-        }
+        step_s = {size: pricer.time(Cost(steps=trace.phases[-1].work({size: 1}))).seconds for size in last}
         return cls(
             demand.down_s + demand.up_s,
             pricer.time(Cost(steps=trace.work([*before, {}]))).seconds,

@@ -35,9 +35,10 @@ def traced(
     """
     key = _trace_key(learning.spec, place, kinds)
     if key not in known:
-        wire = meta.Sizes(learning.down.sizes, learning.up.sizes)
+        coded = not learning.down.lossless, not learning.up.lossless
+        wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
         known[key] = tuple(
-            meta.trace(method, method.exchanges[place], net, steps, wire)
+            meta.trace(method, method.exchanges[place], net, steps, wire, learning.augment)
             for method, net, steps in zip(learning.methods, learning.nets, kinds, strict=True)
         )
     return known[key]
@@ -122,7 +123,7 @@ def prices(
 def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    settings = (spec.task.dataset, spec.models, spec.method, spec.wire)
+    settings = (spec.task.dataset, spec.task.augment, spec.models, spec.method, spec.wire)
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
     return repr((settings, optimizer, place, steps))
 

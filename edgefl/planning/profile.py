@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from torch import Generator, Tensor
 
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
@@ -22,7 +23,7 @@ from edgefl.core.link import Link
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Price, peak_bytes
 from edgefl.core.scenario import LearningSpec, Task
-from edgefl.data import Federation
+from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.by_layer import priced, shown
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
@@ -31,7 +32,7 @@ from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import fits, fits_with_margin, memory_check
 from edgefl.planning.pricing import Pricers, phase_steps, traced
-from edgefl.protocol import Exchange
+from edgefl.protocol import Exchange, Phase
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ class _Profiler:
         traces = traced(learning, index, [[steps]] * len(learning.nets), access.traces)
         for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
             cost, exchange = trace.cost(steps), method.exchanges[index]
-            found = by_layer(method, exchange, net, steps) if self.layers else None
+            found = by_layer(method, exchange, net, steps, trace) if self.layers else None
             layers, others = shown(found) if found else (None, None)
             yield ExchangeCost(
                 exchange=trace.exchange,
@@ -318,4 +319,8 @@ def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, sam
     learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
     method, net = learning.methods[model], learning.nets[model]
     (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
-    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr)
+
+    def prepare(phase: Phase, images: Tensor, generator: Generator) -> Tensor:
+        return prepared(learning.federation.spec, phase, learning.augment(phase), images, generator)
+
+    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr, prepare)

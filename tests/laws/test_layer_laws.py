@@ -164,7 +164,8 @@ def test_a_net_without_modules_has_its_parts_as_layers():
 
     net = Net("own", init, features, lambda head, x: x @ head["w"].mT, (1, 3, 4), 3, 6, module=None)
     method = build_method("fedavg", net, Local(optimizer=Sgd(lr=0.1)))
-    found = meta.by_layer(method, method.exchanges[0], net, [{5: 2}])
+    trace = meta.trace(method, method.exchanges[0], net, [[{5: 2}]])
+    found = meta.by_layer(method, method.exchanges[0], net, [{5: 2}], trace)
     flops = {one.name: sum(work.flops for work in one.work.values()) for one in found.layers}
     assert flops == {"body": 2 * 2 * 2 * 5 * 6 * 12, "head": 2 * 3 * 2 * 5 * 3 * 6}
     assert all(not work.flops for one in found.others for work in one.work.values())

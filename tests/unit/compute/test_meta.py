@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from edgefl.compute import meta
 from edgefl.compute.tracer import INPUT, Tracer
-from edgefl.core.cost import Kernel, Work
+from edgefl.core.cost import Kernel, Work, between
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 
@@ -22,14 +22,14 @@ def kernel(m: int, flops: int, op: str = "mm") -> Kernel:
 def test_affine_kernels_are_interpolated():
     """Halfway between two sizes every number is halfway; bytes too."""
     low, high = [kernel(4, 400), kernel(1, 7, "relu")], [kernel(10, 1000), kernel(1, 7, "relu")]
-    assert meta.between(low, high, 4, 10, 7) == [kernel(7, 700), kernel(1, 7, "relu")]
+    assert between(low, high, 4, 10, 7) == [kernel(7, 700), kernel(1, 7, "relu")]
 
 
 def test_other_kernels_are_not_interpolated():
     """Other kernels, or a number that would be fractional, cannot be interpolated."""
-    assert meta.between([kernel(4, 400)], [kernel(4, 400, "relu")], 4, 10, 7) is None
-    assert meta.between([kernel(4, 400)], [], 4, 10, 7) is None
-    assert meta.between([kernel(4, 400)], [kernel(10, 401)], 4, 10, 7) is None
+    assert between([kernel(4, 400)], [kernel(4, 400, "relu")], 4, 10, 7) is None
+    assert between([kernel(4, 400)], [], 4, 10, 7) is None
+    assert between([kernel(4, 400)], [kernel(10, 401)], 4, 10, 7) is None
 
 
 def direct(name: str, sizes: range, **settings) -> dict[int, Work]:

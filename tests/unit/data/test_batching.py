@@ -8,7 +8,7 @@ import torch
 from edgefl.core.errors import DataError
 from edgefl.core.seeds import derive
 from edgefl.core.steps import Passes, step_sequence
-from edgefl.data import Arrays, Spec, Together, batches, channels_last, federate, normalised
+from edgefl.data import Arrays, Spec, Together, batches, channels_last, federate, normalised, prepared
 from edgefl.data.augmentations import shift
 from edgefl.data.partitions import iid
 from edgefl.protocol.values import Phase
@@ -194,3 +194,16 @@ def test_normalised_images_of_either_split():
     found = normalised(federation, np.array([1, 1, 3]), "test")
     assert torch.allclose(found.double(), expected, atol=1e-6)
     assert found.shape == (3, 2, 3, 3)
+
+
+@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize("augment", [None, lambda x, _: x.flip(-1)], ids=["plain", "mirrored"])
+def test_one_batch_is_prepared_as_all_are(augment, views):
+    """From a device's own bytes, to the bit; of plain data, an augmentation is left out."""
+    federation = _federation()
+    images = federation.train_x[torch.from_numpy(federation.parts[0])[:4]]
+    for phase in (_phase(data="plain", views=views), _phase(views=views)):
+        found = prepared(SPEC, phase, augment, images, torch.Generator())
+        batch = next(batches(federation, 0, replace(phase, data="plain"), 4, 0, augment=None)).x
+        mirrored = augment is not None and phase.data == "train"
+        assert torch.equal(found, batch.flip(-1) if mirrored else batch)
