@@ -10,6 +10,7 @@ import pytest
 from commands import run_command
 
 from edgefl.core.carbon import Carbon, Making, Region, completed, dealt
+from edgefl.core.catalogue import entries
 from edgefl.core.draws import key, uniforms
 from edgefl.core.errors import UserError
 from edgefl.core.intensity import Intensities, grams, shipped, table
@@ -146,6 +147,12 @@ def test_networks_go_by_the_class_of_their_links():
     """Mobile networks are mobile, others fixed; what nobody has measured is unknown."""
     network = whole().network
     assert [network[name].value for name in LINKS] == [0.008, 0.108, None]
+
+
+def test_every_network_class_is_classed():
+    """A new file in profiles/links/ needs a line in the table."""
+    assert set(table()["links"]) == set(entries("links"))
+    assert set(table()["links"].values()) == set(table()["network"])
 
 
 @pytest.mark.parametrize(

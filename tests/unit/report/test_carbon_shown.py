@@ -1,0 +1,98 @@
+"""Emissions in the tables of run, check and compare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from commands import shown
+
+from edgefl.core.documents import document
+from edgefl.core.units import show_grams
+from edgefl.report.averages import averages, seeds_together
+from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.summary import Target
+from edgefl.runs.dry import dry_run
+
+ALL = "carbon: {regions: DE, server: {power: 20 W}, embodied: busy}"
+
+
+@cache
+def dry(carbon="", seed=7):
+    """A dry run of quickstart on its boards."""
+    fleet = f"fleet={{like: home-lab, {carbon}}}"
+    (found,) = dry_run("quickstart", ["sweep=null", "server.rounds=3", f"seed={seed}", fleet])
+    return found
+
+
+def cells(table, width=200):
+    """The table's cells by label."""
+    lines = [line.split("│") for line in shown(table, width).splitlines() if "│" in line]
+    return {label.strip(): [cell.strip() for cell in rest] for label, *rest in lines}
+
+
+def test_rows_of_a_comparison():
+    """Every component that some run counts; a run that does not count it has "-". The boundary is below."""
+    with_all, energy_alone, none = (
+        dry(each).summary for each in (ALL, "carbon: {regions: FR, network: '0 kWh/GB'}", "")
+    )
+    table = comparison([with_all, energy_alone, none])
+    rows = cells(table)
+    for name in ("devices", "network", "server", "embodied"):
+        own = getattr(with_all.carbon.emitted, name)
+        assert rows[name][0] == show_grams(own.grams)
+        assert rows[name][2] == "-"
+    assert rows["CO2e"] == [str(with_all.carbon.emitted.total), str(energy_alone.carbon.emitted.total), "-"]
+    assert rows["network"][1] == "0 g"
+    assert rows["server"][1] == rows["embodied"][1] == "-"
+    assert rows["idle while waiting, apart"][0] == str(with_all.carbon.emitted.waiting)
+    text = " ".join(shown(table, 400).split())
+    assert with_all.carbon.boundary in text
+    assert energy_alone.carbon.boundary in text
+
+
+def test_nothing_is_said_of_carbon_where_nobody_asks():
+    """Neither a row, nor a column, nor a line."""
+    without = dry()
+    for table in (comparison([without.summary]), dry_runs([without])):
+        assert "CO2e" not in shown(table, 200)
+
+
+def test_a_dry_run_has_a_column_and_rows():
+    """``check`` shows the sum beside the energy, and below it the components."""
+    text = shown(dry_runs([dry(ALL), dry()]), 300)
+    head, *_ = text.splitlines()
+    assert head.rstrip().endswith("CO2e")
+    first, second, *_ = (line for line in text.splitlines() if line.startswith(" quickstart"))
+    total = dry(ALL).summary.carbon.emitted.total
+    assert first.rstrip().endswith(str(total))
+    assert second.rstrip().endswith("-")
+    assert cells(dry_runs([dry(ALL)]), 300)["server"] == [str(dry(ALL).summary.carbon.emitted.server)]
+
+
+def test_a_target_has_a_row():
+    """Reached, not reached, and of a run without carbon."""
+    run = dry(ALL).summary
+    emitted = run.carbon.emitted
+    target = Target(0.9, None, None)
+    scored = replace(run, target=target, accuracy={"global": None})
+    reached = replace(scored, carbon=replace(run.carbon, to_target={"global": emitted}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
+        patch.setattr("edgefl.report.comparison._notes", lambda _: iter(()))
+        rows = cells(comparison([reached, scored, replace(dry().summary, target=target)]))
+    assert rows["CO2e to 90%, global"] == [str(emitted.total), "not reached", "-"]
+
+
+def test_seeds_are_averaged():
+    """Runs that differ in their seeds alone, with the deviation; also in the document."""
+    runs = [replace(dry(ALL, seed=seed).summary, settings={"seed": seed}, fleet_id="same") for seed in (7, 8)]
+    (one,) = compared = seeds_together(runs)
+    assert len(one.runs) == 2
+    cell = cells(comparison(runs))["CO2e"][0]
+    grams = [run.carbon.emitted.total.grams for run in runs]
+    assert cell.startswith(f"{show_grams(sum(grams) / 2)} ±")
+    (average,) = averages(compared)
+    assert average.figures["carbon.emitted.total.grams"].mean == pytest.approx(sum(grams) / 2)
+    assert document(runs[0])["carbon"]["regions"] == {"DE": 20}
