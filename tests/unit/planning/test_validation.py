@@ -380,3 +380,6 @@ def test_errors_are_users():
     with pytest.raises(UserError, match="unknown validation 'raspberry-pi-5-trainin'") as caught:
         validation(["raspberry-pi-5-trainin"])
     assert caught.value.hint == "did you mean 'raspberry-pi-5-training'?"
+    with pytest.raises(UserError, match="unknown validation") as caught:
+        validation(["raspberry-pi-5"])
+    assert caught.value.hint == "for all measurements on this device: --device raspberry-pi-5"
