@@ -20,7 +20,7 @@ def validate(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME|FILE]...",
+            metavar="NAME|FILE",
             help="Measurements: names from `edgefl list validation`, or YAML files; all by default.",
         ),
     ] = None,

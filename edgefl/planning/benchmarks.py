@@ -13,7 +13,7 @@ from edgefl.core import catalogue
 from edgefl.core.benchmarks import INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
-from edgefl.core.errors import UserError, in_one_line, nearest
+from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.sourced import sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -43,7 +43,7 @@ def read(name: str) -> Source:
     """
     path = Path(name)
     is_path = path.suffix == ".yaml" or len(path.parts) > 1
-    document = Document.read(path if is_path else catalogue.find(KIND, name).path)
+    document = Document.read(path if is_path else _found(name))
     benchmark = validate(Benchmark, document.data, document)
     board = device(benchmark.board, where=str(document.place(["board"])))
     numbers = {number for number, known in sourced(board) if known.value}
@@ -56,6 +56,20 @@ def read(name: str) -> Source:
                     hint=nearest(number, numbers),
                 )
     return Source(path.stem if is_path else name, benchmark, document, board)
+
+
+def _found(name: str) -> Path:
+    """The file of a name.
+
+    Raises:
+        UnknownNameError: no file has it; of a device, the option is suggested that takes its files.
+    """
+    try:
+        return catalogue.find(KIND, name).path
+    except UnknownNameError as error:
+        if name in catalogue.entries("devices"):
+            error.hint = f"for all measurements on this device: --device {name}"
+        raise
 
 
 @dataclass

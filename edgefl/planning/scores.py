@@ -29,7 +29,7 @@ class Compared:
         status: whether the source gives the measurement, or it is arithmetic on the source's figures.
         source: where it was read.
         counted: whether it counts in the score.
-        remark: why it does not, or that it was predicted with numbers fitted without it.
+        remark: why it does not; "refitted" if its numbers were fitted again without its network.
     """
 
     network: str
@@ -128,6 +128,7 @@ class Total:
     Attributes:
         measures: see ``Benchmark``.
         quantity: "time" or "energy".
+        files: how many there are.
         boards: how many boards have rows that count.
         networks: how many networks do, counted by board.
         score: of all rows.
@@ -135,6 +136,7 @@ class Total:
 
     measures: str
     quantity: Quantity
+    files: int
     boards: int
     networks: int
     score: Score

@@ -155,7 +155,7 @@ class _Judge:
             return _Verdict(
                 predicted, low, high, remark=f"not counted: {', '.join(sorted(numbers))} fitted to it"
             )
-        return _Verdict(predicted, low, high, counted=True, remark="by a fit without it" if again else "")
+        return _Verdict(predicted, low, high, counted=True, remark="refitted" if again else "")
 
     def _fitted_to(self, sample: Sample) -> frozenset[str]:
         """The numbers behind a sample's prediction that were fitted to its network."""
@@ -220,4 +220,4 @@ def _totals(comparisons: Sequence[Comparison]) -> Iterator[Total]:
         rows = [row for one in group for row in one.rows]
         networks = {(one.board, row.network) for one in group for row in one.rows if row.counted}
         boards = len({board for board, _ in networks})
-        yield Total(measures, quantity, boards, len(networks), Score.of(rows))
+        yield Total(measures, quantity, len(group), boards, len(networks), Score.of(rows))

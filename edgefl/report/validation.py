@@ -51,9 +51,9 @@ def _error(row: Compared) -> str:
 
 
 def scores(comparisons: Sequence[Comparison], totals: Sequence[Total]) -> RenderableType:
-    """A row for each comparison, and one for each total."""
+    """A row for each comparison, and one for each total of several."""
     rows = [(_of(one.name, one.quantity), *_score(one.score)) for one in comparisons]
-    for total in totals:
+    for total in (one for one in totals if one.files > 1):
         boards = "1 board" if total.boards == 1 else f"{total.boards} boards"
         label = ALL if total.measures == ALL else f"{ALL}, {total.measures}"
         rows.append((f"{_of(label, total.quantity)} ({boards})", *_score(total.score)))

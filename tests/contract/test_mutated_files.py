@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 from edgefl.core import catalogue
+from edgefl.core.benchmarks import Benchmark
 from edgefl.core.drafts import load
 from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet, inherited
@@ -103,7 +104,12 @@ def _scenario(text, overrides=(), *, planned=True):
         plan(first, DataAccess(need="nothing"))
 
 
-READERS = {"devices": _device, "links": _link, "profiles": _profile}
+def _measurements(text):
+    document = Document.parse(text, "measurements.yaml")
+    validate(Benchmark, document.data, document)
+
+
+READERS = {"devices": _device, "links": _link, "profiles": _profile, "validation": _measurements}
 
 
 def _refused(read, *args, **more):
@@ -124,7 +130,7 @@ def _refused(read, *args, **more):
 
 @pytest.mark.parametrize("kind", READERS)
 def test_a_mistake_in_a_file_has_a_place(kind):
-    """Devices, network classes and profiles."""
+    """Devices, network classes, profiles and measurements."""
     rng = random.Random(kind)  # noqa: S311
     texts = [entry.path.read_text(encoding="utf-8") for entry in catalogue.entries(kind).values()]
     refused = [_refused(READERS[kind], _mutated(rng, rng.choice(texts))) for _ in range(40)]

@@ -126,7 +126,7 @@ def test_rows_that_were_fitted_count_only_where_they_were_left_out_of_the_fit(fo
                 if (each.label or each.network, benchmark.batch_of(each)) == (row.network, row.batch)
             )
             if given.fitted_for(one.quantity) and row.counted:
-                assert row.remark == "by a fit without it"
+                assert row.remark == "refitted"
 
 
 def test_the_catalogue_shows_them():

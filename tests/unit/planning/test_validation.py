@@ -137,7 +137,7 @@ def test_numbers_fitted_to_a_network_are_fitted_again_without_it(own):
     path = own.measured(*(f"{NETWORKS[n]}, time: {truth[n]} s, fitted: [efficiency.dense]" for n in NETWORKS))
     for row in rows_of(validation([path])).values():
         assert row.counted
-        assert row.remark == "by a fit without it"
+        assert row.remark == "refitted"
         assert row.error == pytest.approx(0, abs=1e-3)
 
 
@@ -203,7 +203,7 @@ def test_powers_fitted_to_energies_leave_times_alone(own):
     )
     found = validation([path])
     for row in rows_of(found, "energy").values():
-        assert row.remark == "by a fit without it"
+        assert row.remark == "refitted"
         assert row.error == pytest.approx(0, abs=1e-3)
     assert {row.remark for row in rows_of(found).values()} == {""}
 
@@ -380,3 +380,6 @@ def test_errors_are_users():
     with pytest.raises(UserError, match="unknown validation 'raspberry-pi-5-trainin'") as caught:
         validation(["raspberry-pi-5-trainin"])
     assert caught.value.hint == "did you mean 'raspberry-pi-5-training'?"
+    with pytest.raises(UserError, match="unknown validation") as caught:
+        validation(["raspberry-pi-5"])
+    assert caught.value.hint == "for all measurements on this device: --device raspberry-pi-5"
