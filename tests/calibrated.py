@@ -52,7 +52,7 @@ class Worker:
         self._now_s, self._takes_s, self._refuses = start_s, takes_s, refuses
         self.at_last: Callable[[], object] = lambda: None
 
-    def __call__(self, function, workloads, *_, threads):
+    def __call__(self, function, workloads, *_, **__):
         """See ``edgefl.core.fresh.call``."""
         assert not self._refuses, "it measured"
         if function is export:
