@@ -90,10 +90,11 @@ def _methods(found: list[list[MethodPrediction]]) -> list[str]:
             median(getattr(row, name) for row in rows) for name in ("measured", "predicted", "error")
         )
         each = " ".join(f"{row.error:+.0%}" for row in rows)
+        network, method = rows[0].network, rows[0].method
         verdict = f"  within {METHODS_HELD_TO:.0%}: {'yes' if abs(error) <= METHODS_HELD_TO else 'NO'}"
         lines.append(
-            f"{rows[0].network:30} {rows[0].method:20} {measured:10.2f} {predicted:10.2f} {error:+6.1%}  {each}"
-            f"{verdict if rows[0].method != 'fedavg' else ''}"
+            f"{network:30} {method:20} {measured:10.2f} {predicted:10.2f} {error:+6.1%}  {each}"
+            f"{verdict if method != 'fedavg' else ''}"
         )
     return lines
 

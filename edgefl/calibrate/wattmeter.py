@@ -20,8 +20,8 @@ from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.core.yamls import text_of
 
-# A day of 100 samples a second.
-_MOST_BYTES = 500_000_000
+# Four hours of 100 samples a second.
+_MOST_BYTES = 50_000_000
 # More than any machine in one place draws.
 _MOST_WATTS = 1e6
 

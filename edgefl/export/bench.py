@@ -203,7 +203,6 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
     bounds = Bounds()
     for dtype, work in works.items():
         bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
-    watts = device.power.active.value
     return Price(
         dtype=" + ".join(works),
         figures=_figures(device),
@@ -211,7 +210,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
         seconds=bounds.seconds,
         bounds=bounds,
         images_per_s=batch / bounds.seconds if bounds.seconds else None,
-        joules=None if watts is None else watts * bounds.seconds,
+        joules=device.power.working_j(bounds),
     )
 
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from edgefl.calibrate import calibrate
-from edgefl.calibrate.calibration import next_step
+from edgefl.calibrate.places import next_step
 from edgefl.cli import main
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -39,20 +39,27 @@ def test_a_machine_becomes_a_device(folder, capsys):
     assert found["next"] == "edgefl profile quickstart --device this-machine"
     assert {row["use"] for row in found["steps"]} == {"fit", "held out"}
     assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in found["steps"])
+    assert {row["method"] for row in found["methods"]} >= {"fedavg", "fedclassavg", "spherefed: calibrate"}
+    assert all(row["measured"] > 0 and row["predicted"] > 0 for row in found["methods"])
     status, out, err = command(capsys, "this-machine", "--quick")
     assert (status, out) == (2, "")
     assert "already exists" in err
     assert "--force" in err
+    (folder / "log.csv").write_text("1,2 W\n", encoding="utf-8")
+    status, out, err = command(capsys, "another", "--quick", "--power-log", str(folder / "log.csv"))
+    assert (status, out) == (2, "")
+    assert f"{folder / 'log.csv'}:1" in err
 
 
 def test_bad_arguments_are_refused_before_measuring(tmp_path):
-    """A file that cannot be written, and more threads than cores."""
+    """A file that cannot be written, a wattmeter's log with a wrong line, and more threads than cores."""
 
     def measured(*_):
         raise AssertionError("it measured")
 
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "old.yaml").write_text("", encoding="utf-8")
+    (tmp_path / "log.csv").write_text("time,watts\n1,2\n2,x\n", encoding="utf-8")
     for settings, message in (
         ({"out": tmp_path / "file" / "x.yaml"}, "cannot write in"),
         ({"out": tmp_path / "missing" / "x.yaml"}, "missing does not exist"),
@@ -60,6 +67,7 @@ def test_bad_arguments_are_refused_before_measuring(tmp_path):
         ({"out": tmp_path / "raspberry-pi-4b.yaml"}, "belongs to another device"),
         ({"out": tmp_path / "x.txt"}, "is not a .yaml file"),
         ({"out": tmp_path}, "is a folder"),
+        ({"power_log": tmp_path / "log.csv"}, "'x' must be watts"),
         ({"threads": 10_000}, "10000 threads would compete for"),
     ):
         with pytest.raises(UserError, match=message):

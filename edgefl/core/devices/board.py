@@ -122,6 +122,13 @@ class Power(Strict):
         """The power while overheads bound the work."""
         return self.single_core or self.active
 
+    def working_j(self, bounds: Bounds) -> float | None:
+        """The joules of the whole device over some work; None if a power is unknown."""
+        watts, overhead_w = self.active.value, self.overhead_bound.value
+        if watts is None or overhead_w is None:
+            return None
+        return watts * (bounds.compute_s + bounds.memory_s) + overhead_w * bounds.launch_s
+
 
 class Training(Strict):
     """How much of a model the device can train.

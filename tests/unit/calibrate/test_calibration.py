@@ -5,27 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from calibrated import trace_once
 
-from edgefl.calibrate import QUICK, Effort, calibrate, record
-from edgefl.calibrate.machine import Machine, joules, meter, why_unknown
-from edgefl.calibrate.measure import Calls, Circumstances, Timing
-from edgefl.calibrate.workloads import HELD_OUT, Operation, Workload, export, linear, steps
-from edgefl.core.cost import Work
+from edgefl.calibrate import QUICK, Effort, calibrate
+from edgefl.calibrate.energy import Span
+from edgefl.calibrate.measure import Calls
+from edgefl.calibrate.suites import methods, steps
+from edgefl.calibrate.workloads import FIT, HELD_OUT, Workload, export
 from edgefl.core.devices import KINDS, Measured, Roofline
 from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device
 
-# A machine that computes at 50 GFLOP/s, streams 10 GB/s and takes 5 us for each kernel.
-FLOPS_S, BYTES_S, LAUNCH_S = 50e9, 10e9, 5e-6
+# A machine that computes at 50 GFLOP/s, streams 10 GB/s, and takes 5 us a kernel and 0.1 ms a backward pass.
+FLOPS_S, BYTES_S, LAUNCH_S, BACKWARD_S = 50e9, 10e9, 5e-6, 1e-4
 SHORT = Effort(repeats=2, kernel_s=0.0, step_s=0.0, inference_s=0.1, batches=(2, 4, 8))
 
 
 class Processes:
     """Times as the measuring processes would report them, for a machine that is a roofline."""
 
-    def __init__(self, watts: float | None = None) -> None:
-        self.watts = watts
+    def __init__(self) -> None:
         self.calls: list[tuple[object, int, int]] = []
 
     def __call__(self, function, workloads, *_, threads):
@@ -38,12 +38,14 @@ class Processes:
     def _calls(self, workload):
         work = workload.computation.work(workload.batch)
         each = [max(kernel.flops / FLOPS_S, kernel.bytes / BYTES_S) * count for kernel, count in work]
-        return Calls([sum(each) + work.launches * LAUNCH_S] * 4, share=1.0, watts=self.watts)
+        overhead_s = work.launches * LAUNCH_S + work.backwards * BACKWARD_S
+        return Calls([sum(each) + overhead_s] * 4, share=1.0, span=Span(0, 1))
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """An empty folder on EDGEFL_PATH."""
+    trace_once(monkeypatch)
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -59,7 +61,9 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
     assert isinstance(board, Roofline)
     assert board.inference is not None
     assert board.inference.runtime.startswith("onnxruntime ")
-    for row in (*found.steps, *found.inference):
+    assert board.backward_overhead is not None
+    assert board.backward_overhead.value == pytest.approx(BACKWARD_S, rel=0.05)
+    for row in (*found.steps, *found.inference, *found.methods):
         assert abs(row.error) < 0.05, row
     assert {row.network for row in found.steps if row.use == HELD_OUT} == {
         "mobilenet-v2 at 32, batch 4",
@@ -71,12 +75,22 @@ def test_the_file_is_read_back_and_predicts_the_machine(folder):
     assert len(seen) == len(processes.calls)
 
 
+def test_methods_are_held_out():
+    """The fit sees FedAvg alone; the others' steps are compared to it on each network."""
+    assert {one.computation.method for one in methods() if one.use == FIT} == {"fedavg"}
+    found = calibrate("mine", run=Processes(), effort=SHORT)
+    compared = ["fedavg", "fedprox", "fedclassavg", "spherefed", "spherefed: calibrate"]
+    assert [row.method for row in found.methods] == 2 * compared
+    for row in found.methods:
+        assert (row.measured == 1) == (row.method == "fedavg")
+
+
 def test_every_number_has_its_source():
     """The source names date, library, threads and repeats."""
     calibrate("mine", run=Processes(), effort=SHORT, threads=2)
     numbers = dict(sourced(device("mine")))
     for name, number in numbers.items():
-        if name.startswith(("peak", "efficiency", "memory_bandwidth", "launch", "half_side")):
+        if name.startswith(("peak", "efficiency", "memory_bandwidth", "launch", "backward", "half_side")):
             assert number.status in {"measured", "derived"}
             assert "torch" in number.source
             assert "2 threads, median of 2 fresh processes" in number.source
@@ -139,51 +153,6 @@ def test_a_file_off_the_path_is_written_but_not_found(tmp_path):
     assert found.next == f"export EDGEFL_PATH={folder.parent}${{EDGEFL_PATH:+:$EDGEFL_PATH}}"
 
 
-def counters(tree: Path, microjoules: int) -> Path:
-    """A powercap tree of two packages, one with a subdomain that has its own counter."""
-    for name in ("intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"):
-        (tree / name).mkdir(parents=True, exist_ok=True)
-        (tree / name / "energy_uj").write_text(f"{microjoules}\n", encoding="ascii")
-    return tree
-
-
-def test_power_is_the_sum_of_the_packages(tmp_path):
-    """Subdomains, which are part of their package, do not count again."""
-    tree = counters(tmp_path, 1_000_000)
-    assert joules(tree) == 2.0
-    with meter(tree) as reading:
-        counters(tmp_path, 3_000_000)
-    assert reading.watts is not None
-    assert reading.watts > 0
-    assert why_unknown(tree) == ""
-
-
-def test_a_counter_that_wrapped_around_gives_no_power(tmp_path):
-    """A smaller count than before is not used."""
-    tree = counters(tmp_path, 3_000_000)
-    with meter(tree) as reading:
-        counters(tmp_path, 1_000)
-    assert reading.watts is None
-
-
-def test_without_a_counter_power_is_unknown(tmp_path):
-    """There is a reason in place of a number."""
-    with meter(tmp_path / "none") as reading:
-        pass
-    assert reading.watts is None
-    assert "exposes no power counter" in why_unknown(tmp_path / "none")
-
-
 def test_both_kinds_of_file_are_device_kinds():
     """The catalogue can read them."""
     assert {"roofline", "measured"} <= set(KINDS)
-
-
-def test_power_is_unknown_if_the_machine_was_not_idle_before():
-    """Idle power above active power is not written."""
-    desk = Machine("a desk", "laptop", 10**9, 0, 30.0, "")
-    training = Workload("step", Operation(linear, (1, 1)))
-    one = Timing(training, Work.of([]), seconds=1.0, spread=0.0, share=1.0, watts=20.0)
-    found = record.board(desk, 10**8, [one], Circumstances(1, 1, "today"))["power"]
-    assert {number["status"] for number in found.values()} == {"unknown"}
-    assert "busy with other work" in found["idle"]["source"]

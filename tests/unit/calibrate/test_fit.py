@@ -7,18 +7,25 @@ from itertools import chain
 
 import pytest
 
-from edgefl.calibrate import workloads
+from edgefl.calibrate import suites
 from edgefl.calibrate.fit import Observation, fit
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
 
 BANDWIDTH = 12e9
 PEAK = 60e9
-TRUE = {"dense": 0.7, "depthwise": 0.08, "elementwise": 0.4, "half_side": 9.0, "launch_s": 7e-6}
+TRUE = {
+    "dense": 0.7,
+    "depthwise": 0.08,
+    "elementwise": 0.4,
+    "half_side": 9.0,
+    "launch_s": 7e-6,
+    "backward_s": 90e-6,
+}
 
 
 def roofline(
-    dense: float, depthwise: float, elementwise: float, half_side: float, launch_s: float
+    dense: float, depthwise: float, elementwise: float, half_side: float, launch_s: float, backward_s: float
 ) -> Roofline:
     """A device with these numbers."""
 
@@ -39,6 +46,7 @@ def roofline(
             "half_side": number(half_side),
             "memory_bandwidth": number(f"{BANDWIDTH} B/s"),
             "launch_overhead": number(f"{launch_s * 1e6} us"),
+            "backward_overhead": number(f"{backward_s * 1e6} us"),
             "memory": number("1 GB"),
             "reserved_memory": number("0 B"),
             "power": {"idle": number("1 W"), "active": number("2 W")},
@@ -51,7 +59,7 @@ def works():
     """The kernels of all workloads that the fit may use."""
     return [
         one.computation.work(one.batch)
-        for one in chain(workloads.kernels(), *workloads.steps())
+        for one in chain(suites.kernels(), suites.overheads(), *suites.steps())
         if one.use == FIT
     ]
 
@@ -66,7 +74,7 @@ def check(found, within):
     """Every fitted number is the device's."""
     assert found.dense == pytest.approx(PEAK * TRUE["dense"], rel=within)
     assert found.depthwise == pytest.approx(PEAK * TRUE["depthwise"], rel=within)
-    for name in ("elementwise", "half_side", "launch_s"):
+    for name in ("elementwise", "half_side", "launch_s", "backward_s"):
         assert getattr(found, name) == pytest.approx(TRUE[name], rel=within)
 
 
@@ -86,9 +94,16 @@ def test_noise_changes_the_numbers_little(works):
 def test_one_outlier_changes_the_numbers_little(works):
     """One kernel a hundred times too slow does not dominate the fit."""
     given = timings(works)
-    place = next(nth for nth, one in enumerate(workloads.kernels()) if one.name.startswith("conv 3x3 64"))
+    place = next(nth for nth, one in enumerate(suites.kernels()) if one.name.startswith("conv 3x3 64"))
     given[place] = Observation(given[place].work, given[place].seconds * 100)
     check(fit(given, BANDWIDTH), 0.33)
+
+
+def test_the_overhead_of_a_pass_needs_backward_passes(works):
+    """Work without any gives no overhead of one."""
+    forward = [one for one in timings(works) if not one.work.backwards]
+    assert len(forward) > len(suites.overheads()) / 2
+    assert fit(forward, BANDWIDTH).backward_s == 0
 
 
 def test_the_dense_rate_keeps_its_bound(works):

@@ -49,6 +49,10 @@ inference:
     elementwise: {value: 1.0, status: assumed, source: test}
   launch_overhead: {value: 1 us, status: assumed, source: test}
 """
+FRUGAL = """\
+  single_core: {value: 2 W, status: assumed, source: test}
+backward_overhead: {value: 1 s, status: assumed, source: test}
+"""
 INT8 = "  int8: {value: 4 GFLOP/s, status: assumed, source: test}"
 
 
@@ -59,6 +63,7 @@ def boards(tmp_path, monkeypatch):
     folder.mkdir()
     texts = {"plain": DEVICE.replace("INT8\n", ""), "served": DEVICE.replace("INT8\n", "") + INFERENCE}
     texts["wide"] = DEVICE.replace("INT8", INT8) + INFERENCE
+    texts["frugal"] = DEVICE.replace("INT8\n", "") + FRUGAL
     only = next(line for line in DEVICE.splitlines() if "fp32" in line)
     texts["narrow"] = DEVICE.replace(f"{only}\n", "").replace("INT8", INT8) + INFERENCE
     for name, text in texts.items():
@@ -110,6 +115,14 @@ def test_predictions_by_hand(model):
     assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
     assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
     assert served.price.images_per_s == pytest.approx(1 / served.price.seconds)
+
+
+def test_overheads_of_inference_by_hand(model):
+    """One core draws 2 W while it starts the kernel for 1 ms; inference has no backward pass."""
+    (frugal,) = bench(model, BenchOptions(threads=(), devices=("frugal",)), fake).devices
+    moved = 4 * (1000 + 1_000_000 + 1000)
+    assert frugal.price.seconds == pytest.approx(moved / 1e9 + 1e-3)
+    assert frugal.price.joules == pytest.approx(5 * moved / 1e9 + 2 * 1e-3)
 
 
 def test_quantised_predictions(boards):

@@ -1,0 +1,301 @@
+"""Power while a calibration runs: the host's counters and sensors, and a wattmeter's log."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from calibrated import Worker, files, trace_once
+
+from edgefl.calibrate import Effort, calibrate, power
+from edgefl.calibrate.energy import EnergyLog, Span, host_source, recording
+from edgefl.calibrate.power import Meter, Spans
+from edgefl.calibrate.wattmeter import read_log
+from edgefl.core.errors import UserError
+from edgefl.planning.fleets import device
+
+RAPL = "sys/class/powercap/intel-rapl"
+CHIP = "sys/class/hwmon/hwmon3"
+JETSON = {
+    "name": "ina3221",
+    "in1_label": "VDD_GPU",
+    "in2_label": "VDD_IN",
+    "in2_input": "5000",
+    "curr2_input": "1200",
+    "in1_input": "5000",
+    "curr1_input": "300",
+}
+
+
+def packages(root: Path, microjoules: int, wraps: int = 0) -> Path:
+    """A powercap tree of two packages, one with a subdomain that has its own counter."""
+    for name in ("0", "1", "0:0"):
+        folder = f"{RAPL}:{name}"
+        files(root, folder, energy_uj=microjoules, **({"max_energy_range_uj": wraps} if wraps else {}))
+    return root
+
+
+def test_the_processors_energy_is_the_sum_of_its_packages(tmp_path):
+    """Subdomains, which are part of their package, do not count again."""
+    source, why = host_source(packages(tmp_path, 1_000_000))
+    assert why == ""
+    assert "powercap" in source.what
+    packages(tmp_path, 3_000_000)
+    assert source.joules(0.0) == 4.0
+    packages(tmp_path, 3_500_000)
+    assert source.joules(1.0) == 5.0
+
+
+def test_a_counter_goes_on_where_it_wraps_around(tmp_path):
+    """From its range's end; where that is not known, nothing is added."""
+    source, _ = host_source(packages(tmp_path / "known", 9_000_000, wraps=10_000_000))
+    packages(tmp_path / "known", 500_000)
+    assert source.joules(0.0) == pytest.approx(3.0)
+    source, _ = host_source(packages(tmp_path / "unknown", 9_000_000))
+    packages(tmp_path / "unknown", 500_000)
+    assert source.joules(0.0) == 0.0
+
+
+def test_a_jetson_is_measured_at_its_input(tmp_path):
+    """The INA3221's channel VDD_IN, volts times amperes; it measures the board, so it goes before RAPL."""
+    packages(tmp_path, 1)
+    files(tmp_path, CHIP, **JETSON)
+    source, why = host_source(tmp_path)
+    assert (why, source.what) == ("", "the board's input VDD_IN (INA3221)")
+    assert source.joules(10.0) == 0.0
+    assert source.joules(12.0) == pytest.approx(2 * 6.0)
+    files(tmp_path, CHIP, curr2_input="2400")
+    assert source.joules(13.0) == pytest.approx(12 + (6 + 12) / 2)
+
+
+def test_a_supply_sensor_tells_microwatts(tmp_path):
+    """An INA226 in a Pi's supply; another chip's power, such as a graphics card's, is not the board's."""
+    files(tmp_path, "sys/class/hwmon/hwmon0", name="amdgpu", power1_input="9000000")
+    assert host_source(tmp_path)[0] is None
+    files(tmp_path, "sys/class/hwmon/hwmon1", name="ina226", power1_input="3500000")
+    source, _ = host_source(tmp_path)
+    assert source.what == "the board's supply, by its INA226"
+    source.joules(0.0)
+    assert source.joules(2.0) == pytest.approx(7.0)
+
+
+@pytest.mark.parametrize("label", ["VDD_CPU_CV", "VIN_SYS_5V0"])
+def test_a_rail_that_is_not_the_boards_input_is_not_taken(tmp_path, label):
+    """It would leave the rest of the board out."""
+    files(tmp_path, CHIP, **{**JETSON, "in2_label": label})
+    source, why = host_source(tmp_path)
+    assert source is None
+    assert "no power counter" in why
+    assert "--power-log" in why
+
+
+def test_what_cannot_be_read_is_said(tmp_path):
+    """A counter that holds no number stands for one that this user may not read."""
+    files(tmp_path, f"{RAPL}:0", energy_uj="secret")
+    source, why = host_source(tmp_path)
+    assert source is None
+    assert f"may not read {tmp_path / RAPL}:0/energy_uj" in why
+
+
+def test_power_is_the_slope_between_two_times():
+    """2 W for 10 s, then 5 W; a span's ends may lie between samples, and three samples are needed."""
+    log = EnergyLog([float(second) for second in range(21)], [])
+    log.joules = [2.0 * second if second < 10 else 20 + 5.0 * (second - 10) for second in log.times_s]
+    assert log.watts(Span(0.5, 9.5)) == pytest.approx(2)
+    assert log.watts(Span(10.2, 19.9)) == pytest.approx(5)
+    assert log.watts(Span(8, 12)) == pytest.approx(3.5)
+    assert log.watts(Span(1, 3)) == pytest.approx(2)
+    assert log.watts(Span(1.1, 3)) is None
+    assert log.watts(Span(30, 40)) is None
+    assert log.watts(Span(-100, 2)) == pytest.approx(2)
+
+
+def test_a_source_is_recorded_while_it_is_open(tmp_path):
+    """Several times; a reading that fails is left out."""
+    source, _ = host_source(files(tmp_path, CHIP, **JETSON))
+    with recording(source, every_s=0.001) as log:
+        _until(lambda: len(log.times_s) > 5)
+        files(tmp_path, CHIP, in2_input="broken")
+        time.sleep(0.01)
+        files(tmp_path, CHIP, in2_input="5000")
+        count = len(log.times_s)
+        _until(lambda: len(log.times_s) > count + 2)
+    assert log.watts(Span(log.times_s[0], log.times_s[-1])) == pytest.approx(6.0)
+
+
+def _until(done) -> None:
+    deadline = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+HEAD = "time,watts\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + "100,2\n101,2\n102,4\n",
+        "100,2\n101,2\n\n102,4",
+        "\ufeffTime, Watts\n1970-01-01T00:01:40Z,2\n1970-01-01T02:01:41+02:00,2\n1970-01-01 00:01:42.0Z,4\n",
+    ],
+)
+def test_a_wattmeters_log(tmp_path, text):
+    """Seconds since the epoch or ISO times, with or without a head; straight lines between samples."""
+    path = tmp_path / "log.csv"
+    path.write_text(text, encoding="utf-8")
+    log = read_log(path)
+    assert (log.times_s, log.joules) == ([100, 101, 102], [0, 2, 5])
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (HEAD + "100,2\n100,3\n", 3, "'100' is not later than the time before it"),
+        (HEAD + "100,2\n101\n", 3, "'101' must be a time and watts"),
+        (HEAD + "100,2,3\n", 2, "'100,2,3' must be a time and watts"),
+        ("seconds;watts\n100;2\n", 1, "'seconds;watts' must be a time and watts"),
+        (HEAD + "noon,2\n", 2, "'noon' must be seconds since the epoch or an ISO 8601 time"),
+        (HEAD + "nan,2\n", 2, "'nan' must be a finite time"),
+        (HEAD + "100,two\n", 2, "'two' must be watts"),
+        (HEAD + "100,nan\n", 2, "nan W must be between 0 and 1e\\+06"),
+        (HEAD + "100,-1\n", 2, "-1 W must be between 0 and 1e\\+06"),
+        (HEAD + f"100,{'9' * 5000}\n", 2, "must be between 0 and 1e\\+06"),
+        (HEAD + "9" * 400 + "-01-01,2\n", 2, "must be seconds since the epoch"),
+        ('100,"2\n', 1, "must be a time and watts|must be watts|between"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, text, line, says):
+    """One message, with the file and the line."""
+    path = tmp_path / "log.csv"
+    path.write_text(text, encoding="utf-8")
+    if line == 1 and '"' in text:
+        assert read_log(path).times_s == [100]
+        return
+    with pytest.raises(UserError, match=says) as caught:
+        read_log(path)
+    assert caught.value.where == f"{path}:{line}"
+    assert len(str(caught.value)) < 400
+
+
+def test_a_log_that_is_no_text_is_refused(tmp_path):
+    """So is a folder, and one without samples."""
+    binary, empty = tmp_path / "binary.csv", tmp_path / "empty.csv"
+    binary.write_bytes(b"\xff\xfe\x00")
+    empty.write_text(HEAD, encoding="utf-8")
+    for path, says in ((binary, "not UTF-8"), (tmp_path, "is not a file"), (empty, "there are no samples")):
+        with pytest.raises(UserError, match=says):
+            read_log(path)
+
+
+# What a machine draws at rest, on one core and on all, and a calibration's effort for it.
+SHORT = Effort(repeats=1, kernel_s=0.0, step_s=0.0, inference_s=0.0, power_s=0.0, batches=(2, 4))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder on EDGEFL_PATH."""
+    trace_once(monkeypatch)
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    return tmp_path
+
+
+def _log(path: Path, *watts: float) -> Path:
+    """A log of 10 s at each of the powers, from 1000 s on."""
+    lines = [f"{1000 + 10 * place + second},{one}" for place, one in enumerate(watts) for second in range(10)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+def _worked(monkeypatch) -> Worker:
+    """Measuring processes and a rest of 9 s each, one after another, from 1000 s on."""
+    worker = Worker(1010.0)
+    clock = iter([1000.0, 1009.0])
+    monkeypatch.setattr(power.time, "time", lambda: next(clock))
+    return worker
+
+
+def test_a_wattmeters_log_gives_the_three_powers(folder, monkeypatch):
+    """Of the spans in which the machine rested, worked on one core and on all threads."""
+    path = _log(folder / "log.csv", 2.0, 3.0, 7.0)
+    found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=path)
+    draws = device("mine").power
+    assert (draws.idle.value, draws.single_core.value, draws.active.value) == (2.0, 3.0, 7.0)
+    assert {one.status for one in (draws.idle, draws.single_core, draws.active)} == {"measured"}
+    assert "with one core busy; the user's wattmeter" in draws.single_core.source
+    assert not any("power" in note for note in found.notes)
+
+
+def test_the_log_is_read_when_the_calibration_has_run(folder, monkeypatch):
+    """It may not exist before; where it does not afterwards, the device file is still written."""
+    path, worker = folder / "log.csv", _worked(monkeypatch)
+    worker.at_last = lambda: _log(path, 2.0, 3.0, 7.0)
+    calibrate("mine", run=worker, effort=SHORT, power_log=path)
+    assert device("mine").power.active.value == 7.0
+    found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=folder / "no.csv", force=True)
+    assert device("mine").power.active.status == "unknown"
+    assert "cannot read no.csv" in found.notes[-1]
+
+
+def test_a_log_that_turns_out_wrong_costs_the_power_alone(folder, monkeypatch):
+    """The note names file and line; one that is wrong from the start is refused before measuring."""
+    path, worker = _log(folder / "log.csv", 2.0), _worked(monkeypatch)
+    worker.at_last = lambda: path.write_text("1000,2\n1001,x\n", encoding="utf-8")
+    found = calibrate("mine", run=worker, effort=SHORT, power_log=path)
+    assert f"'x' must be watts ({path}:2)" in found.notes[-1]
+    assert device("mine").power.idle.source in found.notes[-1]
+    with pytest.raises(UserError, match="'x' must be watts"):
+        calibrate("other", run=Worker(0.0, refuses=True), effort=SHORT, power_log=path)
+
+
+def test_too_few_samples_are_said(folder, monkeypatch):
+    """With what the machine did, when, and how many there were."""
+    path = _log(folder / "log.csv", 2.0)
+    found = calibrate("mine", run=_worked(monkeypatch), effort=SHORT, power_log=path)
+    assert (
+        "too few samples while the machine was busy on one core, 00:16:50 UTC to 00:16:59 UTC: 0, at least 3"
+        in found.notes[-1]
+    )
+
+
+def test_the_hosts_sensor_is_recorded_meanwhile(folder):
+    """Its readings lie in the spans, which a process reports; here the sensor always tells the same."""
+    root = files(folder / "root", CHIP, **JETSON)
+    effort = Effort(1, 0.0, 0.0, 0.0, 0.3, (2, 4))
+    found = calibrate("mine", run=Worker(takes_s=0.3), effort=effort, root=root)
+    draws = device("mine").power
+    for one in (draws.idle, draws.single_core, draws.active):
+        assert one.value == pytest.approx(6.0)
+        assert "VDD_IN" in one.source
+    assert not any("power" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("watts", "known", "says"),
+    [
+        ((2, 3, 7), {"idle": 2, "single_core": 3, "active": 7}, ""),
+        ((2, 2, 2), {"idle": 2, "single_core": 2, "active": 2}, ""),
+        ((8, 3, 7), {"idle": None, "active": None}, "busy with other work"),
+        ((2, 9, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 9 W"),
+        ((2, 1, 7), {"idle": 2, "single_core": None, "active": 7}, "single_core is left out: 1 W"),
+    ],
+)
+def test_powers_are_in_order(watts, known, says):
+    """Idle power above active is not written, and one core's only between the two."""
+    spans = [Span(10.0 * place, 10 * place + 9) for place in range(3)]
+    times = [span.start_s + second for span in spans for second in range(10)]
+    log = EnergyLog.of_power(times, [one for one in watts for _ in range(10)])
+    found = power._powers(log, Spans(*spans), "a meter")  # noqa: SLF001 - without a calibration
+    for name, value in known.items():
+        assert getattr(found, name) == (None if value is None else pytest.approx(value))
+    assert says in found.why + " ".join(found.notes)
+    assert bool(found.why or found.notes) == bool(says)
+
+
+def test_without_a_source_nothing_is_measured(folder):
+    """There is a reason in place of numbers, and no process for them."""
+    meter = Meter(root=folder)
+    assert not meter.measures
+    assert "exposes no power counter" in meter.powers().why
