@@ -59,12 +59,6 @@ class Clients:
     def __len__(self) -> int:
         return len(self.device)
 
-    def capacities_j(self) -> dict[str, float]:
-        """The joules of a full battery by device, of those that have one and are known."""
-        each = zip(self.devices, self.batteries, strict=True)
-        known = {name: None if battery is None else battery.capacity_j for name, battery in each}
-        return {name: joules for name, joules in known.items() if joules is not None}
-
     def one_of_each_kind(self) -> Clients:
         """The first client of each kind, in the order of ``Prices``."""
         _, first = np.unique(self.kind, return_index=True)

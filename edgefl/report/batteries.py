@@ -16,7 +16,9 @@ _LEAST = 1e-5
 # What three digits show without an exponent.
 _THREE_DIGITS = 999.5
 _CLIENTS_SQL = """
-SELECT device, COUNT(*) AS clients FROM fleet JOIN kinds USING (kind) WHERE admitted GROUP BY device
+SELECT device, SUM(clients) AS clients
+FROM (SELECT kind, COUNT(*) AS clients FROM fleet WHERE admitted GROUP BY kind) JOIN kinds USING (kind)
+GROUP BY device
 """
 
 
@@ -46,7 +48,7 @@ class BatteryUse:
 
 
 def battery_use(reader: Reader, used: Usage, virtual_s: float) -> dict[str, BatteryUse]:
-    """What a run's jobs took, by device; without devices that run on mains or whose capacity is unknown.
+    """What a run's jobs took, by device; of those whose capacity is known, but for laptops.
 
     Args:
         reader: the run.

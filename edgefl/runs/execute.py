@@ -269,12 +269,21 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "assumed": list(plan.assumed),
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
-        "batteries": plan.clients.capacities_j(),
+        "batteries": _capacities_j(planned.resolved["devices"]),
     }
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
     store.set_meta(facts)
     store.write_plan(plan, planned.resolved, planned.learning.federation.test_samples)
+
+
+def _capacities_j(devices: Mapping[str, Any]) -> dict[str, float]:
+    """The joules of full batteries, by device; a laptop that trains is taken to be plugged in."""
+    batteries = {
+        name: device["battery"] for name, device in devices.items() if device["category"] != "laptop"
+    }
+    known = {name: battery["capacity"]["value"] for name, battery in batteries.items() if battery}
+    return {name: joules for name, joules in known.items() if joules is not None}
 
 
 def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:

@@ -7,34 +7,32 @@ from dataclasses import replace
 
 import pytest
 from commands import shown
-from plans import PHONE, plan, prices, sourced, told
+from plans import plan, prices, told
 
 from edgefl.core.cost import Trace, Work
-from edgefl.core.devices import Battery
 from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.usage import usage
 from edgefl.runs.dry import dry_run
 from edgefl.store import Store
 
-FLEET = "fleet={members: [{device: laptop-cpu, link: ethernet}, {device: raspberry-pi-4b, link: ethernet}]}"
+FLEET = "fleet={members: [{device: pixel-6, link: ethernet}, {device: laptop-cpu, link: ethernet}]}"
 
 
 def used(virtual_s, **columns):
-    """By device, of two clients on a battery of 1 kJ, one on mains and one on a battery of unknown capacity.
+    """By device, of two clients on a battery of 1 kJ and one on each of two boards without one.
 
     Every round trains for 10 s, every second one shares for 2 s, at 5 W above an idle power of 1 W.
     """
     draw = {"compute_w": 5.0, "idle_w": 1.0, **columns}
     tables = [prices("train", 4, compute_s=10.0, **draw), prices("share", 4, compute_s=2.0, every=2, **draw)]
     trace = Trace("", {}, {}, Work(), (), Work(), {}, 0)
-    capacity = Battery.model_validate({"capacity": sourced("1 kJ")})
-    devices = {"batteries": (capacity, None, PHONE), "throttling": (None,) * 3}
+    devices = {"batteries": (None,) * 3, "throttling": (None,) * 3}
     plan_ = plan(
         [replace(table, traces=(trace,)) for table in tables], rounds=2, device=[0, 1, 2, 0], **devices
     )
     store = Store.in_memory()
-    store.set_meta({"batteries": plan_.clients.capacities_j()})
+    store.set_meta({"batteries": {"board": 1000.0}})
     store.write_plan(plan_, {}, [0] * 4)
     store.add_jobs(told(plan_)[2], ["train", "share"])
     found = battery_use(store.reader(), usage(store.reader(), 4), virtual_s)
@@ -104,19 +102,19 @@ def test_a_time_is_told_in_days(days, text):
 
 
 def test_tables_have_the_devices_with_batteries():
-    """A run's table has three rows for each, a dry run's table one row; the JSON has all figures."""
+    """A run's table has three rows for each, a dry run's table one; a laptop is taken to be plugged in."""
     settings = ["sweep=null", "task.clients=4", "server={participants: 3, rounds: 3}", FLEET]
     (run,) = dry_run("quickstart", settings)
-    use = run.summary.batteries["laptop-cpu"]
-    assert (list(run.summary.batteries), use.clients) == (["laptop-cpu"], 2)
+    use = run.summary.batteries["pixel-6"]
+    assert (list(run.summary.batteries), use.clients) == (["pixel-6"], 2)
     assert use.days == pytest.approx(1 / use.per_day)
     lines = shown(comparison([run.summary]), 100).splitlines()
-    at = next(place for place, line in enumerate(lines) if line.startswith("battery of laptop-cpu, a round"))
+    at = next(place for place, line in enumerate(lines) if line.startswith("battery of pixel-6, a round"))
     told_ = [line.split("│")[1].strip() for line in lines[at : at + 3]]
     assert told_ == [show_charge(use.per_round), show_charge(use.per_day), show_days(use.days)]
-    assert not any("raspberry" in line and "battery" in line for line in lines)
-    table = [line.split("│") for line in shown(dry_runs([run]), 100).splitlines() if "laptop-cpu" in line]
-    assert [[cell.strip() for cell in row[2:]] for row in table] == [["laptop-cpu", *told_]]
+    assert not any("laptop" in line and "battery" in line for line in lines)
+    table = [line.split("│") for line in shown(dry_runs([run]), 100).splitlines() if "pixel-6" in line]
+    assert [[cell.strip() for cell in row[2:]] for row in table] == [["pixel-6", *told_]]
     (without,) = dry_run(
         "quickstart", [*settings[:3], "fleet.members=[{device: raspberry-pi-4b, link: ethernet}]"]
     )
