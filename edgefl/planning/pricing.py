@@ -11,7 +11,8 @@ from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import COLUMNS, Clients, Ints, Prices, Refusal, refusals_of
-from edgefl.core.price import Demand, PowerDraw, Pricer, peak_bytes
+from edgefl.core.price import Demand, PowerDraw, peak_bytes
+from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
 from edgefl.planning.learning import Learning

@@ -12,7 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.cost import FORWARD, GRAD_WEIGHT, OP_CLASSES, Kernel, Work
 from edgefl.core.devices import Systolic
 from edgefl.core.errors import UserError
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.core.units import parse
 from edgefl.planning.fleets import device, link, links_of, profile

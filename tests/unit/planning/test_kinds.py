@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.plan import COLUMNS, kinds_of
-from edgefl.core.price import Pricer, peak_bytes
+from edgefl.core.price import peak_bytes
+from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device, link
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
