@@ -105,6 +105,8 @@ class Prices:
         flops: operations.
         steps: optimizer steps.
         peak_bytes: memory at the worst moment.
+        corners: the same at the cheap and at the costly corner, where numbers of devices or links are
+            intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
         traces: what each model's work costs before any device, by model index; empty in a plan read back.
     """
 
@@ -130,6 +132,7 @@ class Prices:
     flops: Ints
     steps: Ints
     peak_bytes: Ints
+    corners: tuple[Prices, Prices] | None = None
     traces: tuple[Trace, ...] = ()
 
     def demand(self, kinds: int | Ints) -> Demand:
@@ -154,6 +157,9 @@ COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     for field in fields(Prices)
     if field.type in {"Floats", "Ints"}
 }
+
+# Those that differ at corners.
+CORNER_COLUMNS = tuple(field.name for field in fields(Prices) if field.type == "Floats")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from edgefl.core.benchmarks import Network, Quantity
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Clock
 from edgefl.core.devices.roofline import EfficiencyByClass
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.planning.fleets import link
 

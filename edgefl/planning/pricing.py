@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
@@ -149,28 +151,40 @@ class Pricers:
 
 def _priced(work: Traced, place: int, fleet: Fleet, pricers: Pricers, left_out: Container[int]) -> Prices:
     """One exchange's quantities for each kind of client."""
-    exchange, demands, peaks = work.exchanges[place], [], []
+    exchange, places, peaks = work.exchanges[place], [], []
     rows = zip(rows_of(work.kinds), work.steps[place], work.costs[place], strict=True)
     for kind, ((device, link, dtype), steps, cost) in enumerate(rows):
         count, route = sum(map(Counter.total, steps)), fleet.links[link]
         if kind in left_out:
-            demands.append(Demand.of(cost, math.nan, _NO_DRAW, route, count))
+            places.append([Demand.of(cost, math.nan, _NO_DRAW, route, count)])
         else:
-            demands.append(pricers.of(device, dtype).price(cost, route, count).demand)
+            places.append(pricers.of(device, dtype).demands(cost, route, count))
         peaks.append(peak_bytes(cost, dtype))
-    columns = {name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]}
-    draws = zip(*(demand.draw for demand in demands), strict=True)
-    columns |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
-    columns["peak_bytes"] = peaks
-    return Prices(
+    here = Prices(
         exchange=exchange.name,
         at=exchange.when.at,
         every=exchange.when.every,
         everyone=exchange.who == "all",
         stateful=exchange.stateful,
         traces=work.traces[place],
-        **{name: column(columns[name]) for name, column in COLUMNS.items()},
+        **_columns([demands[0] for demands in places], peaks),
     )
+    if all(len(demands) == 1 for demands in places):
+        return here
+    # A kind without corners is at its only price.
+    cheap, costly = (_columns([demands[end % len(demands)] for demands in places], peaks) for end in (1, 2))
+    return replace(here, corners=(replace(here, traces=(), **cheap), replace(here, traces=(), **costly)))
+
+
+def _columns(demands: Sequence[Demand], peaks: Sequence[int]) -> dict[str, Any]:
+    """The columns of ``Prices``."""
+    found: dict[str, Any] = {
+        name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]
+    }
+    draws = zip(*(demand.draw for demand in demands), strict=True)
+    found |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
+    found["peak_bytes"] = peaks
+    return {name: column(found[name]) for name, column in COLUMNS.items()}
 
 
 _NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))

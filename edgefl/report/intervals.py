@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from edgefl.core.corners import Interval
-from edgefl.report.tables import UNKNOWN
+from edgefl.core.ledger import EnergyTotal
+from edgefl.core.units import show_joules
+from edgefl.report.tables import UNKNOWN, energy
 
 AT_LEAST = ">"
 """Stands before a figure that is a lower bound."""
@@ -14,7 +16,11 @@ LOWER_BOUND = f"{AT_LEAST} launch overhead unknown; time is a lower bound"
 
 
 def between(
-    show: Callable[[float], str], value: float | None, bounds: Interval | None, unknown: str = UNKNOWN
+    show: Callable[[float], str],
+    value: float | None,
+    bounds: Interval | None,
+    unknown: str = UNKNOWN,
+    text: str = "",
 ) -> str:
     """A figure with its bounds: ``"12 J (8 to 21)"``, ``"at most 25 J"``, ``"8 to 25 J"``, ``">12 J"``.
 
@@ -23,12 +29,13 @@ def between(
         value: the figure; None if it is unknown.
         bounds: None if there are none.
         unknown: stands where nothing is known.
+        text: the figure as text where it has more than the number, such as a deviation.
     """
     if bounds is None:
-        return unknown if value is None else show(value)
+        return unknown if value is None else text or show(value)
     low, high = show(bounds.low), None if bounds.high is None else show(bounds.high)
     if value is not None:
-        return _around(show(value), low, high)
+        return _around(text or show(value), show(value), low, high)
     if high is None:
         return f"at least {low}" if bounds.low else unknown
     if not bounds.low:
@@ -38,15 +45,25 @@ def between(
     return f"{low.partition(' ')[0] if _unit(low) == _unit(high) is not None else low} to {high}"
 
 
-def _around(value: str, low: str, high: str | None) -> str:
+def _around(text: str, value: str, low: str, high: str | None) -> str:
     if low == value:
-        return value if high == value else f"{value} (at most {high})" if high else f"{AT_LEAST}{value}"
+        return text if high == value else f"{text} (at most {high})" if high else f"{AT_LEAST}{text}"
     if high is None:
-        return f"{value} (at least {low})"
+        return f"{text} (at least {low})"
     # The unit once, where all have the same one.
     if _unit(low) == _unit(value) == _unit(high) is not None:
         low, high = low.partition(" ")[0], high.partition(" ")[0]
-    return f"{value} ({low} to {high})"
+    return f"{text} ({low} to {high})"
+
+
+def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
+    """An energy with its bounds; of a part of the clients, with the bounds of all."""
+    partial = total.joules is not None and total.energy_known < total.energy_clients
+    if bounds is None:
+        return energy(total)
+    if not partial:
+        return between(show_joules, total.joules, bounds)
+    return f"{energy(total)}, all {between(show_joules, None, bounds)}"
 
 
 def _unit(text: str) -> str | None:
