@@ -159,6 +159,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     columns = {**_DRY, **(_EMITS if emitting else {})}
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
+        *_lower_bounds([run.summary for run in runs]),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),

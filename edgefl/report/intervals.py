@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import fmean
+from typing import Any
 
-from edgefl.core.corners import Interval
+from edgefl.core.corners import Interval, together
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
+from edgefl.report.averages import Compared
+from edgefl.report.summary import Summary
 from edgefl.report.tables import UNKNOWN, energy
 
 AT_LEAST = ">"
@@ -64,6 +68,24 @@ def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
     if not partial:
         return between(show_joules, total.joules, bounds)
     return f"{energy(total)}, all {between(show_joules, None, bounds)}"
+
+
+def bounded(
+    one: Compared,
+    show: Callable[[Any], str],
+    figure: Callable[[Summary], float | None],
+    bounds: Callable[[Summary], Interval | None],
+    nothing: str,
+) -> str:
+    """A figure with its bounds; of several runs, the means of all."""
+    text = one.show(show, figure, nothing)
+    found = [known for run in one.runs if (known := bounds(run)) is not None]
+    if len(found) < len(one.runs):
+        return text
+    low, high = together(found)
+    mean = Interval(low / len(found), None if high is None else high / len(found))
+    values = [value for run in one.runs if (value := figure(run)) is not None]
+    return between(show, fmean(values) if values else None, mean, nothing, text)
 
 
 def _unit(text: str) -> str | None:

@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
-from statistics import fmean
 from typing import Any, NamedTuple
 
-from edgefl.core.corners import Interval, together
+from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS, Amount, Emissions
-from edgefl.report.intervals import between, energy_between
+from edgefl.report.intervals import bounded, energy_between
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.waiting import Lost
@@ -149,22 +148,8 @@ def _part(one: Compared, part: str) -> str:
     return " / ".join(show_bytes(sum(way) / len(one.runs)) for way in zip(*moved, strict=True))
 
 
-def _bounded(
-    one: Compared, show: Show, figure: Figure, bounds: Callable[[Summary], Interval | None], nothing: str
-) -> str:
-    """A figure with its bounds; of several runs, the means of all."""
-    text = one.show(show, figure, nothing)
-    found = [known for run in one.runs if (known := bounds(run)) is not None]
-    if len(found) < len(one.runs):
-        return text
-    low, high = together(found)
-    mean = Interval(low / len(found), None if high is None else high / len(found))
-    values = [value for run in one.runs if (value := figure(run)) is not None]
-    return between(show, fmean(values) if values else None, mean, nothing, text)
-
-
 def _time(one: Compared) -> str:
-    return _bounded(one, show_seconds, lambda run: run.virtual_s, lambda run: run.virtual_s_between, MISSING)
+    return bounded(one, show_seconds, lambda run: run.virtual_s, lambda run: run.virtual_s_between, MISSING)
 
 
 def _energy(one: Compared) -> str:
@@ -172,10 +157,10 @@ def _energy(one: Compared) -> str:
         return energy_between(one.first.energy, one.first.joules_between)
     shown = one.show(show_joules, lambda run: run.energy.joules, UNKNOWN)
     if all(run.energy.energy_known == run.energy.energy_clients for run in one.runs) or shown == UNKNOWN:
-        return _bounded(
+        return bounded(
             one, show_joules, lambda run: run.energy.joules, lambda run: run.joules_between, UNKNOWN
         )
-    bounds = _bounded(one, show_joules, lambda _: None, lambda run: run.joules_between, "")
+    bounds = bounded(one, show_joules, lambda _: None, lambda run: run.joules_between, "")
     return f"{shown} (not of all clients)" + (f", all {bounds}" if bounds else "")
 
 
@@ -286,7 +271,7 @@ def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
     def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
         return lambda run: part(found[id(run)]) if id(run) in found else None
 
-    return _bounded(one, took.show, of(took.figure), of(took.bounds), UNKNOWN)
+    return bounded(one, took.show, of(took.figure), of(took.bounds), UNKNOWN)
 
 
 def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:

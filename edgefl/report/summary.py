@@ -286,7 +286,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         settings=settings,
         fleet_id=fleet_id,
         virtual_s_between=bounds.seconds(virtual_s) if bounds else None,
-        joules_between=bounds.joules() if bounds else None,
+        joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, virtual_s, _times(reached)),
     )
 
@@ -344,7 +344,7 @@ def _to_target(reader: Reader, target: float, bounds: Bounds | None) -> Target:
         spent = {key: row[key] for key in ("t_s", "round", "bytes", "accuracy")}
         if bounds:
             spent["t_s_between"] = bounds.seconds(row["t_s"], row["version"])
-            spent["joules_between"] = bounds.joules(row["t_s"])
+            spent["joules_between"] = bounds.joules(row["t_s"], row["version"])
         flops = (row["flops_high"] << HALF) + row["flops_low"]
         energy = EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"])
         if row["accuracy"] >= target:

@@ -146,12 +146,11 @@ class Reader:
         except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
 
-    def arrays(self, sql: str, *values: Any, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
+    def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
         """The columns of a SELECT without NULLs, as arrays, for tables that are long.
 
         Args:
             sql: the SELECT.
-            values: of its placeholders.
             dtypes: each column's name and type, in order.
 
         Raises:
@@ -160,7 +159,7 @@ class Reader:
         cursor = self._db.cursor()
         cursor.row_factory = None
         try:
-            found = np.fromiter(cursor.execute(sql, values), dtype=np.dtype(list(dtypes.items())))
+            found = np.fromiter(cursor.execute(sql), dtype=np.dtype(list(dtypes.items())))
         except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from commands import shown
@@ -12,8 +13,13 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_joules, show_seconds
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.report import costs
+from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.intervals import between
+from edgefl.report.overviews import overviews
+from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
 from edgefl.runs import drafts
+from edgefl.runs.dry import dry_run
+from edgefl.runs.overview import overview
 
 _AT = "status: assumed, source: for this test"
 BOARD = f"""
@@ -37,17 +43,48 @@ SCENARIO = {
     "model": {"name": "mlp", "hidden": [400]},
     "method": "fedavg",
     "local": {"batch_size": 16, "epochs": 1},
-    "fleet": "home-lab",
+    "fleet": {
+        "members": [{"device": "raspberry-pi-4b", "link": "cable"}],
+        "links": {
+            "cable": {
+                "title": "a cable of which all is known",
+                "down": {"value": "10 Mbit/s", "status": "assumed", "source": "test"},
+                "up": {"value": "10 Mbit/s", "status": "assumed", "source": "test"},
+                "latency": {"value": "1 ms", "status": "assumed", "source": "test"},
+                "radio": {"value": {"base": "1 W"}, "status": "assumed", "source": "test"},
+            }
+        },
+    },
 }
 
 
 @pytest.fixture
-def board(tmp_path, monkeypatch):
-    """A device of which some numbers are known by their bounds alone."""
+def folder(tmp_path, monkeypatch):
+    """A folder for devices."""
     (tmp_path / "devices").mkdir()
-    (tmp_path / "devices" / "own-board.yaml").write_text(BOARD, encoding="utf-8")
     monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    return tmp_path / "devices"
+
+
+@pytest.fixture
+def board(folder):
+    """A device of which some numbers are known by their bounds alone."""
+    (folder / "own-board.yaml").write_text(BOARD, encoding="utf-8")
     return "own-board"
+
+
+@pytest.fixture
+def uncounted(folder):
+    """A device without a launch overhead."""
+    text = BOARD.replace("value: 10 us", "value: 0 s").replace("high: 15 W", "value: 5 W")
+    (folder / "uncounted.yaml").write_text(text.replace("low: 0.25, value: 0.5, high: 1.0", "value: 0.5"))
+    return "uncounted"
+
+
+def fleet(device):
+    """Settings of a fleet of one device."""
+    members = [{"device": device, "link": "cable"}]
+    return [f"fleet={json.dumps({**SCENARIO['fleet'], 'members': members})}", "sweep=null"]
 
 
 @pytest.mark.parametrize(
@@ -115,3 +152,48 @@ def test_layers_add_up_at_both_ends(board):
         joules = sum(one.intervals["joules"][end] for one in parts)
         assert seconds == pytest.approx(row.price.seconds_between[end])
         assert joules == pytest.approx(row.price.joules_between[end])
+
+
+@pytest.mark.parametrize("policy", ["sync", "{name: fedasync, concurrency: 4}"])
+def test_a_run_without_launch_overheads_is_a_lower_bound(uncounted, policy):
+    """Its times and energies are marked in check, run and compare alike, whatever its policy."""
+    (run,) = dry_run("quickstart", [*fleet(uncounted), f"server.policy={policy}"])
+    found = run.summary
+    assert (found.virtual_s_between.high, found.joules_between.high) == (None, None)
+    for table in (dry_runs([run]), comparison([found])):
+        text = shown(table, 200)
+        assert f">{show_seconds(found.virtual_s)}" in text
+        assert "> launch overhead unknown; time is a lower bound" in text
+        assert show_joules(found.joules_between.low) in text
+    scenario = overview("quickstart", [*fleet(uncounted), f"server.policy={policy}"])
+    text = shown(overviews([scenario]), 200)
+    assert scenario.lower_bounds
+    assert " >" in text
+    assert "at least" in text
+
+
+def test_a_target_has_bounds(board):
+    """What it took to reach it, and until the last evaluation below, is bounded like the run."""
+    (run,) = dry_run("quickstart", fleet(board))
+    found = run.summary
+    took = Evaluated(1.0, 3, 10, 20, found.energy, 0.5, t_s_between=Interval(0.5, 2.0), joules_between=None)
+    reached = Reached(
+        2.0, 4, 20, 40, found.energy, 0.9, took, t_s_between=Interval(1.0, 4.0), joules_between=Interval(3, 9)
+    )
+    scores = {"global": Accuracy(0.9, None, 4, None, None, None)}
+    text = shown(comparison([replace(found, accuracy=scores, target=Target(0.8, reached, None))]), 200)
+    assert "2 s (1 to 4)" in text
+    assert "1 s (500 ms to 2 s)" in text
+    assert "3 to 9 J" in text
+
+
+def test_energies_of_some_clients_stand_beside_the_bounds_of_all(board):
+    """A sum over a part of the clients is no figure of all of them."""
+    members = f"[{{device: {board}, link: ethernet}}, {{device: raspberry-pi-4b, link: ethernet}}]"
+    (run,) = dry_run("quickstart", [f"fleet={{members: {members}}}", "sweep=null"])
+    found = run.summary
+    known, clients = found.energy.energy_known, found.energy.energy_clients
+    assert 0 < known < clients
+    assert found.energy.joules < found.joules_between.high
+    text = f"{show_joules(found.energy.joules)} ({known} of {clients} clients), all "
+    assert text + between(show_joules, None, found.joules_between) in shown(comparison([found]), 200)
