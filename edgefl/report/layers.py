@@ -20,7 +20,7 @@ from edgefl.planning.costs import (
     OtherPrice,
     OtherWork,
 )
-from edgefl.report.intervals import between
+from edgefl.report.intervals import AT_LEAST, between
 from edgefl.report.tables import MISSING, Cell, Fitted, Line
 
 
@@ -99,14 +99,25 @@ def _bytes(value: int) -> str:
     return show_bytes(value) if value else MISSING
 
 
-def _seconds(part: LayerPrice | OtherPrice, name: str) -> str:
-    value = getattr(part, name)
-    return (
-        between(show_seconds, value, part.intervals[name] if part.intervals else None) if value else MISSING
-    )
+def _seconds(part: LayerPrice, name: str) -> str:
+    """A layer's time; as a lower bound where it is one. Other bounds stand in the totals, to be short."""
+    value, bounds = getattr(part, name), part.intervals[name] if part.intervals else None
+    least = AT_LEAST if bounds is not None and bounds.high is None else ""
+    return f"{least}{show_seconds(value)}" if value else MISSING
 
 
-def _joules(part: LayerPrice | OtherPrice) -> str:
+def _joules(part: LayerPrice) -> str:
+    """A layer's energy; its bounds where it is unknown."""
+    bounds = part.intervals["joules"] if part.intervals and part.joules is None else None
+    return between(show_joules, part.joules, bounds)
+
+
+def _time(part: OtherPrice) -> str:
+    bounds = part.intervals["seconds"] if part.intervals else None
+    return between(show_seconds, part.seconds, bounds) if part.seconds else MISSING
+
+
+def _energy(part: OtherPrice) -> str:
     return between(show_joules, part.joules, part.intervals["joules"] if part.intervals else None)
 
 
@@ -138,8 +149,8 @@ _PRICED: dict[str, Callable[[LayerPrice], Cell]] = {
 }
 _OTHERS: dict[str, Callable[[OtherPrice], Cell]] = {
     "": lambda row: row.work,
-    "time": lambda row: _seconds(row, "seconds"),
-    "energy": _joules,
+    "time": _time,
+    "energy": _energy,
 }
 
 

@@ -89,19 +89,6 @@ def test_a_number_type_that_a_device_lacks_is_said():
     assert "has no figure for fp16" in row.unknown
 
 
-def test_a_time_without_launch_overhead_is_marked(capsys):
-    """A phone's launch overhead is unknown: its time is a lower bound, not to be ranked among the others."""
-    found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=("phone-high", "raspberry-pi-4b")))
-    rows = {row.device: row.launch for row in found.exchanges[0].devices}
-    assert rows == {"phone-high": "none", "raspberry-pi-4b": "assumed"}
-    Console(width=100).print(costs.profile(found))
-    out = capsys.readouterr().out
-    times = [line for line in out.splitlines() if "yes" in line]
-    assert [">" in line for line in times if "phone-high" in line] == [True]
-    assert [">" in line for line in times if "raspberry-pi-4b" in line] == [False]
-    assert "> launch overhead unknown; time is a lower bound" in out
-
-
 def test_layers_agree_with_fvcore():
     """Each layer's products are counted alike, and together they are the model's."""
     (draft,) = drafts({**SCENARIO, "model": "mobilenet-v2"})

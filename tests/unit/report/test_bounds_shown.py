@@ -154,6 +154,20 @@ def test_layers_add_up_at_both_ends(board):
         assert joules == pytest.approx(row.price.joules_between[end])
 
 
+def test_a_time_without_launch_overhead_is_marked(uncounted):
+    """It is a lower bound, and so is the energy: not to be ranked among those with overheads."""
+    options = ProfileOptions(devices=(uncounted, "laptop-cpu"), layers=True)
+    found = profile(drafts(SCENARIO)[0], options)
+    rows = {row.device: row for row in next(one for one in found.exchanges if one.steps).devices}
+    assert {name: row.launch for name, row in rows.items()} == {uncounted: "none", "laptop-cpu": "assumed"}
+    text = shown(costs.profile(found), 200)
+    lines = [line for line in text.splitlines() if " yes" in line]
+    assert [">" in line for line in lines if uncounted in line] == [True]
+    assert [">" in line for line in lines if "laptop-cpu" in line] == [False]
+    assert f">{show_seconds(rows[uncounted].by_layer.layers[0].forward_s)}" in text
+    assert "> launch overhead unknown; time is a lower bound" in text
+
+
 @pytest.mark.parametrize("policy", ["sync", "{name: fedasync, concurrency: 4}"])
 def test_a_run_without_launch_overheads_is_a_lower_bound(uncounted, policy):
     """Its times and energies are marked in check, run and compare alike, whatever its policy."""

@@ -126,7 +126,7 @@ def test_a_run_without_clients_has_no_shares():
 
 def test_a_wasted_energy_that_nobody_knows_is_unknown():
     """As the energy of all clients is."""
-    found = dry("toy", "fleet=city-phones").summary
+    found = dry("toy", "fleet={members: [{device: jetson-tx2, link: 4g}]}").summary
     assert found.wasted.joules is None
     assert cells(comparison([found]))["wasted energy"] == ["unknown"]
 
@@ -223,6 +223,8 @@ def seeds(number, **settings):
             settings={"seed": seed, "method": "fedavg", **settings},
             fleet_id="a",
             virtual_s=10.0 + seed,
+            virtual_s_between=None,
+            joules_between=None,
         )
         for seed in range(number)
     ]
@@ -323,7 +325,13 @@ def test_quantities_are_averaged_over_seeds():
 def test_idle_while_waiting_is_a_row_of_its_own():
     """Its joules, and their ratio to the energy that they are no part of; of a run's phases it is none."""
     found = dry("sync")
-    run = replace(found.summary, energy=found.summary.energy._replace(joules=10.0), waiting_joules=3.0)
+    run = replace(
+        found.summary,
+        energy=found.summary.energy._replace(joules=10.0),
+        waiting_joules=3.0,
+        virtual_s_between=None,
+        joules_between=None,
+    )
     assert cells(comparison([run]))["idle while waiting"] == ["3 J (+30%)"]
     assert cells(comparison([replace(run, waiting_joules=0.0)])).keys().isdisjoint({"idle while waiting"})
     both = cells(comparison([run, replace(run, name="other", waiting_joules=None)]))
