@@ -15,6 +15,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
+from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
 
 Floats = NDArray[np.float64]
@@ -107,7 +108,8 @@ class Prices:
         peak_bytes: memory at the worst moment.
         corners: the same at the cheap and at the costly corner, where numbers of devices or links are
             intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
-        traces: what each model's work costs before any device, by model index; empty in a plan read back.
+        traces: what each model's work costs before any device, by model index.
+        taken: the steps that each kind of client takes.
     """
 
     exchange: str
@@ -134,6 +136,7 @@ class Prices:
     peak_bytes: Ints
     corners: tuple[Prices, Prices] | None = None
     traces: tuple[Trace, ...] = ()
+    taken: tuple[Steps, ...] = ()
 
     def demand(self, kinds: int | Ints) -> Demand:
         """What a job of a kind of client asks for, or jobs of several kinds, an array each."""

@@ -12,6 +12,7 @@ import numpy as np
 from edgefl.core.components import resolve
 from edgefl.core.corners import Corner
 from edgefl.core.devices import Battery, Throttling
+from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Strict
 from edgefl.core.plan import (
@@ -26,6 +27,7 @@ from edgefl.core.plan import (
     refusals_of,
 )
 from edgefl.core.scenario import Scenario
+from edgefl.core.traces import read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -34,7 +36,7 @@ Record = TypeVar("Record", bound=Strict)
 
 
 def read_plan(reader: Reader) -> Plan:
-    """The plan of a run; its prices have no traces, which the world does not need.
+    """The plan of a run, with its traces.
 
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.
@@ -48,7 +50,7 @@ def read_plan(reader: Reader) -> Plan:
     return Plan(
         scenario=scenario,
         clients=clients,
-        prices=read_prices(reader),
+        prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
         refusals=_refusals(reader, clients),
         policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
@@ -83,8 +85,20 @@ def _part(devices: Mapping[str, Any], name: str, record: type[Record], document:
     return None if value is None else validate(record, value, document, ["devices", name, key])
 
 
+def _with_traces(reader: Reader, prices: Prices) -> Prices:
+    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", prices.exchange)
+    if not rows:
+        return prices
+    try:
+        traced = read_back(rows[0]["content"])
+    except ValueError as error:
+        what = f"the trace of {prices.exchange} is damaged"
+        raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error
+    return replace(prices, traces=traced.traces, taken=traced.steps)
+
+
 def read_prices(reader: Reader) -> tuple[Prices, ...]:
-    """The prices of a run, by exchange in the method's order."""
+    """The prices of a run, by exchange in the method's order, without their traces."""
     return tuple(_prices(reader, row) for row in reader.rows("exchanges", "place"))
 
 

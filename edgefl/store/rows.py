@@ -11,6 +11,7 @@ import numpy as np
 from edgefl.core.corners import Corner
 from edgefl.core.event import ENDINGS, JOULES
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Plan, Prices, Refusal
+from edgefl.core.traces import Traced, written
 from edgefl.store.digests import NULL
 from edgefl.store.schema import STORED
 
@@ -48,6 +49,8 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
         values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
         yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
         yield "corner_prices", list(_corner_rows(prices))
+        if prices.traces:
+            yield "traces", [(prices.exchange, written(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction

@@ -36,6 +36,7 @@ CREATE TABLE corner_prices (
   idle_w REAL, compute_w REAL, radio_w REAL, receive_j_per_mbit REAL, transmit_j_per_mbit REAL,
   tail_w REAL, tail_s REAL,
   PRIMARY KEY (exchange, kind, corner));
+CREATE TABLE traces (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE payloads (
   exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
   bytes INTEGER NOT NULL,
