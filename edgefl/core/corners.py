@@ -7,14 +7,39 @@ that costs less, or more. What is computed at these two corners bounds all else.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
+from edgefl.core.devices import Board
 from edgefl.core.sourced import Costs, Sourced, sourced
 
 Record = TypeVar("Record", bound=BaseModel)
+
+
+class Interval(NamedTuple):
+    """The bounds of a time or an energy.
+
+    Attributes:
+        low: the least that it can be.
+        high: the most; None where nothing bounds it.
+    """
+
+    low: float
+    high: float | None
+
+    @classmethod
+    def of(cls, low: float | None, high: float | None) -> Interval:
+        """The interval between two corners' figures; one that is unknown bounds nothing."""
+        return cls(low or 0.0, high)
+
+
+def together(intervals: Iterable[Interval]) -> Interval:
+    """The bounds of a sum, whose terms are alike at one corner or the other."""
+    lows, highs = zip((0.0, 0.0), *intervals, strict=True)
+    return Interval(sum(lows), None if None in highs else sum(highs))
 
 
 class Corner(Enum):
@@ -29,13 +54,34 @@ def has_interval(record: BaseModel) -> bool:
     return any(number.is_interval for _, number in sourced(record))
 
 
+def timing_has_interval(device: Board) -> bool:
+    """Whether a number by which a device is timed, one that its kind adds to ``Board``, is an interval."""
+    numbers = (number for name, number in sourced(device) if name.split(".")[0] not in Board.model_fields)
+    return any(number.is_interval for number in numbers)
+
+
+def corners(record: Record) -> tuple[Record, Record] | None:
+    """A record at its cheap and at its costly corner; None where neither differs from it."""
+    if not any(map(_is_open, (number for _, number in sourced(record)))):
+        return None
+    return at_corner(record, Corner.CHEAP), at_corner(record, Corner.COSTLY)
+
+
+def _is_open(number: Sourced[Any]) -> bool:
+    """Whether a corner has another number; an unknown one that adds to costs adds at least nothing."""
+    return number.is_interval or (number.value is None and number.costs() is Costs.MORE)
+
+
 def at_corner(record: Record, corner: Corner) -> Record:
     """A record with every number at one end of its interval.
 
     A number without the bound keeps its value. One that has neither is as small as it can be at the cheap
-    corner, 0, if costs grow with it; else it is unknown.
+    corner, 0, if costs grow with it; else it is unknown. An idle power is at most the active one.
     """
     copied: Record = _copied(record, corner)
+    if isinstance(copied, Board) and corner is Corner.COSTLY and copied.power.idle.value is None:
+        power = copied.power.model_copy(update={"idle": copied.power.active})
+        return copied.model_copy(update={"power": power})
     return copied
 
 
@@ -57,7 +103,7 @@ def _end(number: Sourced[Any], corner: Corner) -> Sourced[Any]:
     low = (corner is Corner.CHEAP) == (costs is Costs.MORE)
     bound = number.low if low else number.high
     value = number.value if bound is None else bound
-    if value is None and low and costs is Costs.MORE and not isinstance(number.high, BaseModel):
-        value = 0.0
+    if value is None and low and costs is Costs.MORE:
+        value = number.nothing()
     status = "unknown" if value is None else "assumed" if number.status == "unknown" else number.status
     return number.model_copy(update={"low": None, "value": value, "high": None, "status": status})

@@ -44,6 +44,7 @@ def _keys(record: Any) -> Iterator[tuple[str, Any]]:
             if value is not None or "optional" not in one.metadata:
                 yield one.name.removesuffix("_"), document(value)
         elif value is None:
-            yield from ((inner.name, None) for inner in fields(one.metadata[INLINE]))
+            within = (inner for inner in fields(one.metadata[INLINE]) if "optional" not in inner.metadata)
+            yield from ((inner.name, None) for inner in within)
         else:
             yield from document(value).items()

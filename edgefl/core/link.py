@@ -43,6 +43,11 @@ class Radio(Strict):
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0
 
+    @classmethod
+    def nothing(cls) -> Radio:
+        """A radio that draws nothing above the idle device."""
+        return cls.model_construct(base=0.0)
+
 
 class Link(Strict):
     """A client's network connection.

@@ -15,6 +15,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.fleet import Fleet
 from edgefl.core.price import Demand, PowerDraw
 from edgefl.core.scenario import Scenario
+from edgefl.core.traces import Steps
 from edgefl.core.units import show_bytes
 
 Floats = NDArray[np.float64]
@@ -99,7 +100,10 @@ class Prices:
         flops: operations.
         steps: optimizer steps.
         peak_bytes: memory at the worst moment.
-        traces: what each model's work costs before any device, by model index; empty in a plan read back.
+        corners: the same at the cheap and at the costly corner, where numbers of devices or links are
+            intervals; None where all corners are alike. Work that nothing bounds from above is NaN there.
+        traces: what each model's work costs before any device, by model index.
+        taken: the steps that each kind of client takes.
     """
 
     exchange: str
@@ -124,7 +128,9 @@ class Prices:
     flops: Ints
     steps: Ints
     peak_bytes: Ints
+    corners: tuple[Prices, Prices] | None = None
     traces: tuple[Trace, ...] = ()
+    taken: tuple[Steps, ...] = ()
 
     def demand(self, kinds: int | Ints) -> Demand:
         """What a job of a kind of client asks for, or jobs of several kinds, an array each."""
@@ -148,6 +154,9 @@ COLUMNS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     for field in fields(Prices)
     if field.type in {"Floats", "Ints"}
 }
+
+# Those that differ at corners.
+CORNER_COLUMNS = tuple(field.name for field in fields(Prices) if field.type == "Floats")
 
 
 @dataclass(frozen=True, slots=True)

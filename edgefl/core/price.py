@@ -1,4 +1,4 @@
-"""Prices a cost in seconds and joules.
+"""What a cost is in seconds and joules; ``edgefl.core.pricer`` reckons it.
 
 Assumptions:
 
@@ -14,6 +14,9 @@ Assumptions:
    next transfer begins; for a job that is priced alone, after its last transfer in full. Other time between
    jobs is not charged; what a client that waits for the server draws meanwhile is known apart.
 4. A number that is unknown makes every total that needs it unknown (None), never zero.
+5. Where a number of the device or the link is an interval, or an unknown power, the job is also priced at
+   their two corners (``edgefl.core.corners``), which bound its price. Where kernels are counted, a launch
+   overhead of 0 without an upper bound is a lower bound: nothing bounds the work's time from above.
 
 The world determines durations, which may depend on other clients. Quantities (``Demand``) are known
 beforehand; ``PowerDraw`` turns what happened into joules, for ``edgefl profile`` and the world alike.
@@ -23,14 +26,16 @@ It takes numbers or arrays of them; an unknown number is NaN there.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from edgefl.core.cost import Cost, Work
+from edgefl.core.corners import Interval
+from edgefl.core.cost import Cost
 from edgefl.core.devices import Board, Bounds
-from edgefl.core.devices.board import TRACED, WIDTHS, KernelClock, Power
+from edgefl.core.devices.board import TRACED, WIDTHS, Power
 from edgefl.core.ledger import total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
@@ -255,6 +260,8 @@ class Price:
         demand: the quantities behind it.
         charges: joules of receiving, working and sending; None for unknown ones.
         energy: the same, by phase.
+        capacity_j: a full battery's energy; None without one, or where it is unknown.
+        corners: the price at the cheap and at the costly corner; None where neither differs.
     """
 
     down_s: float
@@ -263,6 +270,8 @@ class Price:
     demand: Demand
     charges: Charges
     energy: Energy
+    capacity_j: float | None = None
+    corners: tuple[Price, Price] | None = None
 
     @property
     def compute_s(self) -> float:
@@ -274,10 +283,41 @@ class Price:
         """All phases, one after another."""
         return self.down_s + self.compute_s + self.up_s
 
+    @property
+    def battery_share(self) -> float | None:
+        """The energy as a share of a full battery; None where either is unknown."""
+        joules = self.energy.joules
+        return None if joules is None or self.capacity_j is None else joules / self.capacity_j
+
+    def between(self, figure: Callable[[Price], float | None]) -> Interval:
+        """The bounds of a figure that grows with all that costs; of no width where the corners do not differ.
+
+        Args:
+            figure: of a price; None or NaN where it is unknown.
+        """
+        cheap, costly = self.corners or (self, self)
+        return Interval.of(_finite(figure(cheap)), _finite(figure(costly)))
+
+    def energy_between(self) -> dict[str, Interval]:
+        """The bounds of ``energy``, by its fields; see ``between``.
+
+        Computing counts above idle power: it has most where that is least, and the other way about.
+        """
+        cheap, costly = self.corners or (self, self)
+        found = {
+            name: Interval.of(low, high)
+            for name, low, high in zip(Energy._fields, cheap.energy, costly.energy, strict=True)
+        }
+        low, high = cheap.demand.draw, costly.demand.draw
+        least_w = max(0.0, low.compute_w + low.idle_w - high.idle_w)
+        most_j = (high.compute_w + high.idle_w - low.idle_w) * costly.compute_s if costly.compute_s else 0.0
+        found["compute_j"] = Interval.of(_finite(least_w * cheap.compute_s), _finite(most_j))
+        return found
+
     def working_j(self, seconds: float) -> float | None:
         """The joules that the device takes while it works for some seconds; None if a power is unknown."""
         charge = self.demand.draw.worked(seconds)
-        return total(_known(charge.active_j), _known(charge.idle_j))
+        return total(_finite(float(charge.active_j)), _finite(float(charge.idle_j)))
 
 
 def peak_bytes(cost: Cost, dtype: str) -> int:
@@ -290,76 +330,5 @@ def in_dtype(size_bytes: int, dtype: str) -> int:
     return round(size_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
 
 
-class Pricer:
-    """Prices work on one device in one number type; caches the times of work.
-
-    Args:
-        name: the device's name, for messages.
-        device: the device.
-        dtype: the number type that it computes in.
-
-    Raises:
-        UserError: a number that timing needs is unknown. Unknown power makes energies unknown, unknown
-            memory refuses nobody.
-    """
-
-    def __init__(self, name: str, device: Board, dtype: str = TRACED) -> None:
-        self.device = device
-        self.dtype = dtype
-        self._clock = device.clock(name, dtype)
-        # By identity; holding the work keeps its id from being reused.
-        self._known: dict[int, tuple[Work, Bounds]] = {}
-
-    def peak_bytes(self, cost: Cost) -> int:
-        """The memory at the worst moment in this number type."""
-        return peak_bytes(cost, self.dtype)
-
-    def in_dtype(self, size_bytes: int) -> int:
-        """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
-        return in_dtype(size_bytes, self.dtype)
-
-    @property
-    def times_kernels(self) -> bool:
-        """Whether the device times every kernel, not only whole steps."""
-        return isinstance(self._clock, KernelClock)
-
-    def seconds(self, work: Work) -> float:
-        """Some work, kernel by kernel."""
-        return self._clock.time(work).seconds
-
-    def time(self, cost: Cost) -> Bounds:
-        """All steps, one after another.
-
-        Raises:
-            UserError: a measured device was not measured on this work.
-        """
-        bounds = Bounds()
-        for work, count in cost.steps:
-            known = self._known.get(id(work))
-            if known is None:
-                known = self._known[id(work)] = work, self._clock.time(work)
-            bounds = bounds.plus(known[1], count)
-        return bounds
-
-    def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
-        """Seconds and joules of a job, by stage.
-
-        Raises:
-            UserError: as ``time`` does.
-        """
-        bounds = self.time(cost)
-        demand = Demand.of(cost, bounds.seconds, PowerDraw.of(self.device, link, bounds), link, steps)
-        seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
-        receive, work, transmit = (Charge(*map(_known, charge)) for charge in demand.charges(seconds, moved))
-        energy = Energy(
-            receive.active_j,
-            work.active_j,
-            transmit.active_j,
-            _known(demand.tails_j()),
-            total(receive.idle_j, work.idle_j, transmit.idle_j),
-        )
-        return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy)
-
-
-def _known(joules: Reals) -> float | None:
-    return None if math.isnan(joules) else float(joules)
+def _finite(figure: float | None) -> float | None:
+    return None if figure is None or math.isnan(figure) else figure

@@ -72,6 +72,12 @@ class Sourced(Strict, Generic[Q]):
         # The outermost annotation counts.
         return notes[-1] if notes else getattr(kind, "COSTS", None)
 
+    @classmethod
+    def nothing(cls) -> Any:
+        """The least number of a kind with which costs grow: 0, or the record's own least."""
+        (kind,) = cls.__pydantic_generic_metadata__["args"]
+        return getattr(kind, "nothing", float)()
+
     @property
     def known(self) -> Q:
         """The value of a number that was checked to be known."""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
 
+from edgefl.core.corners import Interval
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, Work
 from edgefl.core.layers import ExchangeLayers, LayerWork
 from edgefl.core.ledger import total
-from edgefl.core.price import Price, Pricer
+from edgefl.core.price import Price
+from edgefl.core.pricer import Pricer
 from edgefl.planning.costs import ExchangeLayer, LayerPrice, LayerPrices, OtherPrice, OtherWork
 
 
@@ -65,31 +70,72 @@ def priced(found: ExchangeLayers, pricer: Pricer, price: Price) -> LayerPrices |
         return None
     layers, others = [], []
     for one in found.layers:
-        times = _times(pricer, one.work)
-        layers.append(
-            LayerPrice(
-                layer=one.name,
-                forward_s=times.get(FORWARD, 0.0),
-                grad_input_s=times.get(GRAD_INPUT, 0.0),
-                grad_weight_s=times.get(GRAD_WEIGHT, 0.0),
-                joules=price.working_j(sum(times.values())),
-                memory_bytes=pricer.in_dtype(one.memory_bytes),
-            )
-        )
+        figures, intervals = _figures(pricer, price, partial(_in_layer, one=one))
+        memory_bytes = pricer.in_dtype(one.memory_bytes)
+        layers.append(LayerPrice(one.name, **figures, memory_bytes=memory_bytes, intervals=intervals))
     for one in found.others:
-        seconds = sum(_times(pricer, one.work).values())
-        others.append(OtherPrice(one.name, seconds, price.working_j(seconds)))
-    return LayerPrices(layers, [*others, *_transfers(price)])
+        figures, intervals = _figures(pricer, price, partial(_outside, one=one))
+        others.append(OtherPrice(one.name, **figures, intervals=intervals))
+    return LayerPrices(layers, [*others, *_transfers(pricer, price)])
 
 
-def _times(pricer: Pricer, work: Mapping[str, Work]) -> dict[str, float]:
-    """Seconds by role of the kernels."""
-    return {role: pricer.seconds(kernels) for role, kernels in work.items()}
+Figures: TypeAlias = dict[str, Any]
+"""Seconds and joules by name; None for unknown ones."""
+Bounded: TypeAlias = Mapping[str, Interval] | None
 
 
-def _transfers(price: Price) -> Iterable[OtherPrice]:
-    receive, _, transmit = price.charges
-    yield OtherPrice("download", price.down_s, total(receive.active_j, receive.idle_j))
-    yield OtherPrice("upload", price.up_s, total(transmit.active_j, transmit.idle_j))
-    if price.energy.tail_j != 0:
-        yield OtherPrice("radio tail", 0.0, price.energy.tail_j)
+def _figures(
+    pricer: Pricer, price: Price, figures: Callable[[Pricer, Price], Figures]
+) -> tuple[Figures, Bounded]:
+    """The figures of a part of an exchange, and their bounds where the corners differ."""
+    here = figures(pricer, price)
+    if price.corners is None:
+        return here, None
+    cheap, costly = map(figures, pricer.corners or (pricer, pricer), price.corners)
+    # A lower bound of the whole is one of each part.
+    bounded = not math.isnan(price.corners[1].compute_s)
+    return here, {key: Interval.of(cheap[key], costly[key] if bounded else None) for key in here}
+
+
+def _in_layer(pricer: Pricer, price: Price, one: LayerWork) -> Figures:
+    times = {role: pricer.seconds(work) for role, work in one.work.items()}
+    return {
+        "forward_s": times.get(FORWARD, 0.0),
+        "grad_input_s": times.get(GRAD_INPUT, 0.0),
+        "grad_weight_s": times.get(GRAD_WEIGHT, 0.0),
+        "joules": price.working_j(sum(times.values())),
+    }
+
+
+def _outside(pricer: Pricer, price: Price, one: LayerWork) -> Figures:
+    seconds = sum(pricer.seconds(work) for work in one.work.values())
+    return {"seconds": seconds, "joules": price.working_j(seconds)}
+
+
+def _transfers(pricer: Pricer, price: Price) -> Iterable[OtherPrice]:
+    for name, part in _TRANSFERS.items():
+        figures, intervals = _figures(pricer, price, part)
+        if name != _TAIL or figures["joules"] != 0:
+            yield OtherPrice(name, **figures, intervals=intervals)
+
+
+def _downloading(_: Pricer, price: Price) -> Figures:
+    receive = price.charges[0]
+    return {"seconds": price.down_s, "joules": total(receive.active_j, receive.idle_j)}
+
+
+def _uploading(_: Pricer, price: Price) -> Figures:
+    transmit = price.charges[2]
+    return {"seconds": price.up_s, "joules": total(transmit.active_j, transmit.idle_j)}
+
+
+def _tails(_: Pricer, price: Price) -> Figures:
+    return {"seconds": 0.0, "joules": price.energy.tail_j}
+
+
+_TAIL = "radio tail"
+_TRANSFERS: Mapping[str, Callable[[Pricer, Price], Figures]] = {
+    "download": _downloading,
+    "upload": _uploading,
+    _TAIL: _tails,
+}

@@ -5,12 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from edgefl.core.corners import Interval, together
 from edgefl.core.devices import Bounds
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.layers import ModelLayers
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
 from edgefl.core.scenario import Published
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The bounds of an exchange's times and energies on one device; see ``Priced``.
+
+    Attributes:
+        down_s, compute_s, up_s, joules: of these figures.
+        energy: by phase. That of computing, above idle power, may be 0 where no interval's end is.
+        battery_share: None where there is no battery.
+    """
+
+    down_s: Interval
+    compute_s: Interval
+    up_s: Interval
+    energy: Mapping[str, Interval]
+    joules: Interval
+    battery_share: Interval | None
 
 
 @dataclass(frozen=True)
@@ -23,6 +42,8 @@ class Priced:
         energy: by phase; None where a number is unknown.
         joules: all phases; None where one is unknown.
         battery_share: the same as a share of a full battery; None where either is unknown.
+        intervals: the bounds of all of them, where a number of the device or the link is an interval, or an
+            unknown power, or where the time to compute is a lower bound.
     """
 
     down_s: float
@@ -32,6 +53,25 @@ class Priced:
     energy: Energy
     joules: float | None
     battery_share: float | None
+    intervals: Intervals | None = field(default=None, metadata=OPTIONAL)
+
+    @property
+    def seconds_between(self) -> Interval:
+        """The bounds of all phases, one after another; of no width where nothing is an interval."""
+        if self.intervals is None:
+            whole = self.down_s + self.compute_s + self.up_s
+            return Interval(whole, whole)
+        return together((self.intervals.down_s, self.intervals.compute_s, self.intervals.up_s))
+
+    @property
+    def joules_between(self) -> Interval:
+        """The bounds of the energy; of no width where nothing is an interval."""
+        return self.intervals.joules if self.intervals else Interval.of(self.joules, self.joules)
+
+
+def is_lower_bound(price: Priced) -> bool:
+    """Whether the time to compute is a lower bound: nothing bounds it from above."""
+    return price.intervals is not None and price.intervals.compute_s.high is None
 
 
 @dataclass(frozen=True)
@@ -46,6 +86,7 @@ class LayerPrice:
         joules: of the whole device meanwhile; None where its power is unknown.
         memory_bytes: its weights, their gradients and its results that wait for the backward pass, in the
             device's number type.
+        intervals: the bounds of its times and its energy, by their names; None where none differs.
     """
 
     layer: str
@@ -54,6 +95,7 @@ class LayerPrice:
     grad_weight_s: float
     joules: float | None
     memory_bytes: int
+    intervals: Mapping[str, Interval] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -64,11 +106,13 @@ class OtherPrice:
         work: what it is, in words.
         seconds: how long it takes.
         joules: of the whole device meanwhile; None where a power is unknown.
+        intervals: the bounds of both, by their names; None where none differs.
     """
 
     work: str
     seconds: float
     joules: float | None
+    intervals: Mapping[str, Interval] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Clients, Floats, Ints, kinds_of
-from edgefl.core.price import Demand, PowerDraw, Pricer
+from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.pricer import Pricer
 from edgefl.core.steps import batch_sizes, step_count
 from edgefl.core.training import Fit, Local
 from edgefl.core.units import show_seconds

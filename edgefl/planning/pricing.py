@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from edgefl.compute import meta
 from edgefl.core.cost import Cost, Trace
 from edgefl.core.devices import Board
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import COLUMNS, Clients, Ints, Prices, Refusal, refusals_of
-from edgefl.core.price import Demand, PowerDraw, Pricer, peak_bytes
+from edgefl.core.link import Link
+from edgefl.core.plan import COLUMNS, Clients, Ints, Plan, Prices, Refusal, refusals_of
+from edgefl.core.price import Demand, PowerDraw, peak_bytes
+from edgefl.core.pricer import Pricer
 from edgefl.core.scenario import LearningSpec
 from edgefl.core.steps import limited, step_sizes
+from edgefl.core.traces import Steps
 from edgefl.planning.learning import Learning
 from edgefl.planning.memory import fits
 from edgefl.protocol import Exchange
@@ -149,28 +154,98 @@ class Pricers:
 
 def _priced(work: Traced, place: int, fleet: Fleet, pricers: Pricers, left_out: Container[int]) -> Prices:
     """One exchange's quantities for each kind of client."""
-    exchange, demands, peaks = work.exchanges[place], [], []
-    rows = zip(rows_of(work.kinds), work.steps[place], work.costs[place], strict=True)
-    for kind, ((device, link, dtype), steps, cost) in enumerate(rows):
-        count, route = sum(map(Counter.total, steps)), fleet.links[link]
-        if kind in left_out:
-            demands.append(Demand.of(cost, math.nan, _NO_DRAW, route, count))
-        else:
-            demands.append(pricers.of(device, dtype).price(cost, route, count).demand)
-        peaks.append(peak_bytes(cost, dtype))
-    columns = {name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]}
-    draws = zip(*(demand.draw for demand in demands), strict=True)
-    columns |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
-    columns["peak_bytes"] = peaks
-    return Prices(
+    exchange, steps = work.exchanges[place], tuple(work.steps[place])
+    here, *ends = _quantities(work.kinds, steps, work.costs[place], fleet.links, pricers, left_out)
+    found = Prices(
         exchange=exchange.name,
         at=exchange.when.at,
         every=exchange.when.every,
         everyone=exchange.who == "all",
         stateful=exchange.stateful,
         traces=work.traces[place],
-        **{name: column(columns[name]) for name, column in COLUMNS.items()},
+        taken=steps,
+        **here,
     )
+    return _cornered(found, ends)
+
+
+def repriced(plan: Plan, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
+    """The prices of a plan's exchanges on other numbers; neither data nor the method's code is needed.
+
+    Who is refused stays as it was.
+
+    Args:
+        plan: with its traces.
+        devices: those of its clients, by name.
+        links: theirs, likewise.
+
+    Raises:
+        UserError: a number that pricing needs is unknown for a device.
+    """
+    kinds, pricers = plan.clients.one_of_each_kind(), Pricers(devices)
+    refused = {int(plan.clients.kind[refusal.client]) for refusal in plan.refusals}
+    table = []
+    for prices in plan.prices:
+        costs = _costs(prices, kinds)
+        here, *ends = _quantities(kinds, prices.taken, costs, links, pricers, refused)
+        table.append(_cornered(replace(prices, corners=None, **here), ends))
+    return tuple(table)
+
+
+def _costs(prices: Prices, kinds: Clients) -> list[Cost]:
+    """What an exchange costs each kind of client, from its traces."""
+    known: dict[str, Cost] = {}
+    found = []
+    for model, steps in zip(kinds.model.tolist(), prices.taken, strict=True):
+        key = repr((model, steps))
+        if key not in known:
+            known[key] = prices.traces[model].cost(steps)
+        found.append(known[key])
+    return found
+
+
+def _quantities(
+    kinds: Clients,
+    steps: Sequence[Steps],
+    costs: Sequence[Cost],
+    links: Mapping[str, Link],
+    pricers: Pricers,
+    left_out: Container[int],
+) -> list[dict[str, Any]]:
+    """The columns of an exchange's ``Prices``; where some kind's corners differ, theirs too."""
+    places, peaks = [], []
+    for kind, ((device, link, dtype), taken, cost) in enumerate(
+        zip(rows_of(kinds), steps, costs, strict=True)
+    ):
+        count, route = sum(map(Counter.total, taken)), links[link]
+        if kind in left_out:
+            places.append([Demand.of(cost, math.nan, _NO_DRAW, route, count)])
+        else:
+            places.append(pricers.of(device, dtype).demands(cost, route, count))
+        peaks.append(peak_bytes(cost, dtype))
+    # A kind without corners is at its only price there.
+    ends = range(max(map(len, places), default=1))
+    return [_columns([demands[end % len(demands)] for demands in places], peaks) for end in ends]
+
+
+def _cornered(here: Prices, ends: Sequence[dict[str, Any]]) -> Prices:
+    """Prices with their corners, where there are any."""
+    if not ends:
+        return here
+    bare = replace(here, traces=(), taken=())
+    cheap, costly = (replace(bare, **end) for end in ends)
+    return replace(here, corners=(cheap, costly))
+
+
+def _columns(demands: Sequence[Demand], peaks: Sequence[int]) -> dict[str, Any]:
+    """The columns of ``Prices``."""
+    found: dict[str, Any] = {
+        name: [getattr(demand, name) for demand in demands] for name in Demand._fields[:-1]
+    }
+    draws = zip(*(demand.draw for demand in demands), strict=True)
+    found |= dict(zip(PowerDraw._fields, map(list, draws), strict=True))
+    found["peak_bytes"] = peaks
+    return {name: column(found[name]) for name, column in COLUMNS.items()}
 
 
 _NO_DRAW = PowerDraw(*[math.nan] * len(PowerDraw._fields))

@@ -26,7 +26,7 @@ from edgefl.core.scenario import LearningSpec, Task
 from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.by_layer import priced, shown
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Measured, Priced, Profile, Ratios
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Measured, Priced, Profile, Ratios
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
@@ -234,7 +234,7 @@ class _Profiler:
             link=setup.link,
             unknown=unknown,
             launch=device.launch_known(),
-            price=_priced(price, device) if price else None,
+            price=_priced(price) if price else None,
             memory_bytes=needs,
             memory_share=needs / room if room else None,
             fits=fits(needs, room),
@@ -243,17 +243,31 @@ class _Profiler:
         )
 
 
-def _priced(price: Price, device: Board) -> Priced:
-    """Time and energy."""
-    joules, capacity_j = price.energy.joules, device.battery.capacity_j if device.battery else None
+def _priced(price: Price) -> Priced:
+    """Time and energy, with their bounds."""
     return Priced(
         down_s=price.down_s,
         compute_s=price.compute_s,
         up_s=price.up_s,
         bounds=price.bounds,
         energy=price.energy,
-        joules=joules,
-        battery_share=None if joules is None or capacity_j is None else joules / capacity_j,
+        joules=price.energy.joules,
+        battery_share=price.battery_share,
+        intervals=_intervals(price),
+    )
+
+
+def _intervals(price: Price) -> Intervals | None:
+    if price.corners is None:
+        return None
+    has_battery = any(corner.capacity_j is not None for corner in price.corners)
+    return Intervals(
+        down_s=price.between(lambda one: one.down_s),
+        compute_s=price.between(lambda one: one.compute_s),
+        up_s=price.between(lambda one: one.up_s),
+        energy=price.energy_between(),
+        joules=price.between(lambda one: one.energy.joules),
+        battery_share=price.between(lambda one: one.battery_share) if has_battery else None,
     )
 
 

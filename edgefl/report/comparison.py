@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,10 +12,11 @@ from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
+from edgefl.report.intervals import LOWER_BOUND, between, energy_between
 from edgefl.report.rows import WAITING, Row, carbon_rows, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
-from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, energy, figures, joules
+from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
@@ -60,7 +61,7 @@ def comparison(runs: Sequence[Summary], *, reasons: bool = True) -> RenderableTy
             tables += [_by_row(compared, differing), Line()]
         tables.append(_by_row(compared, [*(row for row in found if row.main), *waited_most(runs)]))
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    return Group(*tables, *_notes(compared), *ends)
+    return Group(*tables, *_lower_bounds(runs), *_notes(compared), *ends)
 
 
 def _table(compared: Sequence[Compared], found: Sequence[Row]) -> Grid:
@@ -98,6 +99,12 @@ def _boundaries(runs: Sequence[Summary]) -> Iterator[Line]:
     """What the runs' emissions count, each line once."""
     for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
         yield Line(line, "dim")
+
+
+def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Line]:
+    """What the sign before times means, where some have it."""
+    if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
+        yield Line(LOWER_BOUND, "dim")
 
 
 def _averaged(compared: Sequence[Compared]) -> bool:
@@ -153,6 +160,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     columns = {**_DRY, **(_EMITS if emitting else {})}
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
+        *_lower_bounds([run.summary for run in runs]),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
@@ -215,9 +223,9 @@ _DRY: dict[str, Callable[[DryRun], Cell]] = {
     "clients": lambda run: f"{run.summary.clients:,}",
     "refused": lambda run: f"{run.summary.refused:,}",
     "rounds": lambda run: MISSING if run.summary.rounds is None else f"{run.summary.rounds:,}",
-    "virtual time": lambda run: show_seconds(run.summary.virtual_s),
+    "virtual time": lambda run: between(show_seconds, run.summary.virtual_s, run.summary.virtual_s_between),
     "bytes": lambda run: show_bytes(run.summary.down_bytes + run.summary.up_bytes),
-    "energy": lambda run: energy(run.summary.energy),
+    "energy": lambda run: energy_between(run.summary.energy, run.summary.joules_between),
     WAITING: lambda run: joules(run.summary.waiting_joules),
 }
 _EMITS: dict[str, Callable[[DryRun], Cell]] = {

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_flops, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
 from edgefl.planning.assumed import in_short
 from edgefl.planning.costs import (
     ClaimedSavings,
@@ -19,10 +19,12 @@ from edgefl.planning.costs import (
     Priced,
     Profile,
     Saved,
+    is_lower_bound,
 )
 from edgefl.planning.memory import MARGIN
-from edgefl.report.layers import AT_LEAST, by_layer
-from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Column, Fitted, Grid, Labelled, Line, fits, joules
+from edgefl.report.intervals import LOWER_BOUND, between
+from edgefl.report.layers import by_layer
+from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Column, Fitted, Grid, Labelled, Line, fits
 
 
 def profile(costs: Profile) -> RenderableType:
@@ -51,11 +53,11 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     if priced:
         yield Fitted(priced, _TIMES, left=("fits",), yields=_BOUNDS)
         if any(row.is_bound for row in priced):
-            yield Line(f"{AT_LEAST} launch overhead unknown; time is a lower bound", "dim")
+            yield Line(LOWER_BOUND, "dim")
         if any(row.costs.fits and not row.costs.fits_with_margin for row in priced):
             yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
-        battery = {} if all(row.price.battery_share is None for row in priced) else _BATTERY
+        battery = {} if all(row.battery() == MISSING for row in priced) else _BATTERY
         yield Fitted(priced, _ENERGIES | battery, yields=("receive", "transmit", "tail"))
     for row in work.devices:
         if not row.price:
@@ -123,7 +125,27 @@ class Row(NamedTuple):
     @property
     def is_bound(self) -> bool:
         """Whether the time to compute is a lower bound."""
-        return bool(self.price.compute_s) and self.costs.launch == "none"
+        return is_lower_bound(self.price)
+
+    def seconds(self, name: str) -> str:
+        """A time with its bounds."""
+        return between(_seconds, getattr(self.price, name), getattr(self.price.intervals, name, None))
+
+    def joules(self) -> str:
+        """The energy with its bounds."""
+        intervals = self.price.intervals
+        return between(show_joules, self.price.joules, intervals.joules if intervals else None)
+
+    def phase(self, name: str) -> str:
+        """The energy of a phase; its bounds only where it is unknown, to be short."""
+        value, intervals = getattr(self.price.energy, name), self.price.intervals
+        return between(show_joules, value, intervals.energy[name] if intervals and value is None else None)
+
+    def battery(self) -> str:
+        """The energy as a share of a full battery, with its bounds."""
+        intervals = self.price.intervals
+        share = intervals.battery_share if intervals else None
+        return between(_share, self.price.battery_share, share, MISSING)
 
     def bound(self, place: int) -> str:
         """The share of the time that one of the bounds takes."""
@@ -140,9 +162,9 @@ _BOUNDS: dict[str, Callable[[Row], Cell]] = {
 # Times by phase, what bounds the computing, and memory.
 _TIMES: dict[str, Callable[[Row], Cell]] = {
     "device": lambda row: row.name,
-    "down": lambda row: _seconds(row.price.down_s),
-    "compute": lambda row: (AT_LEAST if row.is_bound else "") + _seconds(row.price.compute_s),
-    "up": lambda row: _seconds(row.price.up_s),
+    "down": lambda row: row.seconds("down_s"),
+    "compute": lambda row: row.seconds("compute_s"),
+    "up": lambda row: row.seconds("up_s"),
     **_BOUNDS,
     "memory used": lambda row: _share(row.costs.memory_share),
     "fits": lambda row: fits(row.costs.fits, with_margin=row.costs.fits_with_margin),
@@ -150,15 +172,15 @@ _TIMES: dict[str, Callable[[Row], Cell]] = {
 # Energy by phase; and the battery's share, where there is one.
 _ENERGIES: dict[str, Callable[[Row], Cell]] = {
     "device": lambda row: row.name,
-    "energy": lambda row: joules(row.price.joules),
-    "receive": lambda row: joules(row.price.energy.receive_j),
-    "compute": lambda row: joules(row.price.energy.compute_j),
-    "transmit": lambda row: joules(row.price.energy.transmit_j),
-    "tail": lambda row: joules(row.price.energy.tail_j),
-    "idle": lambda row: joules(row.price.energy.idle_j),
+    "energy": lambda row: row.joules(),
+    "receive": lambda row: row.phase("receive_j"),
+    "compute": lambda row: row.phase("compute_j"),
+    "transmit": lambda row: row.phase("transmit_j"),
+    "tail": lambda row: row.phase("tail_j"),
+    "idle": lambda row: row.phase("idle_j"),
 }
 _BATTERY: dict[str, Callable[[Row], Cell]] = {
-    "of battery": lambda row: _share(row.price.battery_share),
+    "of battery": lambda row: row.battery(),
 }
 
 

@@ -8,11 +8,12 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from edgefl.core.corners import Interval, together
 from edgefl.core.ledger import total
 from edgefl.core.units import show_bytes, show_joules, show_seconds
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Profile
 from edgefl.report.costs import row_name
-from edgefl.report.layers import AT_LEAST
+from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.tables import Cell, Line, figures
 
 # Before the figures of a device that cannot hold the work.
@@ -27,29 +28,32 @@ class Round(NamedTuple):
     Attributes:
         seconds: of receiving, computing and sending; None if the device has no price.
         joules: None if unknown.
-        is_bound: whether the seconds are a lower bound.
+        seconds_between, joules_between: their bounds; None if the device has no price.
         fits: whether the memory suffices in every exchange; None if that is unknown.
     """
 
     seconds: float | None
     joules: float | None
-    is_bound: bool
+    seconds_between: Interval | None
+    joules_between: Interval | None
     fits: bool | None
 
-    def mark(self) -> str:
-        """The signs before a figure."""
-        return _TOO_LARGE * (self.fits is False) + AT_LEAST * self.is_bound
+    @property
+    def is_bound(self) -> bool:
+        """Whether the seconds are a lower bound."""
+        return self.seconds_between is not None and self.seconds_between.high is None
 
     def time(self) -> Cell:
         """The seconds in few characters."""
-        return "" if self.seconds is None else self._styled(brief(self.seconds))
+        return self._styled(between(brief, self.seconds, self.seconds_between, ""))
 
     def energy(self) -> Cell:
         """The joules."""
-        return "" if self.joules is None else self._styled(show_joules(self.joules))
+        return self._styled(between(show_joules, self.joules, self.joules_between, ""))
 
     def _styled(self, text: str) -> Cell:
-        return Text(self.mark() + text, "red" if self.fits is False else "")
+        too_large = bool(text) and self.fits is False
+        return Text(_TOO_LARGE * too_large + text, "red" if too_large else "")
 
 
 def device_rounds(profiles: Sequence[Profile]) -> RenderableType:
@@ -59,7 +63,7 @@ def device_rounds(profiles: Sequence[Profile]) -> RenderableType:
     priced = [
         name for name in devices if any(rounds[name].seconds is not None for rounds in columns.values())
     ]
-    known = [name for name in devices if any(rounds[name].joules is not None for rounds in columns.values())]
+    known = [name for name in devices if any(rounds[name].energy() for rounds in columns.values())]
     blocks: list[RenderableType] = [_payloads(profiles), Line()]
     for title, names, cell in (("time", priced, Round.time), ("energy", known, Round.energy)):
         if names:
@@ -114,9 +118,10 @@ def _round(rows: Sequence[DeviceCost]) -> Round:
     prices = [row.price for row in rows]
     seconds = total(*(None if one is None else one.down_s + one.compute_s + one.up_s for one in prices))
     joules = total(*(None if one is None else one.joules for one in prices))
-    is_bound = any(
-        price and price.compute_s and row.launch == "none" for price, row in zip(prices, rows, strict=True)
-    )
+    known = [one for one in prices if one is not None]
+    priced = len(known) == len(prices)
+    within_s = together(one.seconds_between for one in known) if priced else None
+    within_j = together(one.joules_between for one in known) if priced else None
     fits = (
         False
         if any(row.fits is False for row in rows)
@@ -124,7 +129,7 @@ def _round(rows: Sequence[DeviceCost]) -> Round:
         if any(row.fits is None for row in rows)
         else True
     )
-    return Round(seconds, joules, is_bound, fits)
+    return Round(seconds, joules, within_s, within_j, fits)
 
 
 def brief(seconds: float) -> str:
@@ -138,7 +143,7 @@ def brief(seconds: float) -> str:
 def _notes(shown: Sequence[Round], unpriced: Sequence[str]) -> list[Line]:
     notes = ["a round is to receive, compute and send; exchanges before and after the rounds are below"]
     if any(one.is_bound for one in shown):
-        notes.append(f"{AT_LEAST} launch overhead unknown; time is a lower bound")
+        notes.append(LOWER_BOUND)
     if any(one.fits is False for one in shown):
         notes.append(f"{_TOO_LARGE} does not fit into the device's memory")
     if unpriced:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.corners import Interval, together
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT
 from edgefl.core.layers import ModelLayers
 from edgefl.core.ledger import total
-from edgefl.core.units import show_bytes, show_flops, show_seconds
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.planning.costs import (
     DeviceCost,
     ExchangeCost,
@@ -20,10 +20,8 @@ from edgefl.planning.costs import (
     OtherPrice,
     OtherWork,
 )
-from edgefl.report.tables import MISSING, Cell, Fitted, Line, joules
-
-AT_LEAST = ">"
-"""Stands before a time that is a lower bound."""
+from edgefl.report.intervals import AT_LEAST, between
+from edgefl.report.tables import MISSING, Cell, Fitted, Line
 
 
 def by_layer(work: ExchangeCost, rows: Sequence[tuple[str, DeviceCost]]) -> Iterator[RenderableType]:
@@ -55,21 +53,41 @@ def _on(name: str, row: DeviceCost) -> Iterator[RenderableType]:
     if row.by_layer is None:
         yield Line(f"{name}: only times of whole steps are known, so none of layers", "yellow")
         return
-    found, least = row.by_layer, AT_LEAST if row.launch == "none" else ""
+    found = row.by_layer
     yield Line(name, "bold")
     if found.layers:
-        yield Fitted(found.layers, {head: partial(cell, least) for head, cell in _PRICED.items()})
+        yield Fitted(found.layers, _PRICED)
         yield Line()
-    yield Fitted(_totals(found), {head: partial(cell, least) for head, cell in _OTHERS.items()})
+    yield Fitted(_totals(found), _OTHERS)
 
 
 def _totals(found: LayerPrices) -> list[OtherPrice]:
     """All layers as one row, everything else, and the sum of these."""
-    seconds = sum(one.forward_s + one.grad_input_s + one.grad_weight_s for one in found.layers)
-    layers = OtherPrice("all layers", seconds, total(*(one.joules for one in found.layers)))
+    layers = _sum("all layers", [(one, _TIMES) for one in found.layers])
     rows = [*([layers] if found.layers else []), *found.others]
-    whole = OtherPrice("together", sum(row.seconds for row in rows), total(*(row.joules for row in rows)))
-    return [*rows, whole]
+    return [*rows, _sum("together", [(row, ("seconds",)) for row in rows])]
+
+
+_TIMES = ("forward_s", "grad_input_s", "grad_weight_s")
+
+
+def _sum(name: str, parts: Sequence[tuple[LayerPrice | OtherPrice, Sequence[str]]]) -> OtherPrice:
+    """Parts as one row, each with the names of its times."""
+    seconds = sum(getattr(part, time) for part, times in parts for time in times)
+    joules = total(*(part.joules for part, _ in parts))
+    if all(part.intervals is None for part, _ in parts):
+        return OtherPrice(name, seconds, joules)
+    bounds = {
+        "seconds": together(_bounds(part, time) for part, times in parts for time in times),
+        "joules": together(_bounds(part, "joules") for part, _ in parts),
+    }
+    return OtherPrice(name, seconds, joules, bounds)
+
+
+def _bounds(part: LayerPrice | OtherPrice, name: str) -> Interval:
+    """The bounds of a part's figure; of no width where it has none."""
+    value = getattr(part, name)
+    return part.intervals[name] if part.intervals else Interval.of(value, value)
 
 
 def _count(value: int) -> str:
@@ -81,8 +99,26 @@ def _bytes(value: int) -> str:
     return show_bytes(value) if value else MISSING
 
 
-def _seconds(least: str, value: float) -> str:
+def _seconds(part: LayerPrice, name: str) -> str:
+    """A layer's time; as a lower bound where it is one. Other bounds stand in the totals, to be short."""
+    value, bounds = getattr(part, name), part.intervals[name] if part.intervals else None
+    least = AT_LEAST if bounds is not None and bounds.high is None else ""
     return f"{least}{show_seconds(value)}" if value else MISSING
+
+
+def _joules(part: LayerPrice) -> str:
+    """A layer's energy; its bounds where it is unknown."""
+    bounds = part.intervals["joules"] if part.intervals and part.joules is None else None
+    return between(show_joules, part.joules, bounds)
+
+
+def _time(part: OtherPrice) -> str:
+    bounds = part.intervals["seconds"] if part.intervals else None
+    return between(show_seconds, part.seconds, bounds) if part.seconds else MISSING
+
+
+def _energy(part: OtherPrice) -> str:
+    return between(show_joules, part.joules, part.intervals["joules"] if part.intervals else None)
 
 
 _LAYER: dict[str, Callable[[ExchangeLayer], Cell]] = {
@@ -103,19 +139,18 @@ _OTHER: dict[str, Callable[[OtherWork], Cell]] = {
     "moved": lambda row: _bytes(row.moved_bytes),
     "kept": lambda row: _bytes(row.activation_bytes),
 }
-_PRICED: dict[str, Callable[[str, LayerPrice], Cell]] = {
-    "layer": lambda _, row: row.layer,
-    "forward": lambda least, row: _seconds(least, row.forward_s),
-    "grad\ninput": lambda least, row: _seconds(least, row.grad_input_s),
-    "grad\nweight": lambda least, row: _seconds(least, row.grad_weight_s),
-    "energy": lambda _, row: joules(row.joules),
-    "memory": lambda _, row: _bytes(row.memory_bytes),
+_PRICED: dict[str, Callable[[LayerPrice], Cell]] = {
+    "layer": lambda row: row.layer,
+    "forward": lambda row: _seconds(row, "forward_s"),
+    "grad\ninput": lambda row: _seconds(row, "grad_input_s"),
+    "grad\nweight": lambda row: _seconds(row, "grad_weight_s"),
+    "energy": _joules,
+    "memory": lambda row: _bytes(row.memory_bytes),
 }
-_TRANSFERS = ("download", "upload")
-_OTHERS: dict[str, Callable[[str, OtherPrice], Cell]] = {
-    "": lambda _, row: row.work,
-    "time": lambda least, row: _seconds("" if row.work in _TRANSFERS else least, row.seconds),
-    "energy": lambda _, row: joules(row.joules),
+_OTHERS: dict[str, Callable[[OtherPrice], Cell]] = {
+    "": lambda row: row.work,
+    "time": _time,
+    "energy": _energy,
 }
 
 

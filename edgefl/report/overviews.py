@@ -9,6 +9,8 @@ from typing import TypeAlias
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from edgefl.core.corners import Interval
+from edgefl.report.intervals import AT_LEAST, LOWER_BOUND
 from edgefl.report.tables import UNKNOWN, figures
 
 Range: TypeAlias = tuple[float, float]
@@ -27,6 +29,8 @@ class Overview:
         round_s: the virtual time of a round, like the next two a mean over the first rounds.
         round_bytes: traffic of all clients.
         round_j: energy of all clients; None where one's is unknown.
+        round_j_between: the bounds of the energy, whatever is unknown.
+        lower_bounds: whether a device's launch overhead is unknown, so that times are lower bounds.
         round_waiting_j: of all clients at idle power while they wait for the server, no part of their energy.
         failed: why runs would fail.
         assumed: a line for each assumption.
@@ -41,6 +45,8 @@ class Overview:
     round_s: Range | None
     round_bytes: Range | None
     round_j: Range | None
+    round_j_between: Interval | None
+    lower_bounds: bool
     round_waiting_j: Range | None
     failed: Sequence[str]
     assumed: Sequence[str]
@@ -61,7 +67,9 @@ def overviews(scenarios: Sequence[Overview]) -> RenderableType:
         f"{runs} runs are valid; {planned} were planned: one of those that differ only in seed and "
         "learning rate. A round is the mean of the first three. edgefl check SCENARIO dry-runs every run."
     )
-    return Group(figures(_HEADS, [_row(each) for each in scenarios]), Text(about, style="dim"))
+    notes = [LOWER_BOUND] if any(each.lower_bounds for each in scenarios) else []
+    table = figures(_HEADS, [_row(each) for each in scenarios])
+    return Group(table, *(Text(note, style="dim") for note in (*notes, about)))
 
 
 def _row(each: Overview) -> tuple[str, ...]:
@@ -70,9 +78,9 @@ def _row(each: Overview) -> tuple[str, ...]:
         str(each.runs),
         _count(each.clients),
         _count(each.refused),
-        _between(each.round_s, _TIME),
+        AT_LEAST * each.lower_bounds + _between(each.round_s, _TIME),
         _between(each.round_bytes, _BYTES),
-        _between(each.round_j, _ENERGY),
+        _energy(each),
     )
 
 
@@ -86,6 +94,16 @@ def _between(found: Range | None, units: dict[str, float]) -> str:
         return UNKNOWN
     unit = next((unit for unit, size in units.items() if found[1] >= size), list(units)[-1])
     return f"{'-'.join(dict.fromkeys(_two_digits(value / units[unit]) for value in found))} {unit}"
+
+
+def _energy(each: Overview) -> str:
+    """The energy, or its bounds where it is unknown."""
+    if each.round_j is not None or each.round_j_between is None:
+        return _between(each.round_j, _ENERGY)
+    low, high = each.round_j_between
+    if high is None:
+        return f"at least {_between((low, low), _ENERGY)}" if low else UNKNOWN
+    return _between((low, high), _ENERGY) if low else f"at most {_between((high, high), _ENERGY)}"
 
 
 def _two_digits(value: float) -> str:

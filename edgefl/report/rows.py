@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
+from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS, Amount, Emissions
+from edgefl.report.intervals import bounded, energy_between
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
-from edgefl.report.tables import MISSING, UNKNOWN, energy
+from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
@@ -45,7 +47,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     """The figures that apply to some of the runs."""
     runs = [run for one in compared for run in one.runs]
     yield from _accuracies(runs, averaged=len(runs) > len(compared))
-    yield _amount("virtual time", show_seconds, lambda run: run.virtual_s, main=True)
+    yield Row("virtual time", _time, main=True)
     yield _amount("bytes down", show_bytes, lambda run: run.down_bytes, main=True)
     yield _amount("bytes up", show_bytes, lambda run: run.up_bytes, main=True)
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
@@ -146,12 +148,20 @@ def _part(one: Compared, part: str) -> str:
     return " / ".join(show_bytes(sum(way) / len(one.runs)) for way in zip(*moved, strict=True))
 
 
+def _time(one: Compared) -> str:
+    return bounded(one, show_seconds, lambda run: run.virtual_s, lambda run: run.virtual_s_between, MISSING)
+
+
 def _energy(one: Compared) -> str:
     if len(one.runs) == 1:
-        return energy(one.first.energy)
+        return energy_between(one.first.energy, one.first.joules_between)
     shown = one.show(show_joules, lambda run: run.energy.joules, UNKNOWN)
-    partly = any(run.energy.energy_known < run.energy.energy_clients for run in one.runs)
-    return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
+    if all(run.energy.energy_known == run.energy.energy_clients for run in one.runs) or shown == UNKNOWN:
+        return bounded(
+            one, show_joules, lambda run: run.energy.joules, lambda run: run.joules_between, UNKNOWN
+        )
+    bounds = bounded(one, show_joules, lambda _: None, lambda run: run.joules_between, "")
+    return f"{shown} (not of all clients)" + (f", all {bounds}" if bounds else "")
 
 
 _PHASES = (("compute",), ("receive", "transmit"), ("tail",), ("idle",))
@@ -196,11 +206,10 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
     if len(targets) > 1:
         yield Row("target", lambda one: one.all(_target), main=True)
     for model in _evaluated(runs):
-        for label, (show, figure) in _TOOK.items():
-            cell = partial(_took, model=model, show=show, figure=figure)
-            yield Row(f"{label} to {name}, {model}", cell, main=True)
+        for label, took in _TOOK.items():
+            yield Row(f"{label} to {name}, {model}", partial(_took, model=model, took=took), main=True)
             if any(reached.last_below for run in runs if (reached := _reached(run, model))):
-                yield Row(BELOW, partial(_took_at_least, model=model, show=show, figure=figure))
+                yield Row(BELOW, partial(_took_at_least, model=model, took=took))
         if any(run.carbon for run in runs):
             yield Row(f"CO2e to {name}, {model}", partial(_emitted_to, model=model), main=True)
 
@@ -208,11 +217,22 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
 BELOW = "  last evaluation below"
 """What it took at least to reach the target."""
 
-_TOOK: dict[str, tuple[Show, Callable[[Evaluated], float | None]]] = {
-    "time": (show_seconds, lambda reached: reached.t_s),
-    "bytes": (show_bytes, lambda reached: reached.bytes),
-    "work": (show_flops, lambda reached: reached.flops),
-    "energy": (show_joules, lambda reached: reached.energy.joules),
+
+class _Took(NamedTuple):
+    """A figure of what it took, as text and with its bounds."""
+
+    show: Show
+    figure: Callable[[Evaluated], float | None]
+    bounds: Callable[[Evaluated], Interval | None] = lambda _: None
+
+
+_TOOK = {
+    "time": _Took(show_seconds, lambda reached: reached.t_s, lambda reached: reached.t_s_between),
+    "bytes": _Took(show_bytes, lambda reached: reached.bytes),
+    "work": _Took(show_flops, lambda reached: reached.flops),
+    "energy": _Took(
+        show_joules, lambda reached: reached.energy.joules, lambda reached: reached.joules_between
+    ),
 }
 
 
@@ -225,31 +245,33 @@ def _percent(target: float) -> str:
     return f"{(Decimal(repr(target)) * 100).normalize():f}%"
 
 
-def _took(one: Compared, model: str, show: Show, figure: Callable[[Evaluated], float | None]) -> str:
+def _took(one: Compared, model: str, took: _Took) -> str:
     """What it took; "-" without a target or the model, other than where the target is not reached."""
     if one.first.target is None or not any(model in run.accuracy for run in one.runs):
         return MISSING
-    found = [_reached(run, model) for run in one.runs]
-    if not any(found):
-        return _NOT_REACHED
-    if len(found) == 1 and found[0] and show is show_joules:
-        return energy(found[0].energy)
-    values = {id(run): figure(reached) for run, reached in zip(one.runs, found, strict=True) if reached}
-    return one.show(show, lambda run: values.get(id(run)), UNKNOWN)
+    found = {id(run): reached for run in one.runs if (reached := _reached(run, model))}
+    return _spent(one, found, took) if found else _NOT_REACHED
 
 
-def _took_at_least(one: Compared, model: str, show: Show, figure: Callable[[Evaluated], float | None]) -> str:
+def _took_at_least(one: Compared, model: str, took: _Took) -> str:
     """What it took until the last evaluation below the target, of the runs that reached it."""
     below = {
         id(run): reached.last_below
         for run in one.runs
         if (reached := _reached(run, model)) and reached.last_below
     }
-    if not below:
-        return MISSING
-    if len(one.runs) == 1 and show is show_joules:
-        return energy(below[id(one.first)].energy)
-    return one.show(show, lambda run: figure(below[id(run)]) if id(run) in below else None, UNKNOWN)
+    return _spent(one, below, took) if below else MISSING
+
+
+def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
+    """A figure of what some of the runs had spent at an evaluation, by the runs' identities."""
+    if len(one.runs) == 1 and took.show is show_joules:
+        return energy_between(found[id(one.first)].energy, found[id(one.first)].joules_between)
+
+    def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
+        return lambda run: part(found[id(run)]) if id(run) in found else None
+
+    return bounded(one, took.show, of(took.figure), of(took.bounds), UNKNOWN)
 
 
 def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.batteries import BatteryUse, battery_use
+from edgefl.report.bounds import Bounds, bounds_of
 from edgefl.report.carbon import Footprint, footprint
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
@@ -50,6 +52,7 @@ class Evaluated:
         flops: operations of all clients.
         energy: of all clients.
         accuracy: the model's.
+        t_s_between, joules_between: bounds, as in ``Summary``.
     """
 
     t_s: float
@@ -58,6 +61,8 @@ class Evaluated:
     flops: int
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     accuracy: float
+    t_s_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
+    joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -160,6 +165,8 @@ class Summary:
     target: Target | None
     settings: Mapping[str, Any] | None = field(default=None, metadata=OPTIONAL)
     fleet_id: str | None = field(default=None, metadata=OPTIONAL)
+    virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
+    joules_between: Interval | None = field(default=None, metadata=OPTIONAL)
     carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
 
 
@@ -246,8 +253,9 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     available_s = totals["admitted"] * virtual_s
     kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
     clients, devices = waited(reader)
+    bounds = bounds_of(reader)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
-    reached = None if target is None else _to_target(reader, target)
+    reached = None if target is None else _to_target(reader, target, bounds)
     return Summary(
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
@@ -277,6 +285,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         target=reached,
         settings=settings,
         fleet_id=fleet_id,
+        virtual_s_between=bounds.seconds(virtual_s) if bounds else None,
+        joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, virtual_s, _times(reached)),
     )
 
@@ -327,11 +337,14 @@ ORDER BY one.version
 """  # noqa: S608 - our own names
 
 
-def _to_target(reader: Reader, target: float) -> Target:
+def _to_target(reader: Reader, target: float, bounds: Bounds | None) -> Target:
     before: dict[str, Evaluated] = {}
     reached: dict[str, Reached] = {}
     for row in reader.query(_TO_TARGET, target):
         spent = {key: row[key] for key in ("t_s", "round", "bytes", "accuracy")}
+        if bounds:
+            spent["t_s_between"] = bounds.seconds(row["t_s"], row["version"])
+            spent["joules_between"] = bounds.joules(row["t_s"], row["version"])
         flops = (row["flops_high"] << HALF) + row["flops_low"]
         energy = EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"])
         if row["accuracy"] >= target:

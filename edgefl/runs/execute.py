@@ -31,6 +31,7 @@ from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.states import States
 from edgefl.store import Store
+from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.table import stacked
@@ -270,6 +271,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "target": plan.scenario.evaluate.target,
         "evaluated_on": plan.scenario.evaluate.on,
         "batteries": _capacities_j(planned.resolved["devices"]),
+        "blind": is_blind(plan),
     }
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")

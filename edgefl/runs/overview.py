@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.core.corners import Interval
 from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.core.event import TAIL, Kind, ServerEvent
 from edgefl.core.ledger import joules
 from edgefl.core.plan import Plan
+from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -59,6 +61,8 @@ def overview(scenario: str, overrides: Overrides = (), access: DataAccess | None
         round_s=_range(each.seconds for each in rounds),
         round_bytes=_range(each.moved for each in rounds),
         round_j=_range(each.joules for each in rounds),
+        round_j_between=_widest(each.joules_between for each in rounds),
+        lower_bounds=any(is_unbounded(prices) for each in plans for prices in each.prices),
         round_waiting_j=_range(each.waiting_j for each in rounds),
         failed=failed,
         assumed=tuple(dict.fromkeys(line for each in plans for line in each.assumed)),
@@ -79,6 +83,7 @@ class _Round(NamedTuple):
     seconds: float
     moved: float
     joules: float | None
+    joules_between: Interval
     waiting_j: float | None
 
 
@@ -105,11 +110,36 @@ def _clocked(planned: Plan) -> _Round:
     jobs = jobs[np.array(during)[jobs["exchange"]]]
     settled = tails[-1][np.isin(tails[-1]["job"], jobs["job"])]
     energy = float(joules(jobs).sum() + settled["joules"].sum())
+    waiting = float(jobs["waiting_j"].sum())
+    each, low, high, waiting_j = (
+        None if np.isnan(one) else one / rounds for one in (energy, *_ends(planned, jobs, energy), waiting)
+    )
     return _Round(
         (max(merged, default=0.0) - max(before, default=0.0)) / rounds,
         float((jobs["down_bytes"] + jobs["up_bytes"]).sum()) / rounds,
-        *(None if np.isnan(each) else each / rounds for each in (energy, float(jobs["waiting_j"].sum()))),
+        each,
+        Interval.of(low, high),
+        waiting_j,
     )
+
+
+def _ends(planned: Plan, jobs: np.ndarray, energy: float) -> tuple[float, float]:
+    """The energy of jobs at both corners; NaN where it is unknown."""
+    if all(prices.corners is None for prices in planned.prices):
+        return energy, energy
+    done = Jobs.of(jobs, planned.clients.kind)
+    ends = zip(*(prices.corners or (prices, prices) for prices in planned.prices), strict=True)
+    low, high = (Repriced(done, planned.prices, end, blind=False).joules(np.inf) for end in ends)
+    return low, high
+
+
+def _widest(intervals: Iterable[Interval]) -> Interval | None:
+    """What bounds all of them; None where there are none."""
+    found = list(intervals)
+    highs = [one.high for one in found]
+    known = [high for high in highs if high is not None]
+    high = max(known) if len(known) == len(highs) else None
+    return Interval(min(one.low for one in found), high) if found else None
 
 
 def _range(values: Iterable[float | None]) -> Range | None:

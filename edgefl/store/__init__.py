@@ -7,7 +7,7 @@ Nothing is pickled.
 """
 
 from edgefl.store.folders import claimed, fresh_folder, is_run, runs_in
-from edgefl.store.plans import read_plan
+from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, content_damage, read, verify
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import TABLES
@@ -24,6 +24,7 @@ __all__ = [
     "is_run",
     "read",
     "read_plan",
+    "read_prices",
     "runs_in",
     "state_file",
     "verify",

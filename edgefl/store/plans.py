@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from edgefl.core.components import resolve
+from edgefl.core.corners import Corner
 from edgefl.core.devices import Battery, Throttling
+from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.params import Strict
-from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Prices, Refusal, refusals_of
+from edgefl.core.plan import (
+    COLUMNS,
+    CORNER_COLUMNS,
+    NAMED,
+    Clients,
+    Floats,
+    Plan,
+    Prices,
+    Refusal,
+    refusals_of,
+)
 from edgefl.core.scenario import Scenario
+from edgefl.core.traces import read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.store.reader import Reader
@@ -22,7 +36,7 @@ Record = TypeVar("Record", bound=Strict)
 
 
 def read_plan(reader: Reader) -> Plan:
-    """The plan of a run; its prices have no traces, which the world does not need.
+    """The plan of a run, with its traces.
 
     Raises:
         UserError: a file or a row is damaged, or a policy or selector that it names is gone.
@@ -36,7 +50,7 @@ def read_plan(reader: Reader) -> Plan:
     return Plan(
         scenario=scenario,
         clients=clients,
-        prices=tuple(_prices(reader, row) for row in reader.rows("exchanges", "place")),
+        prices=tuple(_with_traces(reader, prices) for prices in read_prices(reader)),
         fleet=validate(Fleet, resolved["fleet"], document, ["fleet"]),
         refusals=_refusals(reader, clients),
         policy=resolve("policies", server.policy, document, [*path, "policy"])[1],
@@ -71,10 +85,27 @@ def _part(devices: Mapping[str, Any], name: str, record: type[Record], document:
     return None if value is None else validate(record, value, document, ["devices", name, key])
 
 
+def _with_traces(reader: Reader, prices: Prices) -> Prices:
+    rows = reader.query("SELECT content FROM traces WHERE exchange = ?", prices.exchange)
+    if not rows:
+        return prices
+    try:
+        traced = read_back(rows[0]["content"])
+    except ValueError as error:
+        what = f"the trace of {prices.exchange} is damaged"
+        raise UserError(f"{reader.meta['name']}: {what}", where=reader.where) from error
+    return replace(prices, traces=traced.traces, taken=traced.steps)
+
+
+def read_prices(reader: Reader) -> tuple[Prices, ...]:
+    """The prices of a run, by exchange in the method's order, without their traces."""
+    return tuple(_prices(reader, row) for row in reader.rows("exchanges", "place"))
+
+
 def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
     name = exchange["exchange"]
     rows = reader.query("SELECT * FROM prices WHERE exchange = ? ORDER BY kind", name)
-    return Prices(
+    here = Prices(
         exchange=name,
         at=exchange["at"],
         every=exchange["every"],
@@ -82,6 +113,22 @@ def _prices(reader: Reader, exchange: dict[str, Any]) -> Prices:
         stateful=bool(exchange["stateful"]),
         **{key: column([row[key] for row in rows]) for key, column in COLUMNS.items()},
     )
+    cheap, costly = (_at_corner(reader, here, corner) for corner in Corner)
+    return here if cheap is None or costly is None else replace(here, corners=(cheap, costly))
+
+
+def _at_corner(reader: Reader, here: Prices, corner: Corner) -> Prices | None:
+    """The prices at a corner; None where there are none."""
+    sql = "SELECT * FROM corner_prices WHERE exchange = ? AND corner = ?"
+    rows = reader.query(sql, here.exchange, corner.value)
+    if not rows:
+        return None
+    kinds = [row["kind"] for row in rows]
+    columns: dict[str, Floats] = {}
+    for key in CORNER_COLUMNS:
+        columns[key] = getattr(here, key).copy()
+        columns[key][kinds] = COLUMNS[key]([row[key] for row in rows])
+    return replace(here, **columns)  # type: ignore[arg-type]
 
 
 def _refusals(reader: Reader, clients: Clients) -> tuple[Refusal, ...]:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from edgefl.core.corners import Corner
 from edgefl.core.event import ENDINGS, JOULES
-from edgefl.core.plan import COLUMNS, NAMED, Clients, Plan, Refusal
+from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Plan, Prices, Refusal
+from edgefl.core.traces import Traced, written
 from edgefl.store.digests import NULL
 from edgefl.store.schema import STORED
 
@@ -46,10 +48,27 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
         # SQLite stores NaN as NULL, so an unknown number is read back as None.
         values = zip(*(getattr(prices, name).tolist() for name in COLUMNS), strict=True)
         yield "prices", [(prices.exchange, kind, *row) for kind, row in enumerate(values)]
+        yield "corner_prices", list(_corner_rows(prices))
+        if prices.traces:
+            yield "traces", [(prices.exchange, written(Traced(prices.traces, prices.taken)))]
         for model, trace in dict(zip(clients.models, prices.traces, strict=True)).items():
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
+
+
+def _corner_rows(prices: Prices) -> Iterator[tuple[Any, ...]]:
+    """Rows of the kinds that are priced otherwise at a corner."""
+    if prices.corners is None:
+        return
+    columns = [[getattr(one, name) for name in CORNER_COLUMNS] for one in (prices, *prices.corners)]
+    here, *ends = (np.stack(each) for each in columns)
+    differ = np.any(
+        [~np.all((end == here) | (np.isnan(end) & np.isnan(here)), axis=0) for end in ends], axis=0
+    )
+    for kind in np.flatnonzero(differ).tolist():
+        for corner, end in zip(Corner, ends, strict=True):
+            yield prices.exchange, kind, corner.value, *end[:, kind].tolist()
 
 
 def _kind_rows(kinds: Clients) -> Iterable[tuple[Any, ...]]:

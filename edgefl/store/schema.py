@@ -30,6 +30,13 @@ CREATE TABLE prices (
   tail_w REAL, tail_s REAL,
   down_bytes INTEGER, up_bytes INTEGER, flops INTEGER, steps INTEGER, peak_bytes INTEGER,
   PRIMARY KEY (exchange, kind));
+CREATE TABLE corner_prices (
+  exchange TEXT NOT NULL, kind INTEGER NOT NULL, corner TEXT NOT NULL,
+  down_delay_s REAL, up_delay_s REAL, down_bps REAL, up_bps REAL, work_s REAL,
+  idle_w REAL, compute_w REAL, radio_w REAL, receive_j_per_mbit REAL, transmit_j_per_mbit REAL,
+  tail_w REAL, tail_s REAL,
+  PRIMARY KEY (exchange, kind, corner));
+CREATE TABLE traces (exchange TEXT PRIMARY KEY, content TEXT NOT NULL);
 CREATE TABLE payloads (
   exchange TEXT NOT NULL, model TEXT NOT NULL, direction TEXT NOT NULL, part TEXT NOT NULL,
   bytes INTEGER NOT NULL,

@@ -13,7 +13,7 @@ from edgefl.core.corners import Corner, at_corner
 from edgefl.core.cost import FORWARD, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.devices import Systolic
 from edgefl.core.errors import UserError
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import sourced
 from edgefl.planning.fleets import device, link, links_of, profile
 from edgefl.runs import drafts, run

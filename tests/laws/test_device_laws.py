@@ -17,7 +17,7 @@ from plans import cost, device, link, sourced
 from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Cost, Kernel, Work
 from edgefl.core.devices.roofline import Cache
 from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 
 SIDES = st.integers(1, 300)
 MORE = st.integers(0, 300)

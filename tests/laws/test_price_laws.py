@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from plans import cost, device, kernel, link
 
 from edgefl.core.cost import OP_CLASSES, Work
-from edgefl.core.price import Energy, Pricer
+from edgefl.core.price import Energy
+from edgefl.core.pricer import Pricer
 
 SIZES = st.integers(0, 10**9)
 WATTS = st.floats(0, 5)

@@ -17,7 +17,7 @@ from torch import nn
 from edgefl.compute import meta
 from edgefl.core.cost import DENSE, DEPTHWISE, OP_CLASSES, Cost, Work
 from edgefl.core.devices import Bounds
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device
 from edgefl.protocol import Net
 from edgefl.protocol.modules import functional_net

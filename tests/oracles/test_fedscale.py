@@ -17,7 +17,7 @@ from edgefl.compute import meta
 from edgefl.core.cost import Cost
 from edgefl.core.draws import key, uniforms
 from edgefl.core.event import Kind
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.planning.fleets import device
 from edgefl.world.needs import Merge

@@ -32,7 +32,7 @@ from plans import device, link
 from edgefl.compute import meta
 from edgefl.core.cost import ELEMENTWISE, Cost, Work
 from edgefl.core.devices.systolic import Gemm, cycles, gemms
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 
 BATCH = 64
 SHAPE, CLASSES = (3, 32, 32), 100

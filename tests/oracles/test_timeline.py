@@ -12,7 +12,7 @@ from plans import cost, device, kernel, link, plan, play, prices, told_all
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
 from edgefl.core.ledger import joules
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.world.needs import Evaluate
 from edgefl.world.world import World
 

@@ -14,6 +14,9 @@ import simpy
 from edgefl.core.params import Strict
 from edgefl.world.world import World
 
+# What it does depends on no job's time; see ``edgefl.world.blind``.
+BLIND = True
+
 
 class Params(Strict):
     """Synchronous rounds have no parameters of their own."""

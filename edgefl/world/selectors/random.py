@@ -10,6 +10,9 @@ from edgefl.core.plan import Ints
 from edgefl.world.selectors import Selector
 from edgefl.world.world import World
 
+# What it does depends on no job's time; see ``edgefl.world.blind``.
+BLIND = True
+
 
 class Params(Strict):
     """Random selection has no parameters."""

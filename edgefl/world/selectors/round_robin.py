@@ -9,6 +9,9 @@ from edgefl.core.plan import Ints
 from edgefl.world.selectors import Jobs, Scalars, Selector, lowest
 from edgefl.world.world import World
 
+# What it does depends on no job's time; see ``edgefl.world.blind``.
+BLIND = True
+
 
 class Params(Strict):
     """Selection in turn has no parameters."""

@@ -23,7 +23,7 @@ from edgefl.core.event import JOB
 from edgefl.core.ledger import Ledger
 from edgefl.core.link import Radio
 from edgefl.core.params import Component, Strict
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Sourced
 
 

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgefl.core.plan import COLUMNS, kinds_of
-from edgefl.core.price import Pricer, peak_bytes
+from edgefl.core.price import peak_bytes
+from edgefl.core.pricer import Pricer
 from edgefl.planning.fleets import device, link
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
@@ -76,13 +77,13 @@ def test_a_clients_price_is_what_its_own_work_costs():
 def test_more_clients_of_the_same_kinds_are_not_priced_again(monkeypatch):
     """The number of prices reckoned is that of kinds, whatever the number of clients."""
     reckoned = []
-    price = Pricer.price
+    demands = Pricer.demands
 
     def counted(self, *arguments):
         reckoned.append(arguments)
-        return price(self, *arguments)
+        return demands(self, *arguments)
 
-    monkeypatch.setattr(Pricer, "price", counted)
+    monkeypatch.setattr(Pricer, "demands", counted)
     many = {**SCENARIO, "task": {"dataset": "digits", "clients": 20_000, "samples": 60}}
     found = planned(many)
     # Kinds of admitted clients: four members, two models.

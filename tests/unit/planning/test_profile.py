@@ -8,7 +8,6 @@ from dataclasses import fields
 import pytest
 from rich.console import Console
 from test_batch_fit import BOARD
-from unfinished import UNPOWERED
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -88,20 +87,6 @@ def test_a_number_type_that_a_device_lacks_is_said():
     """A Raspberry Pi's file has no fp16 figure."""
     (row,) = train(ProfileOptions(devices=("raspberry-pi-4b",), dtype="fp16")).devices
     assert "has no figure for fp16" in row.unknown
-
-
-@pytest.mark.usefixtures("unfinished")
-def test_a_time_without_launch_overhead_is_marked(capsys):
-    """A device's launch overhead is unknown: its time is a lower bound, not to be ranked among the others."""
-    found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=(UNPOWERED, "raspberry-pi-4b")))
-    rows = {row.device: row.launch for row in found.exchanges[0].devices}
-    assert rows == {UNPOWERED: "none", "raspberry-pi-4b": "assumed"}
-    Console(width=100).print(costs.profile(found))
-    out = capsys.readouterr().out
-    times = [line for line in out.splitlines() if "yes" in line]
-    assert [">" in line for line in times if UNPOWERED in line] == [True]
-    assert [">" in line for line in times if "raspberry-pi-4b" in line] == [False]
-    assert "> launch overhead unknown; time is a lower bound" in out
 
 
 def test_layers_agree_with_fvcore():

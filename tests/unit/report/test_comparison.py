@@ -225,6 +225,8 @@ def seeds(number, **settings):
             settings={"seed": seed, "method": "fedavg", **settings},
             fleet_id="a",
             virtual_s=10.0 + seed,
+            virtual_s_between=None,
+            joules_between=None,
         )
         for seed in range(number)
     ]
@@ -325,7 +327,13 @@ def test_quantities_are_averaged_over_seeds():
 def test_idle_while_waiting_is_a_row_of_its_own():
     """Its joules, and their ratio to the energy that they are no part of; of a run's phases it is none."""
     found = dry("sync")
-    run = replace(found.summary, energy=found.summary.energy._replace(joules=10.0), waiting_joules=3.0)
+    run = replace(
+        found.summary,
+        energy=found.summary.energy._replace(joules=10.0),
+        waiting_joules=3.0,
+        virtual_s_between=None,
+        joules_between=None,
+    )
     assert cells(comparison([run]))["idle while waiting"] == ["3 J (+30%)"]
     assert cells(comparison([replace(run, waiting_joules=0.0)])).keys().isdisjoint({"idle while waiting"})
     both = cells(comparison([run, replace(run, name="other", waiting_joules=None)]))

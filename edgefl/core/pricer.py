@@ -1,0 +1,157 @@
+"""Prices costs on one device; see ``edgefl.core.price`` for what is assumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+
+from edgefl.core.corners import corners, timing_has_interval
+from edgefl.core.cost import Cost, Work
+from edgefl.core.devices import Board, Bounds
+from edgefl.core.devices.board import TRACED, KernelClock
+from edgefl.core.ledger import total
+from edgefl.core.link import Link
+from edgefl.core.price import Charge, Demand, Energy, PowerDraw, Price, Reals, in_dtype, peak_bytes
+
+
+class Pricer:
+    """Prices work on one device in one number type; caches the times of work.
+
+    Args:
+        name: the device's name, for messages.
+        device: the device.
+        dtype: the number type that it computes in.
+
+    Raises:
+        UserError: a number that timing needs is unknown. Unknown power makes energies unknown, unknown
+            memory refuses nobody.
+    """
+
+    def __init__(self, name: str, device: Board, dtype: str = TRACED) -> None:
+        self.name = name
+        self.device = device
+        self.dtype = dtype
+        self._clock = device.clock(name, dtype)
+        # By identity; holding the work keeps its id from being reused.
+        self._known: dict[int, tuple[Work, Bounds]] = {}
+        self._links: dict[int, tuple[Link, tuple[Link, Link] | None]] = {}
+
+    def peak_bytes(self, cost: Cost) -> int:
+        """The memory at the worst moment in this number type."""
+        return peak_bytes(cost, self.dtype)
+
+    def in_dtype(self, size_bytes: int) -> int:
+        """Bytes of values in this number type, of bytes of as many in ``TRACED``."""
+        return in_dtype(size_bytes, self.dtype)
+
+    @property
+    def times_kernels(self) -> bool:
+        """Whether the device times every kernel, not only whole steps."""
+        return isinstance(self._clock, KernelClock)
+
+    @cached_property
+    def is_lower_bound(self) -> bool:
+        """Whether times are lower bounds: kernels are counted, and what starting them takes is left out."""
+        launch = self.device.launch()
+        return self.times_kernels and not launch.value and launch.high is None
+
+    @cached_property
+    def corners(self) -> tuple[Pricer, Pricer] | None:
+        """The pricers of the device's cheap and costly corners; None where neither differs from it."""
+        ends = corners(self.device)
+        if ends is None:
+            return (self, self) if self.is_lower_bound else None
+        timed = timing_has_interval(self.device)
+        cheap, costly = (self._at(end, timed=timed) for end in ends)
+        return cheap, costly
+
+    def _at(self, device: Board, *, timed: bool) -> Pricer:
+        """The pricer of a corner; one that is not timed anew shares this one's times."""
+        if timed:
+            return Pricer(self.name, device, self.dtype)
+        pricer = copy(self)
+        pricer.device = device
+        return pricer
+
+    def _link_corners(self, link: Link) -> tuple[Link, Link] | None:
+        """The corners of a link; None where neither differs from it."""
+        known = self._links.get(id(link))
+        if known is None:
+            known = self._links[id(link)] = link, corners(link)
+        return known[1]
+
+    def seconds(self, work: Work) -> float:
+        """Some work, kernel by kernel."""
+        return self._clock.time(work).seconds
+
+    def time(self, cost: Cost) -> Bounds:
+        """All steps, one after another.
+
+        Raises:
+            UserError: a measured device was not measured on this work.
+        """
+        bounds = Bounds()
+        for work, count in cost.steps:
+            known = self._known.get(id(work))
+            if known is None:
+                known = self._known[id(work)] = work, self._clock.time(work)
+            bounds = bounds.plus(known[1], count)
+        return bounds
+
+    def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
+        """The quantities of a job; where numbers are intervals, also at the cheap and at the costly corner.
+
+        Raises:
+            UserError: as ``time`` does.
+        """
+        return [_demand(device, bounds, cost, end, steps) for device, bounds, end in self._places(cost, link)]
+
+    def price(self, cost: Cost, link: Link, steps: int = 0) -> Price:
+        """Seconds and joules of a job, by stage; where numbers are intervals, also at the corners.
+
+        Raises:
+            UserError: as ``time`` does.
+        """
+        places = self._places(cost, link)
+        here, *ends = [_price(device, bounds, cost, end, steps) for device, bounds, end in places]
+        return replace(here, corners=(ends[0], ends[1])) if ends else here
+
+    def _places(self, cost: Cost, link: Link) -> Iterator[tuple[Board, Bounds, Link]]:
+        """Device, time of the work and link: as they are, then at both corners if these differ."""
+        yield self.device, self.time(cost), link
+        links = self._link_corners(link)
+        if self.corners is None and links is None:
+            return
+        cheap, costly = self.corners or (self, self)
+        near, far = links or (link, link)
+        yield cheap.device, cheap.time(cost), near
+        bounds = costly.time(cost)
+        if cost.steps and self.is_lower_bound:
+            bounds = bounds._replace(launch_s=math.nan)
+        yield costly.device, bounds, far
+
+
+def _demand(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Demand:
+    return Demand.of(cost, bounds.seconds, PowerDraw.of(device, link, bounds), link, steps)
+
+
+def _price(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Price:
+    demand = _demand(device, bounds, cost, link, steps)
+    seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
+    receive, work, transmit = (Charge(*map(_known, charge)) for charge in demand.charges(seconds, moved))
+    energy = Energy(
+        receive.active_j,
+        work.active_j,
+        transmit.active_j,
+        _known(demand.tails_j()),
+        total(receive.idle_j, work.idle_j, transmit.idle_j),
+    )
+    capacity_j = device.battery.capacity_j if device.battery else None
+    return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy, capacity_j)
+
+
+def _known(joules: Reals) -> float | None:
+    return None if math.isnan(joules) else float(joules)

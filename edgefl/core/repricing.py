@@ -1,0 +1,192 @@
+"""What a run's jobs would have taken at other prices: of the same work, on other numbers.
+
+Who did what stays as it was. Each stage of a job takes as much longer or shorter as its kind of client is
+priced at it, and draws the power that it has there. Where a run is blind to time, these are the times of a
+run at those prices: each exchange begins when the one before was merged, and is merged when its slowest job
+arrives. Elsewhere jobs keep the times at which they began and ended, which other prices might have changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from edgefl.core.plan import Floats, Ints, Prices
+from edgefl.core.price import Demand, PowerDraw
+
+
+class Jobs(NamedTuple):
+    """A run's jobs, (n,), in the order of their numbers.
+
+    Attributes:
+        client, kind: who did it.
+        exchange: its place in the plan.
+        version: the server's version that it began with.
+        into_version: the one that it was merged into; 0 for none.
+        dispatched_s, received_s, worked_s, arrived_s, ended_s: its stations; NaN for those not reached.
+        receive_s, work_s, transmit_s: busy seconds by stage.
+        down_bytes, up_bytes: as far as they moved.
+    """
+
+    client: Ints
+    kind: Ints
+    exchange: Ints
+    version: Ints
+    into_version: Ints
+    dispatched_s: Floats
+    received_s: Floats
+    worked_s: Floats
+    arrived_s: Floats
+    ended_s: Floats
+    receive_s: Floats
+    work_s: Floats
+    transmit_s: Floats
+    down_bytes: Ints
+    up_bytes: Ints
+
+    @classmethod
+    def of(cls, rows: np.ndarray, kinds: Ints) -> Jobs:
+        """Jobs of rows of ``edgefl.core.event.JOB``, given the kind of each client."""
+        given = {name: rows[name] for name in cls._fields if name != "kind"}
+        given["into_version"] = np.maximum(rows["into_version"], 0)
+        return cls(kind=kinds[rows["client"]], **given)
+
+
+class Repriced:
+    """A run's jobs at other prices."""
+
+    def __init__(
+        self, jobs: Jobs, prices: Sequence[Prices], others: Sequence[Prices], *, blind: bool
+    ) -> None:
+        """Works out times and powers; what nothing bounds is NaN.
+
+        Args:
+            jobs: what was done.
+            prices: the run's own, by exchange.
+            others: those to take in their place.
+            blind: whether the run is blind to time.
+        """
+        self._jobs, self._blind = jobs, blind
+        before, after = _demands(prices, jobs), _demands(others, jobs)
+        self._demand, self._draw = after, after.draw
+        self._busy = (
+            jobs.receive_s * _factor(before, after, lambda one: one.down_s),
+            jobs.work_s * _factor(before, after, lambda one: one.work_s),
+            jobs.transmit_s * _factor(before, after, lambda one: one.up_s),
+        )
+        self._ends = self._merged() if blind else None
+        self._stages = self._begun_and_ended()
+
+    def seconds(self, version: int | None = None) -> float | None:
+        """When a version of the server was merged, or the last one; None where times stand as they are."""
+        return None if self._ends is None else float(self._ends[-1 if version is None else version])
+
+    def joules(self, t_s: float, version: int | None = None) -> float:
+        """The energy of all clients; NaN where some is unknown.
+
+        Args:
+            t_s: until this time of the run's own clock.
+            version: the server's version then; None for the end of the run.
+        """
+        then_s = self.seconds(version)
+        until_s = t_s if then_s is None else then_s
+        if math.isnan(until_s):
+            return math.nan
+        done = [_share(began, ended, until_s) for began, ended in self._stages]
+        receive_s, work_s, transmit_s = (
+            _times(share, busy) for share, busy in zip(done, self._busy, strict=True)
+        )
+        # A transfer under way has moved less than its share, since it began with handshakes.
+        down, up = self._jobs.down_bytes, self._jobs.up_bytes
+        down = np.where(done[0] < 1, np.minimum(down, self._demand.moved_down(receive_s)), down)
+        up = np.where(done[2] < 1, np.minimum(up, self._demand.moved_up(transmit_s)), up)
+        charges = (
+            self._draw.received(receive_s, down),
+            self._draw.worked(work_s),
+            self._draw.transmitted(transmit_s, up),
+        )
+        joules = sum(float(np.sum(part)) for charge in charges for part in charge)
+        return joules + float(np.sum(self._tails_j(until_s)))
+
+    def _merged(self) -> Floats:
+        """When each version was merged: after the slowest of its jobs."""
+        jobs = self._jobs
+        longest = np.zeros(int(jobs.into_version.max(initial=0)) + 1)
+        took_s = self._busy[0] + self._busy[1] + self._busy[2]
+        with np.errstate(invalid="ignore"):
+            np.maximum.at(longest, jobs.into_version, np.where(jobs.into_version > 0, took_s, 0.0))
+        return np.cumsum(longest)
+
+    def _begun_and_ended(self) -> list[tuple[Floats, Floats]]:
+        """When each stage began and ended; NaN for one that did not begin."""
+        jobs = self._jobs
+        if self._ends is None:
+            stations = (jobs.dispatched_s, jobs.received_s, jobs.worked_s)
+            reached = (jobs.received_s, jobs.worked_s, jobs.arrived_s)
+            ended = (np.where(np.isnan(one), jobs.ended_s, one) for one in reached)
+            return list(zip(stations, ended, strict=True))
+        at_s, found = self._ends[jobs.version], []
+        for busy in self._busy:
+            found.append((at_s, at_s + busy))
+            at_s = at_s + busy
+        return found
+
+    def _tails_j(self, until_s: float) -> Floats:
+        """The joules of radios' tails: after each transfer, until its client's next one begins."""
+        transfers = self._stages[0], self._stages[2]
+        moved = np.concatenate((self._jobs.receive_s > 0, self._jobs.transmit_s > 0))
+        places = np.tile(np.arange(len(self._jobs.client)), 2)[moved]
+        began, ended = (np.concatenate(each)[moved] for each in zip(*transfers, strict=True))
+        clients = self._jobs.client[places]
+        order = np.lexsort((began, clients))
+        clients, began, ended, places = clients[order], began[order], ended[order], places[order]
+        following = np.full(len(order), np.inf)
+        same = clients[1:] == clients[:-1]
+        following[:-1][same] = began[1:][same]
+        left_s = np.minimum(following, until_s) - ended
+        draw = PowerDraw(*(np.broadcast_to(one, self._jobs.client.shape)[places] for one in self._draw))
+        return np.asarray(draw.tail_j(~(left_s <= 0), left_s))
+
+
+def is_unbounded(prices: Prices) -> bool:
+    """Whether some kind's work has no upper bound."""
+    costly = prices.corners[1].work_s if prices.corners else prices.work_s
+    return bool(np.any(np.isnan(costly) & ~np.isnan(prices.work_s)))
+
+
+def _demands(prices: Sequence[Prices], jobs: Jobs) -> Demand:
+    """What each job asked for."""
+    mine = [np.flatnonzero(jobs.exchange == place) for place in range(len(prices))]
+    rows = [one.demand(jobs.kind[places]) for one, places in zip(prices, mine, strict=True)]
+    order = np.argsort(np.concatenate(mine))
+
+    def joined(parts: Sequence[Floats]) -> Floats:
+        found: Floats = np.concatenate(parts)[order]
+        return found
+
+    draw = PowerDraw._make(map(joined, zip(*(one.draw for one in rows), strict=True)))
+    quantities = map(joined, zip(*(one[:-1] for one in rows), strict=True))
+    return Demand._make([*quantities, draw])
+
+
+def _factor(before: Demand, after: Demand, figure: Callable[[Demand], Floats]) -> Floats:
+    """How much longer something takes; 1 where it took no time."""
+    one, two = figure(before), figure(after)
+    found: Floats = np.divide(two, one, out=np.ones_like(one), where=one > 0)
+    return found
+
+
+def _share(began: Floats, ended: Floats, until_s: float) -> Floats:
+    """The share of a stage that was done until then; 0 of one that did not begin."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(ended <= until_s, 1.0, (until_s - began) / (ended - began))
+    return np.where(began <= until_s, np.clip(share, 0.0, 1.0), 0.0)
+
+
+def _times(share: Floats, amount: Floats) -> Floats:
+    """The product; 0 of nothing, also of an amount that is unknown."""
+    found: Floats = np.where(share != 0, share * amount, 0.0)
+    return found

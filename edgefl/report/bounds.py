@@ -1,0 +1,70 @@
+"""The bounds of a run's times and energies, where numbers of its devices or links are intervals."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from edgefl.core.corners import Interval
+from edgefl.core.repricing import Jobs, Repriced, is_unbounded
+from edgefl.store import Reader, read_prices
+
+_WHOLE = {"client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes"}
+_SQL = """
+SELECT client, kind, place, version, IFNULL(into_version, 0), dispatched_s, {stations}, ended_s,
+  receive_s, work_s, transmit_s, down_bytes, up_bytes
+FROM jobs JOIN fleet USING (client) JOIN exchanges USING (exchange) ORDER BY job
+"""
+
+
+class Bounds:
+    """The bounds of a run's figures; see ``edgefl.core.repricing`` for what is bounded.
+
+    Times are known at the corners where a run is blind to them (``edgefl.world.blind``). Elsewhere they stand
+    as they are; where a device's launch overhead is unknown, as lower bounds.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        """Takes a run's reader; ``bounds_of`` says whether there are any bounds."""
+        prices, jobs, blind = read_prices(reader), read_jobs(reader), bool(reader.meta.get("blind"))
+        ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
+        self._cheap, self._costly = (Repriced(jobs, prices, end, blind=blind) for end in ends)
+        self._unbounded = any(map(is_unbounded, prices))
+
+    def joules(self, t_s: float, version: int | None = None) -> Interval:
+        """The bounds of the energy of all clients.
+
+        Args:
+            t_s: until this virtual time.
+            version: the server's version then; None for the end of the run.
+        """
+        return Interval.of(*(_finite(end.joules(t_s, version)) for end in (self._cheap, self._costly)))
+
+    def seconds(self, t_s: float, version: int | None = None) -> Interval | None:
+        """The bounds of a virtual time, of which the arguments are those of ``joules``; None for none."""
+        low, high = (end.seconds(version) for end in (self._cheap, self._costly))
+        if low is None or high is None:
+            return Interval(t_s, None) if self._unbounded else None
+        return Interval(low, _finite(high))
+
+
+def bounds_of(reader: Reader) -> Bounds | None:
+    """The bounds of a run's figures; None where no number of its devices and links is an interval."""
+    (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
+    return Bounds(reader) if found["found"] else None
+
+
+def read_jobs(reader: Reader) -> Jobs:
+    """A run's jobs."""
+    # A number that no station has stands for those not reached, since columns are without NULLs.
+    stations = ", ".join(f"IFNULL({name}, -1.0)" for name in ("received_s", "worked_s", "arrived_s"))
+    dtypes = {name: np.int64 if name in _WHOLE else np.float64 for name in Jobs._fields}
+    found = reader.arrays(_SQL.format(stations=stations), **dtypes)
+    for name in ("received_s", "worked_s", "arrived_s"):
+        found[name][found[name] < 0] = np.nan
+    return Jobs(**found)
+
+
+def _finite(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure

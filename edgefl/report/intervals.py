@@ -1,0 +1,94 @@
+"""Figures with their bounds, as texts of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+from edgefl.core.corners import Interval, together
+from edgefl.core.ledger import EnergyTotal
+from edgefl.core.units import show_joules
+from edgefl.report.averages import Compared
+from edgefl.report.summary import Summary
+from edgefl.report.tables import UNKNOWN, energy
+
+AT_LEAST = ">"
+"""Stands before a figure that is a lower bound."""
+LOWER_BOUND = f"{AT_LEAST} launch overhead unknown; time is a lower bound"
+"""Says what the sign means."""
+
+
+def between(
+    show: Callable[[float], str],
+    value: float | None,
+    bounds: Interval | None,
+    unknown: str = UNKNOWN,
+    text: str = "",
+) -> str:
+    """A figure with its bounds: ``"12 J (8 to 21)"``, ``"at most 25 J"``, ``"8 to 25 J"``, ``">12 J"``.
+
+    Args:
+        show: a number as text.
+        value: the figure; None if it is unknown.
+        bounds: None if there are none.
+        unknown: stands where nothing is known.
+        text: the figure as text where it has more than the number, such as a deviation.
+    """
+    if bounds is None:
+        return unknown if value is None else text or show(value)
+    low, high = show(bounds.low), None if bounds.high is None else show(bounds.high)
+    if value is not None:
+        return _around(text or show(value), show(value), low, high)
+    if high is None:
+        return f"at least {low}" if bounds.low else unknown
+    if not bounds.low:
+        return f"at most {high}"
+    if low == high:
+        return high
+    return f"{low.partition(' ')[0] if _unit(low) == _unit(high) is not None else low} to {high}"
+
+
+def _around(text: str, value: str, low: str, high: str | None) -> str:
+    if low == value:
+        return text if high == value else f"{text} (at most {high})" if high else f"{AT_LEAST}{text}"
+    if high is None:
+        return f"{text} (at least {low})"
+    # The unit once, where all have the same one.
+    if _unit(low) == _unit(value) == _unit(high) is not None:
+        low, high = low.partition(" ")[0], high.partition(" ")[0]
+    return f"{text} ({low} to {high})"
+
+
+def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
+    """An energy with its bounds; of a part of the clients, with the bounds of all."""
+    partial = total.joules is not None and total.energy_known < total.energy_clients
+    if bounds is None:
+        return energy(total)
+    if not partial:
+        return between(show_joules, total.joules, bounds)
+    return f"{energy(total)}, all {between(show_joules, None, bounds)}"
+
+
+def bounded(
+    one: Compared,
+    show: Callable[[Any], str],
+    figure: Callable[[Summary], float | None],
+    bounds: Callable[[Summary], Interval | None],
+    nothing: str,
+) -> str:
+    """A figure with its bounds; of several runs, the means of all."""
+    text = one.show(show, figure, nothing)
+    found = [known for run in one.runs if (known := bounds(run)) is not None]
+    if len(found) < len(one.runs):
+        return text
+    low, high = together(found)
+    mean = Interval(low / len(found), None if high is None else high / len(found))
+    values = [value for run in one.runs if (value := figure(run)) is not None]
+    return between(show, fmean(values) if values else None, mean, nothing, text)
+
+
+def _unit(text: str) -> str | None:
+    """The unit of a number with one; None for other texts, such as hours and minutes."""
+    number, _, unit = text.partition(" ")
+    return unit if number and " " not in unit else None

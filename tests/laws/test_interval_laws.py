@@ -1,0 +1,197 @@
+"""Laws of intervals: the two corners bound whatever lies between, of any device and any link."""
+
+from __future__ import annotations
+
+import pytest
+from hardware import array, measured, product, step
+from hypothesis import given
+from hypothesis import strategies as st
+from plans import cost, device, link, sourced
+
+from edgefl.core.corners import corners
+from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Kernel, Work
+from edgefl.core.pricer import Pricer
+from edgefl.core.sourced import Costs
+from edgefl.core.sourced import sourced as numbers_of
+from edgefl.core.sweeps import replaced, scaled
+from edgefl.core.units import RESOLVED
+
+SIDES = st.integers(1, 300)
+SLACK = 1 + 1e-9
+products = st.builds(
+    product, SIDES, SIDES, SIDES, st.integers(1, 8), kind=st.sampled_from([DENSE, DEPTHWISE])
+)
+moves = st.builds(
+    lambda size: Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4 * size), st.integers(0, 10**6)
+)
+works = st.builds(Work.of, st.lists(st.one_of(products, moves), min_size=1, max_size=5))
+payloads = st.integers(0, 10**6)
+
+
+def roofline():
+    """A roofline with every number that its kind can have."""
+    data = device().model_dump(mode="json")
+    data["cache"] = {"size": sourced(64_000.0), "bandwidth": sourced(4e9)}
+    data |= {"half_side": sourced(8.0), "backward_overhead": sourced(2e-3), "battery": sourced(1e4)}
+    data["power"]["single_core"] = sourced(3.0)
+    return type(device()).model_validate(data, context=RESOLVED)
+
+
+BOARDS = {
+    "roofline": roofline(),
+    "systolic": array(on_chip="64 kB", launch_overhead=sourced("20 us")),
+    "measured": measured([0.1, 0.3, 0.4]),
+}
+NET = link(radio={"base": "0.5 W", "tail": "1 W", "tail_time": "5 s", "up_w_per_mbps": 0.4})
+
+
+def work_for(board, drawn):
+    """Work that the board can time."""
+    return step(8) if board.kind == "measured" else drawn
+
+
+def phases(price):
+    """All that a price bounds, from the least to the whole."""
+    return price.down_s, price.compute_s, price.up_s, price.seconds, price.energy.joules
+
+
+@st.composite
+def uncertain(draw, record):
+    """A record with intervals around some of its numbers, and two points inside them.
+
+    Of the two, the first one is no dearer in any number.
+    """
+    wide, points = {}, ({}, {})
+    for name, number in numbers_of(record):
+        if number.costs() is None or not draw(st.booleans()):
+            continue
+        low, high = (scaled(number, number.value, draw(factor)) for factor in (BELOW, ABOVE))
+        given_ = {"low": low, "high": high} | ({} if draw(st.booleans()) else {"value": None})
+        wide[name] = number.model_copy(update=given_)
+        ends = sorted(draw(st.tuples(BELOW, ABOVE)))
+        within = [scaled(number, number.value, one) for one in ends]
+        cheaper = within if number.costs() is Costs.MORE else within[::-1]
+        for point, value in zip(points, cheaper, strict=True):
+            inside = _clipped(value, low, high)
+            point[name] = number.model_copy(update={"value": inside})
+    return [replaced(record, numbers) for numbers in (wide, *points)]
+
+
+BELOW, ABOVE = st.floats(0.05, 1), st.floats(1, 20)
+
+
+def _clipped(value, low, high):
+    """A value between two others; of a record, number by number."""
+    if not hasattr(value, "model_fields_set"):
+        return min(max(value, low), high)
+    names = type(value).model_fields
+    return value.model_copy(
+        update={one: _clipped(getattr(value, one), getattr(low, one), getattr(high, one)) for one in names}
+    )
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+@given(st.data(), works, payloads, payloads)
+def test_whatever_lies_inside_the_intervals_is_inside_the_corners(kind, data, work, down, up):
+    """Any choice of the numbers takes no less than the cheap corner and no more than the costly one."""
+    board, inside, _ = data.draw(uncertain(BOARDS[kind]))
+    way, within, _ = data.draw(uncertain(NET))
+    job = cost(work_for(board, work), down, up)
+    ends = [
+        Pricer("board", end).price(job, far)
+        for end, far in zip(corners(board) or (board, board), corners(way) or (way, way), strict=True)
+    ]
+    found = phases(Pricer("board", inside).price(job, within))
+    assert all(low <= one * SLACK for low, one in zip(phases(ends[0]), found, strict=True))
+    assert all(one <= high * SLACK for one, high in zip(found, phases(ends[1]), strict=True))
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+@given(st.data(), works, payloads, payloads)
+def test_times_and_energies_are_monotone_in_every_number(kind, data, work, down, up):
+    """Of two choices of the numbers, one dearer in each or alike, no time and no total energy is less."""
+    _, cheaper, dearer = data.draw(uncertain(BOARDS[kind]))
+    _, nearer, farther = data.draw(uncertain(NET))
+    job = cost(work_for(cheaper, work), down, up)
+    less = phases(Pricer("board", cheaper).price(job, nearer))
+    more = phases(Pricer("board", dearer).price(job, farther))
+    assert all(one <= two * SLACK for one, two in zip(less, more, strict=True))
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+@given(st.data(), works, payloads, payloads)
+def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
+    """So does each phase's energy, that of computing above an idle power that is an interval too."""
+    numbers = {
+        name: number.model_copy(
+            update={
+                "low": scaled(number, number.value, data.draw(BELOW)),
+                "high": scaled(number, number.value, data.draw(ABOVE)),
+            }
+        )
+        for name, number in numbers_of(BOARDS[kind])
+        if number.costs() is not None and data.draw(st.booleans())
+    }
+    board = replaced(BOARDS[kind], numbers)
+    price = Pricer("board", board).price(cost(work_for(board, work), down, up), NET)
+    for figure in (lambda one: one.compute_s, lambda one: one.energy.joules, lambda one: one.battery_share):
+        low, high = price.between(figure)
+        assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
+    for name, (low, high) in price.energy_between().items():
+        assert low <= getattr(price.energy, name) * SLACK + 1e-12
+        assert getattr(price.energy, name) <= high * SLACK + 1e-12
+
+
+@pytest.mark.parametrize("kind", BOARDS)
+@given(works, payloads, payloads)
+def test_an_interval_without_width_is_its_value(kind, work, down, up):
+    """Bounds that are the value itself give the very price without them, three times."""
+    narrow = {
+        name: number.model_copy(update={"low": number.value, "high": number.value})
+        for name, number in numbers_of(BOARDS[kind])
+        if number.costs() is not None
+    }
+    job = cost(work_for(BOARDS[kind], work), down, up)
+    alone = Pricer("board", BOARDS[kind]).price(job, NET)
+    price = Pricer("board", replaced(BOARDS[kind], narrow)).price(job, NET)
+    assert alone.corners is None
+    assert {phases(one) for one in (price, *price.corners)} == {phases(alone)}
+    assert {one.energy for one in (price, *price.corners)} == {alone.energy}
+
+
+@given(works, payloads, payloads)
+def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
+    """No power is below 0, and none idle above the active one: so much is known of any total."""
+    job = cost(work, down, up)
+    known = Pricer("board", device()).price(job, link())
+    no_idle = Pricer("board", device(idle=None)).price(job, link())
+    no_active = Pricer("board", device(active=None)).price(job, link())
+    assert no_idle.energy.joules is None
+    low, high = no_idle.between(lambda one: one.energy.joules)
+    assert low <= known.energy.joules * SLACK
+    assert known.energy.joules <= high * SLACK == pytest.approx(4.0 * known.seconds)
+    low, high = no_active.between(lambda one: one.energy.joules)
+    assert low == pytest.approx(2.0 * known.seconds)
+    assert high is None or not known.compute_s
+
+
+@given(works, st.integers(1, 10**6))
+def test_an_unknown_radio_draws_at_least_nothing(work, down):
+    """What the device draws without it is a lower bound of the energy; nothing bounds it from above."""
+    job = cost(work, down, down)
+    silent = Pricer("board", device()).price(job, link())
+    price = Pricer("board", device()).price(job, link(radio="unknown"))
+    assert price.between(lambda one: one.energy.joules) == (silent.energy.joules, None)
+
+
+@given(works)
+def test_no_launch_overhead_is_a_lower_bound(work):
+    """Times without it have no upper bound, nor have energies; with a bound of the overhead they do."""
+    job, board = cost(work), device(launch=0)
+    price = Pricer("board", board).price(job, link())
+    assert price.between(lambda one: one.compute_s) == (price.compute_s, None)
+    assert price.between(lambda one: one.energy.joules) == (price.energy.joules, None)
+    at_most = board.launch_overhead.model_copy(update={"high": 1e-3})
+    bounded = Pricer("board", board.model_copy(update={"launch_overhead": at_most})).price(job, link())
+    longest = Pricer("board", device(launch=1e-3)).price(job, link())
+    assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)

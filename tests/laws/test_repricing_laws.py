@@ -1,0 +1,166 @@
+"""Laws of jobs at other prices: at their own they took what they took, at a corner what a run there takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from edgefl.core.repricing import Repriced
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.report.bounds import read_jobs
+from edgefl.report.summary import summary
+from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.execute import Run, describe
+from edgefl.runs.group import drafts
+from edgefl.store import Store, read_prices
+from edgefl.world.blind import is_blind
+from edgefl.world.driver import converse, simulate
+from edgefl.world.needs import Evaluate, Feedback
+
+SCENARIO = {
+    "task": {"dataset": "digits", "clients": 12, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "model": {"name": "mlp", "hidden": [64]},
+    "method": "spherefed",
+    "local": {"epochs": 2, "batch_size": 16},
+    "fleet": {
+        "members": [
+            {"device": "raspberry-pi-4b", "link": "wifi-pi4"},
+            {"device": "laptop-cpu", "link": "4g"},
+        ],
+        "slowdown": {"name": "lognormal", "sigma": 0.5},
+        "jitter": {"name": "half-normal", "scale": 0.3},
+    },
+    "server": {"rounds": 5, "participants": 5},
+    "evaluate": {"every": 2},
+}
+OTHERS = {
+    "sync": {},
+    "fedasync": {"concurrency": 4},
+    "deadline": {"quantile": 0.5},
+}
+
+
+@cache
+def planned(policy="sync", selector="random", spread=2.0):
+    """A plan with corners at half and twice each price, or without where there is no spread."""
+    server = {**SCENARIO["server"], "policy": {"name": policy, **OTHERS[policy]}, "selector": selector}
+    method = SCENARIO["method"] if policy == "sync" else "fedavg"
+    (draft,) = drafts({**SCENARIO, "server": server, "method": method})
+    found = plan(draft, DataAccess(need="embedded"))
+    prices = tuple(widened(one, spread) for one in found.plan.prices)
+    return replace(found, plan=replace(found.plan, prices=prices))
+
+
+def widened(prices, spread):
+    """Prices with corners, where everything takes so much less or more."""
+    bare = replace(prices, corners=None)
+    more = ("work_s", "down_delay_s", "up_delay_s", "idle_w", "compute_w", "radio_w", "tail_w", "tail_s")
+    ends = []
+    for factor in (1 / spread, spread):
+        changed = {name: getattr(prices, name) * factor for name in more}
+        changed |= {name: getattr(prices, name) / factor for name in ("down_bps", "up_bps")}
+        ends.append(replace(bare, traces=(), **changed))
+    return replace(bare, corners=tuple(ends))
+
+
+def summed(found, look=lambda _: None):
+    """A run's summary, and what ``look`` finds in its rows."""
+    store = Store.in_memory()
+    describe(found, store, "null")
+    run = Run(found, store, None, Callbacks())
+    run.to_end()
+    reader = store.reader()
+    result = summary(reader), look(reader)
+    store.abandon()
+    return result
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_at_their_own_prices_jobs_took_what_they_took(policy):
+    """The energy of all clients, tails and broken-off stages included, and the time of a blind run."""
+    found = planned(policy)
+
+    def again(reader):
+        prices = read_prices(reader)
+        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        return own.joules(reader.meta["virtual_s"]), own.seconds()
+
+    result, (joules, seconds) = summed(found, again)
+    assert is_blind(found.plan) == (policy == "sync")
+    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
+    assert seconds == (pytest.approx(result.virtual_s, rel=1e-9) if policy == "sync" else None)
+
+
+@pytest.mark.parametrize("selector", ["random", "round-robin"])
+@pytest.mark.parametrize("end", [0, 1])
+def test_corners_are_what_a_run_there_takes(selector, end):
+    """Where a run is blind to time, its bounds are the time and energy of a run on the corners' numbers."""
+    found = planned(selector=selector)
+    bounds, _ = summed(found)
+    there = tuple(replace(one.corners[end], traces=one.traces) for one in found.plan.prices)
+    result, _ = summed(replace(found, plan=replace(found.plan, prices=there)))
+    assert bounds.virtual_s_between[end] == pytest.approx(result.virtual_s, rel=1e-9)
+    assert bounds.joules_between[end] == pytest.approx(result.energy.joules, rel=1e-9)
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_what_was_spent_until_an_evaluation_is_spent_again(policy):
+    """Stages under way and open tails count as far as they got, as in the run's own totals."""
+    found = planned(policy)
+    told = []
+
+    def noted(need):
+        if isinstance(need, Evaluate):
+            told.append((need.t_s, need.version, need.totals.energy.joules))
+        return Feedback()
+
+    converse(simulate(found.plan, lambda _: None, lambda _: None), noted)
+
+    def again(reader):
+        prices = read_prices(reader)
+        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        return [own.joules(t_s, version) for t_s, version, _ in told]
+
+    _, joules = summed(found, again)
+    assert len(told) > 1
+    assert joules == pytest.approx([one[2] for one in told], rel=1e-9)
+
+
+def test_bounds_hold_whatever_the_policy():
+    """A run that is not blind keeps its time, and its energy lies between the bounds."""
+    for policy in OTHERS:
+        result, _ = summed(planned(policy))
+        low, high = result.joules_between
+        assert low < result.energy.joules < high
+        assert (result.virtual_s_between is None) == (policy != "sync")
+
+
+def test_a_lower_bound_of_work_is_one_of_the_run():
+    """Without an upper bound of one kind's work, neither time nor energy has one, and the times say so."""
+    for policy in OTHERS:
+        found = planned(policy)
+        cheap, costly = zip(*(one.corners for one in found.plan.prices), strict=True)
+        open_ = [replace(one, work_s=np.full_like(one.work_s, np.nan)) for one in costly]
+        prices = tuple(
+            replace(one, corners=(low, high))
+            for one, low, high in zip(found.plan.prices, cheap, open_, strict=True)
+        )
+        result, _ = summed(replace(found, plan=replace(found.plan, prices=prices)))
+        assert result.virtual_s_between.high is None
+        assert result.joules_between.high is None
+        assert 0 < result.joules_between.low < result.energy.joules
+
+
+def test_without_corners_nothing_is_bounded():
+    """No rows are written, and the summary has no bounds."""
+    found = planned()
+    prices = tuple(replace(one, corners=None) for one in found.plan.prices)
+    result, rows = summed(
+        replace(found, plan=replace(found.plan, prices=prices)), lambda reader: reader.rows("corner_prices")
+    )
+    assert rows == []
+    assert (result.virtual_s_between, result.joules_between) == (None, None)

@@ -1,0 +1,109 @@
+"""Laws of traces that a run's directory keeps: its work can be priced again, and comes to the very same."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mixed import MIXED
+from plans import kernel
+
+from edgefl.core.cost import OP_CLASSES, PhaseTrace, Trace, Work
+from edgefl.core.errors import UserError
+from edgefl.core.plan import COLUMNS
+from edgefl.core.traces import Traced, read_back, written
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.planning.pricing import repriced
+from edgefl.planning.recorded import recorded
+from edgefl.protocol import write_tree
+from edgefl.runs import drafts
+from edgefl.store import Store, read, read_plan
+
+SIZES = st.integers(0, 10**15)
+kernels = st.builds(kernel, st.sampled_from(OP_CLASSES), SIZES, SIZES, st.text(max_size=5))
+works = st.builds(Work.of, st.lists(kernels, max_size=5))
+parts = st.dictionaries(st.text(max_size=5), SIZES, max_size=3)
+counts = st.dictionaries(st.integers(1, 99), st.integers(1, 99), max_size=3)
+steps_of = st.lists(counts.map(Counter), max_size=3).map(tuple)
+phases = st.builds(PhaseTrace, st.text(max_size=5), st.dictionaries(st.integers(1, 99), works, max_size=3))
+peaks = st.dictionaries(st.lists(st.integers(0, 99), max_size=3).map(tuple), parts, max_size=3)
+traces = st.builds(
+    Trace,
+    st.text(max_size=5),
+    parts,
+    parts,
+    works,
+    st.lists(phases, max_size=2).map(tuple),
+    works,
+    peaks,
+    SIZES,
+)
+PARAMS = [{**MIXED, "method": "fedclassavg"}, MIXED]
+
+
+@given(st.lists(traces, max_size=3).map(tuple), st.lists(steps_of, max_size=4).map(tuple))
+def test_traces_are_read_back(found, steps):
+    """Every kernel in its order, every batch size, part and peak."""
+    back = read_back(written(Traced(found, steps)))
+    assert back == (found, steps)
+    for one, two in zip(found, back.traces, strict=True):
+        assert [list(phase.steps) for phase in one.phases] == [list(phase.steps) for phase in two.phases]
+        assert list(one.start) == list(two.start)
+
+
+@pytest.fixture(scope="module", params=PARAMS, ids=["fedclassavg", "spherefed"])
+def kept(request, tmp_path_factory):
+    """A plan, and the folder that it was written to."""
+    found = plan(drafts(request.param)[0], DataAccess(need="embedded"))
+    folder = tmp_path_factory.mktemp("kept") / "run"
+    store = Store.create(folder, write_tree)
+    store.set_meta({"name": "kept", "assumed": []})
+    store.write_plan(found.plan, found.resolved, found.learning.federation.test_samples)
+    store.close("done")
+    return found.plan, folder
+
+
+def test_pricing_again_gives_the_very_same_prices(kept):
+    """On the devices and links of the run's directory, to the last bit, at the corners too."""
+    one, folder = kept
+    with read(folder) as reader:
+        found = recorded(reader)
+    again = repriced(found.plan, found.devices, found.links)
+    for before, after in zip(one.prices, again, strict=True):
+        assert (before.corners is None) == (after.corners is None)
+        for first, second in zip((before, *before.corners), (after, *after.corners), strict=True):
+            for key in COLUMNS:
+                np.testing.assert_array_equal(getattr(first, key), getattr(second, key), strict=True)
+
+
+def test_other_devices_give_other_prices(kept):
+    """Of a device that starts kernels in no time, and otherwise the same, all work is shorter."""
+    one, folder = kept
+    with read(folder) as reader:
+        found = recorded(reader)
+    board = found.devices["raspberry-pi-4b"]
+    faster = board.model_copy(
+        update={"launch_overhead": board.launch_overhead.model_copy(update={"value": 1e-9, "low": None})}
+    )
+    again = repriced(found.plan, {**found.devices, "raspberry-pi-4b": faster}, found.links)
+    mine = np.array(one.clients.devices)[one.clients.one_of_each_kind().device] == "raspberry-pi-4b"
+    for before, after in zip(one.prices, again, strict=True):
+        works = before.work_s > 0
+        assert (after.work_s[mine & works] < before.work_s[mine & works]).all()
+        np.testing.assert_array_equal(after.work_s[~mine], before.work_s[~mine])
+
+
+def test_a_damaged_trace_is_a_message(kept):
+    """Whatever stands in its place."""
+    _, folder = kept
+    with pytest.raises(ValueError, match="no trace"):
+        read_back("not a trace")
+    with read(folder) as reader:
+        query = reader.query
+        reader.query = lambda sql, *values: [{"content": "x"}] if "traces" in sql else query(sql, *values)
+        with pytest.raises(UserError, match=r"the trace of \w+ is damaged"):
+            read_plan(reader)
