@@ -63,7 +63,7 @@ def test_an_unknown_energy_is_no_share():
 
 def test_tails_drain_batteries_too():
     """All of a client's energy, also the tail of its last upload, which no job is charged with."""
-    fleet = "fleet={members: [{device: laptop-cpu, link: 4g}]}"
+    fleet = "fleet={members: [{device: pixel-6, link: 4g}]}"
     (found,) = dry_run("quickstart", ["sweep=null", fleet])
     (use,) = found.summary.batteries.values()
     assert found.summary.joules_by_phase["tail"] > 0
