@@ -32,7 +32,10 @@ def profile(costs: Profile) -> RenderableType:
     blocks = [block for work in costs.exchanges for block in _exchange(work)]
     # What is unknown shows in the tables.
     assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
-    return Group(*blocks, *(Line(note, "dim") for note in assumed))
+    return Group(*blocks, *(Line(note, "dim") for note in (_NOT_COUNTED, *assumed)))
+
+
+_NOT_COUNTED = "not counted: reading from storage, and evaluation, which is no work of the protocol"
 
 
 def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:

@@ -189,6 +189,7 @@ def test_fitting_has_a_margin(memory, cell, tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert f" {cell} " in next(line for line in out.splitlines() if line.startswith(" board")) + " "
     assert ("libraries may take 20% more" in out) == (cell == "no margin")
+    assert "not counted: reading from storage, and evaluation, which" in out
 
 
 def test_an_unknown_number_type_is_refused():
