@@ -12,6 +12,7 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.report.averages import averages, seeds_together
 from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.rows import emission
 from edgefl.report.summary import Target
 from edgefl.runs.dry import dry_run
 
@@ -41,12 +42,16 @@ def test_rows_of_a_comparison():
     rows = cells(table)
     for name in ("devices", "network", "server", "embodied"):
         own = getattr(with_all.carbon.emitted, name)
-        assert rows[name][0] == show_grams(own.grams)
+        assert rows[name][0] == emission(own)
         assert rows[name][2] == "-"
-    assert rows["CO2e"] == [str(with_all.carbon.emitted.total), str(energy_alone.carbon.emitted.total), "-"]
+    assert rows["CO2e"] == [
+        emission(with_all.carbon.emitted.total),
+        emission(energy_alone.carbon.emitted.total),
+        "-",
+    ]
     assert rows["network"][1] == "0 g"
     assert rows["server"][1] == rows["embodied"][1] == "-"
-    assert rows["idle while waiting, apart"][0] == str(with_all.carbon.emitted.waiting)
+    assert rows["idle while waiting, apart"][0] == emission(with_all.carbon.emitted.waiting)
     text = " ".join(shown(table, 400).split())
     assert with_all.carbon.boundary in text
     assert energy_alone.carbon.boundary in text
@@ -66,9 +71,9 @@ def test_a_dry_run_has_a_column_and_rows():
     assert head.rstrip().endswith("CO2e")
     first, second, *_ = (line for line in text.splitlines() if line.startswith(" quickstart"))
     total = dry(ALL).summary.carbon.emitted.total
-    assert first.rstrip().endswith(str(total))
+    assert first.rstrip().endswith(emission(total))
     assert second.rstrip().endswith("-")
-    assert cells(dry_runs([dry(ALL)]), 300)["server"] == [str(dry(ALL).summary.carbon.emitted.server)]
+    assert cells(dry_runs([dry(ALL)]), 300)["server"] == [emission(dry(ALL).summary.carbon.emitted.server)]
 
 
 def test_a_target_has_a_row():
@@ -82,7 +87,7 @@ def test_a_target_has_a_row():
         patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
         patch.setattr("edgefl.report.comparison._notes", lambda _: iter(()))
         rows = cells(comparison([reached, scored, replace(dry().summary, target=target)]))
-    assert rows["CO2e to 90%, global"] == [str(emitted.total), "not reached", "-"]
+    assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-"]
 
 
 def test_seeds_are_averaged():
