@@ -14,7 +14,9 @@ from edgefl.report.averages import averages, seeds_together
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.rows import emission
 from edgefl.report.summary import Target
+from edgefl.runs import run
 from edgefl.runs.dry import dry_run
+from edgefl.store import read, read_plan
 
 ALL = "carbon: {regions: DE, server: {power: 20 W}, embodied: busy}"
 
@@ -101,3 +103,20 @@ def test_seeds_are_averaged():
     (average,) = averages(compared)
     assert average.figures["carbon.emitted.total.grams"].mean == pytest.approx(sum(grams) / 2)
     assert document(runs[0])["carbon"]["regions"] == {"DE": 20}
+
+
+def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):
+    """Its summary is the dry run's, also when the user's file is gone; a plan that is read back is the same."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "grid.csv"
+    path.write_text("region,hour,g_per_kwh\nroof,0,45\n", encoding="utf-8")
+    carbon = "carbon: {regions: {roof: 1, PL: 1}, grid: grid.csv, server: {power: 20 W, region: IE}}"
+    settings = ["sweep=null", "server.rounds=2", f"fleet={{like: home-lab, {carbon}}}"]
+    (dry_run_,) = dry_run("quickstart", settings)
+    (found,) = run("quickstart", overrides=settings, engine="null", out=tmp_path / "out").runs
+    path.unlink()
+    assert found.summary().carbon == dry_run_.summary.carbon
+    with read(found.folder) as reader:
+        record = read_plan(reader).fleet.carbon
+    assert record.model_dump(mode="json") == reader.meta["carbon"]
+    assert record.regions["roof"].g_per_kwh == "45"
