@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from plans import plan, prices, told
 
 from edgefl.core.carbon import Carbon, completed
+from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.report import carbon_sums
@@ -34,7 +34,7 @@ def reading(plan_, carbon, category="sbc"):
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
-    nothing = SimpleNamespace(down={}, up={})
+    nothing = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
     priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
     store.write_plan(priced, {}, [1] * len(plan_.clients))
     store.add_jobs(rows, [each.exchange for each in plan_.prices])
