@@ -157,7 +157,7 @@ def at_corners(
     starts = [jobs.dispatched_s, *ends[:-1]]
     region = whom.region[jobs.client]
     means = [grid.mean(region, start, end) for start, end in zip(starts, ends, strict=True)]
-    found = []
+    found, by_job = [], bounds.by_job(end_s)
     for own, t_s in zip(sums, until, strict=True):
         over = [end <= t_s for end in ends]
 
@@ -169,7 +169,7 @@ def at_corners(
 
         cheap, costly = (
             own._replace(devices_g=by_client(list(map(grams, joules, means))), busy_s=by_client(busy_s))
-            for joules, busy_s in bounds.by_job(end_s)
+            for joules, busy_s in by_job
         )
         found.append((cheap, costly))
     return found
