@@ -111,6 +111,27 @@ class Repriced:
         joules = sum(float(np.sum(part)) for charge in charges for part in charge)
         return joules + float(np.sum(self._tails_j(until_s)))
 
+    def by_job(self, t_s: float) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        """What each job took in each of its stages, (3, n) each; NaN where it is unknown.
+
+        Args:
+            t_s: the run's end on its own clock.
+
+        Returns:
+            Its joules, a radio's tail with those of the transfer before it; and its busy seconds.
+        """
+        then_s, jobs, draw = self.seconds(), self._jobs, self._draw
+        receive_s, work_s, transmit_s = self._busy
+        down_tail_j, up_tail_j = self._tails_j(t_s if then_s is None else then_s)
+        received = draw.received(receive_s, jobs.down_bytes)
+        worked, transmitted = draw.worked(work_s), draw.transmitted(transmit_s, jobs.up_bytes)
+        joules = [
+            received.active_j + received.idle_j + down_tail_j,
+            worked.active_j + worked.idle_j,
+            transmitted.active_j + transmitted.idle_j + up_tail_j,
+        ]
+        return joules, self._busy
+
     def _merged(self) -> Floats:
         """When each version was merged: after the slowest of its jobs."""
         jobs = self._jobs
@@ -135,9 +156,13 @@ class Repriced:
         return found
 
     def _tails_j(self, until_s: float) -> Floats:
-        """The joules of radios' tails: after each transfer, until its client's next one begins."""
+        """The joules of radios' tails after each job's download and upload, (2, n).
+
+        Each lasts until its client's next transfer begins.
+        """
         transfers = self._stages[0], self._stages[2]
         moved = np.concatenate((self._jobs.receive_s > 0, self._jobs.transmit_s > 0))
+        joules, every = np.zeros(len(moved)), np.flatnonzero(moved)
         places = np.tile(np.arange(len(self._jobs.client)), 2)[moved]
         began, ended = (np.concatenate(each)[moved] for each in zip(*transfers, strict=True))
         clients = self._jobs.client[places]
@@ -148,7 +173,8 @@ class Repriced:
         following[:-1][same] = began[1:][same]
         left_s = np.minimum(following, until_s) - ended
         draw = PowerDraw(*(np.broadcast_to(one, self._jobs.client.shape)[places] for one in self._draw))
-        return np.asarray(draw.tail_j(~(left_s <= 0), left_s))
+        joules[every[order]] = draw.tail_j(~(left_s <= 0), left_s)
+        return joules.reshape(2, -1)
 
 
 def is_unbounded(prices: Prices) -> bool:

@@ -16,7 +16,9 @@ def with_carbon(fleet: Fleet, devices: Mapping[str, Board]) -> Fleet:
     if fleet.carbon is None:
         return fleet
     categories = {name: device.category for name, device in devices.items()}
-    start_h = getattr(fleet.availability, "start", 0.0)
+    # A user's own model may call something else its start.
+    start = getattr(fleet.availability, "start", 0.0)
+    start_h = start if isinstance(start, float) else 0.0
     return fleet.model_copy(update={"carbon": completed(fleet.carbon, fleet.links, categories, start_h)})
 
 

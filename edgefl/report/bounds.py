@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from edgefl.core.corners import Interval
+from edgefl.core.plan import Floats
 from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.store import Reader, read_prices
 
@@ -23,11 +25,15 @@ class Bounds:
 
     Times are known at the corners where a run is blind to them (``edgefl.world.blind``). Elsewhere they stand
     as they are; where a device's launch overhead is unknown, as lower bounds.
+
+    Attributes:
+        jobs: the run's jobs.
     """
 
     def __init__(self, reader: Reader) -> None:
         """Takes a run's reader; ``bounds_of`` says whether there are any bounds."""
-        prices, jobs, blind = read_prices(reader), read_jobs(reader), bool(reader.meta.get("blind"))
+        prices, blind = read_prices(reader), bool(reader.meta.get("blind"))
+        jobs = self.jobs = read_jobs(reader)
         ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
         self._cheap, self._costly = (Repriced(jobs, prices, end, blind=blind) for end in ends)
         self._unbounded = any(map(is_unbounded, prices))
@@ -40,6 +46,14 @@ class Bounds:
             version: the server's version then; None for the end of the run.
         """
         return Interval.of(*(_finite(end.joules(t_s, version)) for end in (self._cheap, self._costly)))
+
+    def by_job(self, t_s: float) -> list[tuple[Sequence[Floats], Sequence[Floats]]]:
+        """Each job's joules and busy seconds by stage, at the cheap and at the costly corner.
+
+        Args:
+            t_s: the run's end.
+        """
+        return [end.by_job(t_s) for end in (self._cheap, self._costly)]
 
     def seconds(self, t_s: float, version: int | None = None) -> Interval | None:
         """The bounds of a virtual time, of which the arguments are those of ``joules``; None for none."""

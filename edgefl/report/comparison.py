@@ -13,7 +13,7 @@ from edgefl.core.units import show_bytes, show_seconds
 from edgefl.report.averages import Average, Compared, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
-from edgefl.report.rows import WAITING, Row, carbon_rows, rows, stopped, usage_rows, waited_most
+from edgefl.report.rows import WAITING, Row, carbon_rows, emission, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
@@ -229,5 +229,5 @@ _DRY: dict[str, Callable[[DryRun], Cell]] = {
     WAITING: lambda run: joules(run.summary.waiting_joules),
 }
 _EMITS: dict[str, Callable[[DryRun], Cell]] = {
-    "CO2e": lambda run: str(run.summary.carbon.emitted.total) if run.summary.carbon else MISSING,
+    "CO2e": lambda run: emission(run.summary.carbon.emitted.total) if run.summary.carbon else MISSING,
 }

@@ -13,7 +13,7 @@ from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, s
 from edgefl.report.averages import Compared
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS, Amount, Emissions
-from edgefl.report.intervals import bounded, energy_between
+from edgefl.report.intervals import between, bounded, energy_between
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.waiting import Lost
@@ -307,12 +307,27 @@ def _amounts(one: Compared, amounts: Sequence[Amount | None]) -> str:
     """The amounts of one's runs; of several runs their average."""
     if not any(amounts):
         return MISSING
-    if len(amounts) == 1:
-        return str(amounts[0])
-    values = {id(run): each.grams for run, each in zip(one.runs, amounts, strict=True) if each}
-    shown = one.show(show_grams, lambda run: values.get(id(run)), UNKNOWN)
-    partly = any(each and each.known < each.clients for each in amounts)
+    if len(amounts) == 1 and amounts[0]:
+        return emission(amounts[0])
+    own = {id(run): amount for run, amount in zip(one.runs, amounts, strict=True) if amount}
+    partly = any(each.known < each.clients for each in own.values())
+
+    def grams(run: Summary) -> float | None:
+        return own[id(run)].grams if id(run) in own else None
+
+    def bounds(run: Summary) -> Interval | None:
+        return own[id(run)].between if id(run) in own and not partly else None
+
+    shown = bounded(one, show_grams, grams, bounds, UNKNOWN)
     return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
+
+
+def emission(amount: Amount) -> str:
+    """A mass with its bounds, or with the number of clients that it covers, where that is not all."""
+    if amount.grams is None or amount.known == amount.clients:
+        return between(show_grams, amount.grams, amount.between)
+    text = f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
+    return f"{text}, all {between(show_grams, None, amount.between)}" if amount.between else text
 
 
 def _reached(run: Summary, model: str) -> Reached | None:

@@ -13,7 +13,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import Bounds, bounds_of
-from edgefl.report.carbon import Footprint, footprint
+from edgefl.report.carbon import Footprint, Until, footprint
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
@@ -255,6 +255,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     clients, devices = waited(reader)
     bounds = bounds_of(reader)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
+    virtual_s_between = bounds.seconds(virtual_s) if bounds else None
     reached = None if target is None else _to_target(reader, target, bounds)
     return Summary(
         **{key: meta[key] for key in kept},
@@ -285,16 +286,16 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         target=reached,
         settings=settings,
         fleet_id=fleet_id,
-        virtual_s_between=bounds.seconds(virtual_s) if bounds else None,
+        virtual_s_between=virtual_s_between,
         joules_between=bounds.joules(virtual_s) if bounds else None,
-        carbon=footprint(reader, virtual_s, _times(reached)),
+        carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds),
     )
 
 
-def _times(target: Target | None) -> dict[str, float]:
-    """When each model reached its target, in virtual seconds."""
+def _times(target: Target | None) -> dict[str, Until]:
+    """When each model reached its target."""
     models = {} if target is None else {"global": target.global_, "personal": target.personal}
-    return {model: reached.t_s for model, reached in models.items() if reached is not None}
+    return {model: Until(reached.t_s, reached.t_s_between) for model, reached in models.items() if reached}
 
 
 def _accuracy(reader: Reader) -> dict[str, Accuracy]:

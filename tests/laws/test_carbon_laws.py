@@ -85,6 +85,16 @@ def test_at_one_intensity_emissions_are_the_energy():
     assert 0 < devices.known < devices.clients
 
 
+def test_bounds_are_those_of_the_energy():
+    """At one intensity, of phones whose numbers are intervals."""
+    fleet = {"fleet": {"like": "city-phones", "carbon": {"regions": {"x": {"g_per_kwh": 250}}}}}
+    found, _ = clocked(plan(drafts({**MIXED, "method": "fedavg", **fleet})[0], access()))
+    low, high = found.joules_between
+    assert 0 < low < high
+    per_j = 250 / J_PER_KWH
+    assert found.carbon.emitted.devices.between == pytest.approx((low * per_j, high * per_j), rel=1e-9)
+
+
 @given(DAY, START, st.integers(1, 9))
 @settings(max_examples=10, deadline=None)
 def test_linear_in_the_intensity(hours, start, times):

@@ -18,6 +18,8 @@ from edgefl.core.sourced import sourced
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.carbon import with_carbon
+from edgefl.planning.fleets import profile
 from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
@@ -201,6 +203,14 @@ def test_the_clock_begins_where_availability_does():
     assert completed(record, LINKS, DEVICES, 18.0).start == 18.0
     later = Carbon.model_validate({"regions": "DE", "start": 3})
     assert completed(later, LINKS, DEVICES, 18.0).start == 3.0
+
+
+def test_a_fleet_that_charges_at_night_begins_when_it_does():
+    """``availability`` has a start, in hours; a model of a user's may call something else so."""
+    fleet = profile("city-phones-at-night").model_copy(update={"carbon": Carbon(regions={"DE": Region()})})
+    assert with_carbon(fleet, {}).carbon.start == 18.0
+    other = fleet.availability.model_copy(update={"start": "spring"})
+    assert with_carbon(fleet.model_copy(update={"availability": other}), {}).carbon.start == 0.0
 
 
 def test_clients_are_dealt_by_shares():

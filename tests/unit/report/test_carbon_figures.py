@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from plans import plan, prices, told
 
 from edgefl.core.carbon import Carbon, completed
+from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
-from edgefl.report import carbon as report
-from edgefl.report.carbon import Amount, footprint
+from edgefl.report import carbon_sums
+from edgefl.report.bounds import bounds_of
+from edgefl.report.carbon import Amount, Until, footprint
+from edgefl.report.rows import emission
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
@@ -31,7 +34,7 @@ def reading(plan_, carbon, category="sbc"):
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
-    nothing = SimpleNamespace(down={}, up={})
+    nothing = Trace("train", {}, {}, Work(), (), Work(), {}, 0)
     priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
     store.write_plan(priced, {}, [1] * len(plan_.clients))
     store.add_jobs(rows, [each.exchange for each in plan_.prices])
@@ -43,8 +46,9 @@ def reading(plan_, carbon, category="sbc"):
 
 def emitted(plan_, carbon, virtual_s=0.0, reached_s=None, **more):
     """A run's footprint."""
+    reached = {model: Until(t_s) for model, t_s in (reached_s or {}).items()}
     with reading(plan_, carbon, **more) as reader:
-        return footprint(reader, virtual_s, reached_s or {})
+        return footprint(reader, Until(virtual_s), reached)
 
 
 def worked(hours, clients=1, **columns):
@@ -57,7 +61,7 @@ def test_no_carbon_no_footprint():
     """A run whose fleet does not ask for it."""
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         del reader.meta["carbon"]
-        assert footprint(reader, 1.0, {}) is None
+        assert footprint(reader, Until(1.0), {}) is None
 
 
 def test_a_job_over_several_hours_has_the_intensity_of_each():
@@ -126,9 +130,13 @@ def test_an_unknown_energy_is_not_zero():
     flat = {"regions": {"x": FLAT}}
     one = emitted(worked(1, clients=2, compute_w=[600, math.nan]), flat).emitted
     assert one.devices == Amount(pytest.approx(100), 1, 2)
-    assert str(one.devices) == "100 g (1 of 2 clients)"
+    assert emission(one.devices) == "100 g (1 of 2 clients)"
     none = emitted(worked(1, clients=2, idle_w=math.nan), flat).emitted
-    assert (str(none.devices), str(none.network), str(none.total)) == ("unknown", "0 g", "unknown")
+    assert (emission(none.devices), emission(none.network), emission(none.total)) == (
+        "unknown",
+        "0 g",
+        "unknown",
+    )
 
 
 def test_an_unknown_network_or_hardware_is_not_zero():
@@ -146,15 +154,40 @@ def test_bounds_of_numbers_are_bounds_of_grams():
     one = plan([prices("train", 1, down_bytes=2_000_000_000, down_s=HOUR_S, **NOTHING)])
     number = {"low": "0.1 kWh/GB", "high": "0.4 kWh/GB", "status": "assumed", "source": "test"}
     bounded = emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted
-    assert (bounded.network.grams, bounded.devices.low) == (None, None)
-    assert (bounded.network.low, bounded.network.high) == (pytest.approx(20), pytest.approx(80))
-    assert str(bounded.total) == "20 g to 80 g"
+    assert (bounded.network.grams, bounded.devices.between) == (None, None)
+    assert bounded.network.between == pytest.approx((20, 80))
+    assert emission(bounded.total) == "20 to 80 g"
     number["value"] = "0.2 kWh/GB"
     assert (
-        str(emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted.total) == "40 g (20 g to 80 g)"
+        emission(emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted.total) == "40 g (20 to 80)"
     )
     at_most = {"high": "0.4 kWh/GB", "status": "assumed", "source": "test"}
-    assert str(emitted(one, {"regions": {"x": FLAT}, "network": at_most}).emitted.total) == "at most 80 g"
+    assert (
+        emission(emitted(one, {"regions": {"x": FLAT}, "network": at_most}).emitted.total) == "at most 80 g"
+    )
+
+
+def test_bounds_of_joules_are_bounds_of_grams():
+    """At 0.5 to 2 kW in place of 1, in the hours of the run, and at 1 to 4 h of work in place of 2."""
+    one = worked(2)
+    (own,) = one.prices
+    ends = (
+        replace(own, compute_w=np.array([100.0]), work_s=own.work_s / 2),
+        replace(own, compute_w=np.array([1600.0]), work_s=own.work_s * 2),
+    )
+    bounded = replace(one, prices=(replace(own, corners=ends),))
+    devices = {"sbc": {"made": "10 kg", "lifetime": "100 h"}}
+    carbon = {"regions": {"x": RAMP}, "start": 6.5, "embodied": {"devices": devices}}
+    with reading(bounded, carbon) as reader:
+        found = footprint(reader, Until(2 * HOUR_S), {}, bounds_of(reader)).emitted
+    # The mean intensity of the two hours is 7 g/kWh.
+    assert found.devices.grams == pytest.approx(2 * 7)
+    assert found.devices.between == pytest.approx((0.5 * 7, 8 * 7))
+    assert (found.embodied.grams, found.embodied.between) == (
+        pytest.approx(200),
+        pytest.approx((100, 400)),
+    )
+    assert found.total.between == pytest.approx((103.5, 456))
 
 
 def test_what_it_took_to_reach_a_target():
@@ -199,7 +232,7 @@ def test_a_run_without_jobs_emits_nothing():
     """But what the server does."""
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         reader.query("DELETE FROM jobs")
-        assert str(footprint(reader, 1.0, {}).emitted.total) == "0 g"
+        assert emission(footprint(reader, Until(1.0), {}).emitted.total) == "0 g"
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -211,7 +244,7 @@ def test_chunks_change_nothing(monkeypatch):
     )
     carbon = {"regions": {"x": RAMP}, "start": 3.9995}
     whole = emitted(rounds, carbon, 60.0).emitted
-    monkeypatch.setattr(report, "_CHUNK", 2)
+    monkeypatch.setattr(carbon_sums, "_CHUNK", 2)
     assert emitted(rounds, carbon, 60.0).emitted.total.grams == pytest.approx(whole.total.grams, rel=1e-12)
 
 
@@ -220,4 +253,4 @@ def test_a_damaged_record_is_told():
     with reading(worked(1), {"regions": {"x": FLAT}}) as reader:
         reader.meta["carbon"] = {"regions": 3}
         with pytest.raises(UserError, match=r"carbon\.regions must be a mapping"):
-            footprint(reader, 1.0, {})
+            footprint(reader, Until(1.0), {})

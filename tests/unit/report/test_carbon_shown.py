@@ -12,8 +12,11 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.report.averages import averages, seeds_together
 from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.rows import emission
 from edgefl.report.summary import Target
+from edgefl.runs import run
 from edgefl.runs.dry import dry_run
+from edgefl.store import read, read_plan
 
 ALL = "carbon: {regions: DE, server: {power: 20 W}, embodied: busy}"
 
@@ -41,12 +44,16 @@ def test_rows_of_a_comparison():
     rows = cells(table)
     for name in ("devices", "network", "server", "embodied"):
         own = getattr(with_all.carbon.emitted, name)
-        assert rows[name][0] == show_grams(own.grams)
+        assert rows[name][0] == emission(own)
         assert rows[name][2] == "-"
-    assert rows["CO2e"] == [str(with_all.carbon.emitted.total), str(energy_alone.carbon.emitted.total), "-"]
+    assert rows["CO2e"] == [
+        emission(with_all.carbon.emitted.total),
+        emission(energy_alone.carbon.emitted.total),
+        "-",
+    ]
     assert rows["network"][1] == "0 g"
     assert rows["server"][1] == rows["embodied"][1] == "-"
-    assert rows["idle while waiting, apart"][0] == str(with_all.carbon.emitted.waiting)
+    assert rows["idle while waiting, apart"][0] == emission(with_all.carbon.emitted.waiting)
     text = " ".join(shown(table, 400).split())
     assert with_all.carbon.boundary in text
     assert energy_alone.carbon.boundary in text
@@ -66,9 +73,9 @@ def test_a_dry_run_has_a_column_and_rows():
     assert head.rstrip().endswith("CO2e")
     first, second, *_ = (line for line in text.splitlines() if line.startswith(" quickstart"))
     total = dry(ALL).summary.carbon.emitted.total
-    assert first.rstrip().endswith(str(total))
+    assert first.rstrip().endswith(emission(total))
     assert second.rstrip().endswith("-")
-    assert cells(dry_runs([dry(ALL)]), 300)["server"] == [str(dry(ALL).summary.carbon.emitted.server)]
+    assert cells(dry_runs([dry(ALL)]), 300)["server"] == [emission(dry(ALL).summary.carbon.emitted.server)]
 
 
 def test_a_target_has_a_row():
@@ -82,7 +89,7 @@ def test_a_target_has_a_row():
         patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
         patch.setattr("edgefl.report.comparison._notes", lambda _: iter(()))
         rows = cells(comparison([reached, scored, replace(dry().summary, target=target)]))
-    assert rows["CO2e to 90%, global"] == [str(emitted.total), "not reached", "-"]
+    assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-"]
 
 
 def test_seeds_are_averaged():
@@ -96,3 +103,20 @@ def test_seeds_are_averaged():
     (average,) = averages(compared)
     assert average.figures["carbon.emitted.total.grams"].mean == pytest.approx(sum(grams) / 2)
     assert document(runs[0])["carbon"]["regions"] == {"DE": 20}
+
+
+def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):
+    """Its summary is the dry run's, also when the user's file is gone; a plan that is read back is the same."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "grid.csv"
+    path.write_text("region,hour,g_per_kwh\nroof,0,45\n", encoding="utf-8")
+    carbon = "carbon: {regions: {roof: 1, PL: 1}, grid: grid.csv, server: {power: 20 W, region: IE}}"
+    settings = ["sweep=null", "server.rounds=2", f"fleet={{like: home-lab, {carbon}}}"]
+    (dry_run_,) = dry_run("quickstart", settings)
+    (found,) = run("quickstart", overrides=settings, engine="null", out=tmp_path / "out").runs
+    path.unlink()
+    assert found.summary().carbon == dry_run_.summary.carbon
+    with read(found.folder) as reader:
+        record = read_plan(reader).fleet.carbon
+    assert record.model_dump(mode="json") == reader.meta["carbon"]
+    assert record.regions["roof"].g_per_kwh == "45"
