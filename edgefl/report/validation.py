@@ -8,8 +8,10 @@ from functools import partial
 from rich.console import Group, RenderableType
 
 from edgefl.core.benchmarks import Quantity
+from edgefl.core.corners import Interval
 from edgefl.core.units import show_joules, show_seconds, show_share
 from edgefl.planning.scores import ALL, Compared, Comparison, Score, Total, Validation
+from edgefl.report.intervals import between
 from edgefl.report.tables import MISSING, UNKNOWN, Fitted, Line, figures
 
 
@@ -39,11 +41,8 @@ def _comparison(found: Comparison) -> Iterator[RenderableType]:
 
 
 def _bounds(show: Callable[[float], str], row: Compared) -> str:
-    if row.low is None or row.high is None:
-        bound = row.low if row.high is None else row.high
-        words = "at least" if row.high is None else "at most"
-        return MISSING if bound is None else f"{words} {show(bound)}"
-    return f"{show(row.low)} to {show(row.high)}"
+    bounds = None if row.low is None and row.high is None else Interval.of(row.low, row.high)
+    return between(show, None, bounds, MISSING)
 
 
 def _error(row: Compared) -> str:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from edgefl.calibrate.workloads import Network, TrainingStep
+from edgefl.calibrate.workloads import MethodStep, Network
 from edgefl.compute.steps import inference, training_step
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, UPDATE
 from edgefl.core.optimizers.sgd import Params as Sgd
@@ -29,6 +29,7 @@ def test_a_step_is_forward_backward_and_update():
     work = training_step(two_layers, 7, (1, 1, 5), PLAIN)
     assert products(work, "forward") == 2 * 7 * (20 + 12)
     assert work.flops == 2 * 7 * (20 + 12) * 2 + 2 * 7 * 12
+    assert work.backwards == 1
     updates = [kernel for kernel, count in work for _ in range(count) if kernel.role == UPDATE]
     # Each of 4 tensors is read with its gradient, and written.
     assert sorted(kernel.bytes for kernel in updates) == [3 * 4 * size for size in (3, 4, 12, 20)]
@@ -65,7 +66,7 @@ def test_inference_is_the_forward_pass():
 def test_it_is_the_work_that_methods_are_traced_at(model):
     """A step of the exported modules has the products of FedAvg's step on the same net."""
     network = Network(model, (3, 32, 32))
-    traced = TrainingStep(network).work(4)
+    traced = MethodStep(network).work(4)
 
     def make():
         net = network.net()
