@@ -73,8 +73,8 @@ UNREAD = frozenset(
 )
 
 
-# Operators that ATen's CPU library makes of others, by torch's profiler: what each of those reads and writes, x
-# being as large as the largest operand, y as the result and i as an index.
+# Operators that ATen's CPU library makes of others, by torch's profiler: what each of those reads and writes,
+# x being as large as the largest operand, y as the result and i as an index.
 COMPOSED = {
     "logsumexp": "amax:xy abs:yy eq:yy masked_fill_:yy sub:xyx exp_:xx sum:xy log_:yy add_:yyy",
     "masked_fill": "clone:yy masked_fill_:yy",
