@@ -58,9 +58,9 @@ MOVES = frozenset(
     _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
     native_channel_shuffle native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ remainder repeat roll rsqrt rsub
-    _safe_softmax scalar_tensor scatter scatter_ scatter_add select_backward sigmoid sigmoid_
-    sigmoid_backward sign silu silu_ silu_backward sin slice_backward _softmax softmax
+    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ remainder roll rsqrt rsub
+    _safe_softmax scalar_tensor scatter scatter_ scatter_add sigmoid sigmoid_
+    sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
     _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
     _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where
     zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
@@ -73,12 +73,15 @@ UNREAD = frozenset(
 )
 
 
-# Operators that ATen's CPU library makes of others (ReduceOps.cpp, TensorAdvancedIndexing.cpp): what each
-# of those reads and writes, x being as large as the largest operand and y as the result.
+# Operators that ATen's CPU library makes of others, by torch's profiler: what each of those reads and writes,
+# x being as large as the largest operand, y as the result and i as an index.
 COMPOSED = {
     "logsumexp": "amax:xy abs:yy eq:yy masked_fill_:yy sub:xyx exp_:xx sum:xy log_:yy add_:yyy",
     "masked_fill": "clone:yy masked_fill_:yy",
     "mean": "sum:xy div_:yy",
+    "repeat": "copy_:xy arange:i add:ii cat:ii",
+    "select_backward": "zero_:y copy_:xx",
+    "slice_backward": "zero_:y copy_:xx",
 }
 
 
@@ -208,7 +211,7 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
 
 def _composed(steps: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
     """The kernels of an operator that calls others one after another; see ``COMPOSED``."""
-    sizes = {"x": max(map(size_bytes, tensors(list(arguments)))), "y": size_bytes(result)}
+    sizes = {"x": max(map(size_bytes, tensors(list(arguments)))), "y": size_bytes(result), "i": 8}
     kernels = [
         Kernel.moving(op, sum(sizes[one] for one in moved), stage)
         for op, _, moved in (step.partition(":") for step in steps.split())

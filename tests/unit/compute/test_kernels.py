@@ -55,6 +55,9 @@ COMPOSITES = {
     "logsumexp": lambda x: x.logsumexp(-1),
     "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
     "mean": lambda x: x.mean(),
+    "repeat": lambda x: x.repeat(2, 3),
+    "select_backward": lambda x: torch.ops.aten.select_backward(x, (3, 4, 5), 0, 1),
+    "slice_backward": lambda x: torch.ops.aten.slice_backward(x, (8, 5), 0, 0, 4, 1),
 }
 
 
