@@ -116,10 +116,10 @@ READ: dict[str, dict[str, object]] = {
             MNN_RATES[1] / SD855_PEAK,
             2.25 * MNN_RATES[1] / SD855_PEAK,
         ),
-        # 0.22 ms for 8 operators in inference; 51 kernels here, 35 by hand
+        # 0.22 ms for 8 operators in inference; 58 kernels here, 35 by hand
         "launch_overhead": (
             220 * MICRO / 8,
-            (sum(first for first, _ in LENET_S.values()) / 2 - 0.002) / 51,
+            (sum(first for first, _ in LENET_S.values()) / 2 - 0.00236) / 58,
             (0.0097 - 0.001) / 35,
         ),
         "reserved_memory": 3072 * MEBI,
