@@ -84,16 +84,38 @@ _RADIO_UNITS = {
 
 
 def _value(name: str, number: Sourced[Any]) -> str:
-    if number.value is None:
-        return "unknown"
-    if isinstance(number.value, Radio):
-        draws = number.value.model_dump(exclude_defaults=True)
-        return ", ".join(f"{key} {value:g} {_RADIO_UNITS[key]}" for key, value in draws.items())
+    """A number with its bounds: ``"5 W (4 to 8 W)"``, ``"at most 15 W"``; a radio's by its parts."""
+    ends = number.low, number.value, number.high
+    if not any(isinstance(one, Radio) for one in ends):
+        kind = type(number)
+        return _bounded(*(None if one is None else _amount(name, kind, one) for one in ends)) or "unknown"
+    radios = [None if one is None else one.model_dump() for one in ends]
+    parts = {
+        key: _bounded(*(None if one is None else f"{one[key]:g} {unit}" for one in radios))
+        for key, unit in _RADIO_UNITS.items()
+        if any(one is not None and (one[key] or key == "base") for one in radios)
+    }
+    return ", ".join(f"{key} {text}" for key, text in parts.items())
+
+
+def _bounded(low: str | None, value: str | None, high: str | None) -> str:
+    """A text with its bounds; empty if nothing is given."""
+    if low is not None and high is not None:
+        number, _, unit = low.partition(" ")
+        bounds = f"{number if high.endswith(f' {unit}') else low} to {high}" if low != high else low
+    else:
+        bounds = f"at least {low}" if low is not None else f"at most {high}" if high is not None else ""
+    if value is None or not bounds or bounds == value:
+        return value or bounds
+    return f"{value} ({bounds})"
+
+
+def _amount(name: str, kind: type[Sourced[Any]], amount: float) -> str:
     if name == "battery.capacity":
-        return f"{number.value / 3600:.3g} Wh"
-    kinds = get_args(type(number).model_fields["value"].annotation)
-    show = _shown(note for kind in kinds for note in getattr(kind, "__metadata__", ()))
-    return show(number.value) if show else f"{number.value:g}"
+        return f"{amount / 3600:.3g} Wh"
+    kinds = get_args(kind.model_fields["value"].annotation)
+    show = _shown(note for one in kinds for note in getattr(one, "__metadata__", ()))
+    return show(amount) if show else f"{amount:g}"
 
 
 def _parameters(params: Any) -> Rows:

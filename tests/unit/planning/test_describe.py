@@ -23,6 +23,35 @@ def test_quantities_are_shown_with_their_units():
     assert (defaults["group"], defaults["workers"], defaults["inner"]) == ("64", "null", "loop")
 
 
+def test_numbers_are_shown_with_their_bounds():
+    """Of a device: about a value, without one, and one-sided; the unit once where it is the same."""
+    board = {key: value for key, value, *_ in describe("device", "jetson-orin-nano").rows}
+    assert board["efficiency.dense"] == "0.38 (0.18 to 0.54)"
+    assert board["launch_overhead"] == "92 us (61 to 152 us)"
+    assert board["power.idle"] == "2.6 to 15 W"
+    assert board["peak.fp32"] == "1.25 TFLOP/s"
+    pi = {key: value for key, value, *_ in describe("device", "raspberry-pi-4b").rows}
+    assert (pi["power.active"], pi["memory_bandwidth"]) == (
+        "5 W (at most 7.2 W)",
+        "2.74 GB/s (at most 5.48 GB/s)",
+    )
+    assert pi["backward_overhead"] == "250 us (75 to 900 us)"
+    edge = {key: value for key, value, *_ in describe("device", "coral-edge-tpu").rows}
+    assert edge["power.active"] == "at most 2 W"
+
+
+def test_a_radio_is_shown_by_its_parts():
+    """Each with its own bounds, where the models differ in it."""
+    shown = {key: value for key, value, *_ in describe("link", "4g").rows}["radio"]
+    assert shown == (
+        "up_w_per_mbps 0.0767 W per Mbit/s, down_w_per_mbps 0.0115 W per Mbit/s, "
+        "base 0.53 W (0.35 to 0.72 W), tail 0.122 W (0.066 to 0.178 W), tail_time 10.2 s (5 to 10.2 s)"
+    )
+    assert {key: value for key, value, *_ in describe("link", "ethernet").rows}[
+        "radio"
+    ] == "base 0 W (at most 0.5 W)"
+
+
 def test_defaults_are_written_as_in_a_scenario():
     """Records in YAML, and true, not True."""
     rows = describe("policy", "fedbuff").rows
