@@ -26,9 +26,8 @@ IDS = [*DEVICES, *(f"link-{name}" for name in LINKS)]
 SOURCED = re.compile(r"\w+\W+\w+")
 # Why a number is assumed: nothing was found, it is recalled, or it is from elsewhere.
 WHY = re.compile(
-    r"\b(no|not|nothing|none|recalled|taken|as|at most|at least|half|twice|scaled|between|idle plus|inference"
-    r"|smallest|disagree|about|all of|products|times|means?|less|the memcpy|whatever|program's|desktop"
-    r"|headless|Linux|mAh|below|stays open)\b"
+    r"\b(no|not|nothing|none|recalled|taken|as|likewise|at most|at least|half|twice|scaled|between|idle plus"
+    r"|disagree|smallest|stays open)\b"
 )
 # What a measurement never is.
 NOT_MEASURED = re.compile(
