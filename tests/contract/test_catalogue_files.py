@@ -36,7 +36,7 @@ def test_there_are_devices_of_every_category():
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_a_device_file_loads(name):
-    """It has a title and at least ten numbers; test_sources.py holds them to their sources."""
+    """It has a title and at least ten numbers; test_number_sources.py holds them to their sources."""
     one = device(name)
     assert len(dict(sourced(one))) >= 10
     assert one.title
