@@ -26,6 +26,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
 ]
+Sensitivity = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FACTOR",
+        help="Say whether the order holds over all intervals, with assumed numbers by 1/FACTOR and FACTOR; "
+        "1 for intervals alone.",
+    ),
+]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Leave out what is damaged in a run, and say what that is.")
 ]

@@ -12,7 +12,17 @@ from rich.text import Text
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_error, print_json, print_note, print_trace, stderr, stdout
-from edgefl.cli.options import AsJson, FleetLink, Offline, Salvage, ScenarioName, Seed, Settings, overrides
+from edgefl.cli.options import (
+    AsJson,
+    FleetLink,
+    Offline,
+    Salvage,
+    ScenarioName,
+    Seed,
+    Sensitivity,
+    Settings,
+    overrides,
+)
 from edgefl.cli.streams import OutputError
 from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError, RunError, UserError
@@ -277,6 +287,7 @@ def compare(
     target: Annotated[
         float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
     ] = None,
+    sensitivity: Sensitivity = None,
     salvage: Salvage = False,
     as_json: AsJson = False,
 ) -> None:
@@ -285,10 +296,17 @@ def compare(
     Runs that differ in nothing but their seeds are averaged.
     """
     from edgefl.report.comparison import Comparison, comparison
+    from edgefl.report.sensitivity import of_runs
+    from edgefl.report.sensitivity import sensitivity as shown
     from edgefl.report.summary import summaries
 
     compared = summaries(runs, target, salvage=salvage, note=print_note)
+    found = None if sensitivity is None else of_runs(compared, sensitivity)
     if as_json:
-        print_json(Comparison(compared))
-    else:
-        stdout().print(comparison(compared))
+        print_json(Comparison(compared, found))
+        return
+    console = stdout()
+    console.print(comparison(compared))
+    if found:
+        console.print()
+        console.print(shown(found))

@@ -118,6 +118,20 @@ def _amount(name: str, kind: type[Sourced[Any]], amount: float) -> str:
     return show(amount) if show else f"{amount:g}"
 
 
+def shown_number(name: str, number: Sourced[Any], value: Any) -> str:
+    """A value of a number's kind as text, to three digits.
+
+    Args:
+        name: its dotted name in a device or a link.
+        number: the number.
+        value: the value.
+    """
+    if not isinstance(value, Radio):
+        return _amount(name, type(number), float(f"{value:.3g}"))
+    draws = value.model_dump(exclude_defaults=True)
+    return ", ".join(f"{key} {amount:.3g} {_RADIO_UNITS[key]}" for key, amount in draws.items())
+
+
 def _parameters(params: Any) -> Rows:
     schema = params.model_json_schema(mode="validation")
     required = set(schema.get("required", []))

@@ -136,9 +136,11 @@ def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence
 class Pricers:
     """One pricer per device and number type, made on first use."""
 
-    def __init__(self, devices: Mapping[str, Board]) -> None:
+    def __init__(
+        self, devices: Mapping[str, Board], made: dict[tuple[str, str], Pricer] | None = None
+    ) -> None:
         self._devices = devices
-        self._made: dict[tuple[str, str], Pricer] = {}
+        self._made = {} if made is None else made
 
     def of(self, device: str, dtype: str) -> Pricer:
         """A device's pricer.
@@ -169,27 +171,35 @@ def _priced(work: Traced, place: int, fleet: Fleet, pricers: Pricers, left_out: 
     return _cornered(found, ends)
 
 
-def repriced(plan: Plan, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
-    """The prices of a plan's exchanges on other numbers; neither data nor the method's code is needed.
+class Repricer:
+    """Prices a plan's exchanges on other numbers; neither data nor the method's code is needed.
 
     Who is refused stays as it was.
-
-    Args:
-        plan: with its traces.
-        devices: those of its clients, by name.
-        links: theirs, likewise.
-
-    Raises:
-        UserError: a number that pricing needs is unknown for a device.
     """
-    kinds, pricers = plan.clients.one_of_each_kind(), Pricers(devices)
-    refused = {int(plan.clients.kind[refusal.client]) for refusal in plan.refusals}
-    table = []
-    for prices in plan.prices:
-        costs = _costs(prices, kinds)
-        here, *ends = _quantities(kinds, prices.taken, costs, links, pricers, refused)
-        table.append(_cornered(replace(prices, corners=None, **here), ends))
-    return tuple(table)
+
+    def __init__(self, plan: Plan) -> None:
+        """Takes a plan with its traces."""
+        self._prices, self._kinds = plan.prices, plan.clients.one_of_each_kind()
+        self._costs = [_costs(prices, self._kinds) for prices in plan.prices]
+        self._refused = {int(plan.clients.kind[refusal.client]) for refusal in plan.refusals}
+        self._made: dict[tuple[str, str], Pricer] = {}
+
+    def prices(self, devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[Prices, ...]:
+        """The prices on these devices and links, by name.
+
+        Raises:
+            UserError: a number that pricing needs is unknown for a device.
+        """
+        # The times of a device that is the same record as before are known.
+        same = {key: made for key, made in self._made.items() if made.device is devices[key[0]]}
+        pricers = Pricers(devices, same)
+        table = []
+        for prices, costs in zip(self._prices, self._costs, strict=True):
+            taken = prices.taken
+            here, *ends = _quantities(self._kinds, taken, costs, links, pricers, self._refused)
+            table.append(_cornered(replace(prices, corners=None, **here), ends))
+        self._made = same
+        return tuple(table)
 
 
 def _costs(prices: Prices, kinds: Clients) -> list[Cost]:

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 
+from edgefl.core.documents import OPTIONAL
 from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds
+from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
@@ -33,11 +35,13 @@ class Comparison:
         runs: every run.
         averages: of runs that differ in nothing but their seeds.
         differences: the settings in which the runs differ, by dotted key: the runs' values in order.
+        sensitivity: what their figures depend on, if requested.
     """
 
     runs: Sequence[Summary]
     averages: Sequence[Average] = field(init=False)
     differences: Mapping[str, Sequence[Any]] = field(init=False)
+    sensitivity: Sensitivity | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "averages", averages(seeds_together(self.runs)))

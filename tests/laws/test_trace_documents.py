@@ -17,7 +17,7 @@ from edgefl.core.plan import COLUMNS
 from edgefl.core.traces import Traced, read_back, written
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.pricing import repriced
+from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
 from edgefl.protocol import write_tree
 from edgefl.runs import drafts
@@ -72,7 +72,7 @@ def test_pricing_again_gives_the_very_same_prices(kept):
     one, folder = kept
     with read(folder) as reader:
         found = recorded(reader)
-    again = repriced(found.plan, found.devices, found.links)
+    again = Repricer(found.plan).prices(found.devices, found.links)
     for before, after in zip(one.prices, again, strict=True):
         assert (before.corners is None) == (after.corners is None)
         for first, second in zip((before, *before.corners), (after, *after.corners), strict=True):
@@ -89,7 +89,7 @@ def test_other_devices_give_other_prices(kept):
     faster = board.model_copy(
         update={"launch_overhead": board.launch_overhead.model_copy(update={"value": 1e-9, "low": None})}
     )
-    again = repriced(found.plan, {**found.devices, "raspberry-pi-4b": faster}, found.links)
+    again = Repricer(found.plan).prices({**found.devices, "raspberry-pi-4b": faster}, found.links)
     mine = np.array(one.clients.devices)[one.clients.one_of_each_kind().device] == "raspberry-pi-4b"
     for before, after in zip(one.prices, again, strict=True):
         works = before.work_s > 0

@@ -1,0 +1,325 @@
+"""What times and energies depend on: each number from end to end of its range, and all of them together.
+
+The sides of a comparison run on the same devices, so a number is the same for all of them at a time: an
+overlap of two sides' intervals does not mean that either may be the lower. One by one, numbers are set to
+both ends of their ranges while the others stay at their values. Where the order of two sides turns on the
+way, bisection finds the value at which it does. All together are drawn by Latin hypercube sampling (McKay,
+Beckman and Conover 1979), whose samples cover each number's range evenly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
+
+from edgefl.core.corners import Interval
+from edgefl.core.devices import Board
+from edgefl.core.documents import OPTIONAL
+from edgefl.core.sourced import sourced
+from edgefl.core.sweeps import Swept, between, least, replaced
+from edgefl.planning.describe import shown_number
+
+Records: TypeAlias = Mapping[str, Any]
+"""Devices and links by owner; see ``Swept.owner``."""
+
+SAMPLES, SEED = 256, 0
+"""Of the Latin hypercube."""
+_BISECTIONS = 30
+
+
+class Side(NamedTuple):
+    """One of what is compared.
+
+    Attributes:
+        name: to show.
+        figures: quantities by name on some devices and links; NaN for one that is unknown.
+    """
+
+    name: str
+    figures: Callable[[Records], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a number does.
+
+    Attributes:
+        number: its owner and its name.
+        low, value, high: its range, as text.
+        figures: by quantity and side, the figure at its least and at its most value.
+    """
+
+    number: str
+    low: str
+    value: str
+    high: str
+    figures: Mapping[str, Mapping[str, tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A value of a number at which the order of two sides turns, while the others stay at theirs.
+
+    Attributes:
+        number: its owner and its name.
+        value: as text.
+        above: whether it turns as the number rises above the value; else as it falls below.
+    """
+
+    number: str
+    value: str
+    above: bool
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one side has less of a quantity than another.
+
+    Attributes:
+        quantity: such as "energy".
+        less, more: the sides, by their figures where each number has its own value.
+        samples: how many samples know both.
+        holds: the share of them in which the order is the same.
+        ratio: the figure of ``more`` over that of ``less``, the least and the most over all samples.
+        turns: the numbers that turn the order alone, those nearest to their own values first.
+    """
+
+    quantity: str
+    less: str
+    more: str
+    samples: int
+    holds: float
+    ratio: Interval
+    turns: Sequence[Turn]
+
+    @property
+    def robust(self) -> bool:
+        """Whether nothing was found that turns it."""
+        return self.holds == 1 and not self.turns
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What some figures depend on.
+
+    Attributes:
+        factor: by which assumed numbers were changed; 1 for intervals alone.
+        samples, seed: of the Latin hypercube.
+        figures: by quantity and side, the figure where each number has its own value; None if unknown.
+        between: the same, the least and the most over all samples.
+        effects: of the numbers that change a figure, those that change it most first.
+        verdicts: for each quantity and pair of sides.
+    """
+
+    factor: float
+    samples: int
+    seed: int
+    figures: Mapping[str, Mapping[str, float | None]]
+    between: Mapping[str, Mapping[str, Interval | None]]
+    effects: Sequence[Effect]
+    verdicts: Sequence[Verdict]
+    name: str | None = field(default=None, metadata=OPTIONAL)
+
+
+def study(
+    sides: Sequence[Side],
+    quantities: Sequence[str],
+    records: Records,
+    numbers: Sequence[Swept],
+    factor: float,
+    name: str | None = None,
+) -> Sensitivity:
+    """Sweeps numbers one by one and all together.
+
+    Args:
+        sides: what is compared.
+        quantities: the names of their figures.
+        records: the devices and links of all sides, by owner.
+        numbers: those to sweep.
+        factor: by which they were widened; 1 for intervals alone.
+        name: of what is studied, if there are several.
+    """
+    space = _Space(sides, records, numbers)
+    ends = [(space.at({place: -1.0}), space.at({place: 1.0})) for place in range(len(numbers))]
+    here, drawn = space.at({}), [space.at(dict(enumerate(shares))) for shares in _hypercube(len(numbers))]
+    effects = [_effect(number, end, quantities, sides) for number, end in zip(numbers, ends, strict=True)]
+    found = [
+        verdict
+        for quantity in quantities
+        for pair in combinations(range(len(sides)), 2)
+        if (verdict := _verdict(space, quantity, pair, here, ends, drawn))
+    ]
+    every = [here, *drawn, *(point for end in ends for point in end)]
+    return Sensitivity(
+        factor=factor,
+        samples=len(drawn),
+        seed=SEED,
+        figures={
+            one: {side.name: _known(here[n][one]) for n, side in enumerate(sides)} for one in quantities
+        },
+        between={
+            one: {side.name: _range(every, n, one) for n, side in enumerate(sides)} for one in quantities
+        },
+        effects=sorted((one for one in effects if _strongest(one)), key=_strongest, reverse=True),
+        verdicts=found,
+        name=name,
+    )
+
+
+Figures: TypeAlias = Sequence[Mapping[str, float]]
+"""By side, then by quantity."""
+
+
+class _Space:
+    """All sides' figures at any point of the numbers' ranges."""
+
+    def __init__(self, sides: Sequence[Side], records: Records, numbers: Sequence[Swept]) -> None:
+        self.sides, self.numbers = sides, numbers
+        self._records = {owner: _without_bounds(record) for owner, record in records.items()}
+        self._center = {owner: self._record(owner, {}) for owner in records}
+
+    def at(self, shares: Mapping[int, float]) -> Figures:
+        """The figures with some numbers at other places of their ranges, see ``Swept.at``."""
+        moved = {self.numbers[place].owner for place in shares}
+        found = {
+            owner: self._record(owner, shares) if owner in moved else record
+            for owner, record in self._center.items()
+        }
+        return [side.figures(found) for side in self.sides]
+
+    def _record(self, owner: str, shares: Mapping[int, float]) -> Any:
+        """A device or link with its numbers at their places."""
+        fixed = {
+            number.name: number.fixed(shares.get(place, 0.0))
+            for place, number in enumerate(self.numbers)
+            if number.owner == owner
+        }
+        return _consistent(replaced(self._records[owner], fixed))
+
+
+def _without_bounds(record: Any) -> Any:
+    """A record of which no number that has a value has bounds."""
+    bounded = {name: number for name, number in sourced(record) if number.value is not None}
+    bare = {name: one.model_copy(update={"low": None, "high": None}) for name, one in bounded.items()}
+    return replaced(record, bare)
+
+
+def _consistent(record: Any) -> Any:
+    """A record of which no idle power is above the active one."""
+    if not isinstance(record, Board):
+        return record
+    idle, active = record.power.idle, record.power.active
+    if idle.value is None or active.value is None or idle.value <= active.value:
+        return record
+    lower = idle.model_copy(update={"value": least(idle.value, active.value)})
+    return record.model_copy(update={"power": record.power.model_copy(update={"idle": lower})})
+
+
+def _hypercube(dimensions: int) -> Iterator[list[float]]:
+    """Samples of all numbers' places in their ranges, from -1 to 1."""
+    if not dimensions:
+        return
+    # Loads much of SciPy, which no other command needs.
+    from scipy.stats.qmc import LatinHypercube
+
+    yield from (2 * LatinHypercube(dimensions, seed=SEED).random(SAMPLES) - 1).tolist()
+
+
+def _effect(
+    number: Swept, ends: tuple[Figures, Figures], quantities: Sequence[str], sides: Sequence[Side]
+) -> Effect:
+    low, value, high = (
+        shown_number(number.name, number.number, one) for one in (number.low, number.value, number.high)
+    )
+    figures = {
+        one: {side.name: (ends[0][n][one], ends[1][n][one]) for n, side in enumerate(sides)}
+        for one in quantities
+    }
+    return Effect(_named(number), low, value, high, figures)
+
+
+def _named(number: Swept) -> str:
+    return f"{number.owner} {number.name}"
+
+
+def strength(effect: Effect, quantity: str) -> float:
+    """The most by which a number changes a quantity of some side: the logarithm of a ratio; 0 for nothing."""
+    ends = effect.figures[quantity].values()
+    ratios = (abs(math.log(high / low)) for low, high in ends if low > 0 and high > 0)
+    return max((ratio for ratio in ratios if ratio > _LEAST), default=0.0)
+
+
+def _strongest(effect: Effect) -> float:
+    return max(strength(effect, quantity) for quantity in effect.figures)
+
+
+# Changes below this are roundings.
+_LEAST = 1e-6
+
+
+def _known(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure
+
+
+def _range(points: Sequence[Figures], side: int, quantity: str) -> Interval | None:
+    known = [point[side][quantity] for point in points if not math.isnan(point[side][quantity])]
+    return Interval(min(known), max(known)) if known else None
+
+
+def _verdict(
+    space: _Space,
+    quantity: str,
+    pair: tuple[int, int],
+    here: Figures,
+    ends: Sequence[tuple[Figures, Figures]],
+    drawn: Sequence[Figures],
+) -> Verdict | None:
+    """Which of two sides has less, and what turns that; None where a figure is unknown, or both are alike."""
+    if not here[pair[0]][quantity] < math.inf or not here[pair[1]][quantity] < math.inf:
+        return None
+    first, second = pair if here[pair[0]][quantity] <= here[pair[1]][quantity] else pair[::-1]
+
+    def excess(point: Figures) -> float:
+        """How much more the second side has."""
+        return point[second][quantity] - point[first][quantity]
+
+    if not excess(here) > 0:
+        return None
+    samples = [point for point in drawn if not math.isnan(excess(point))]
+    every = [here, *samples, *(point for end in ends for point in end)]
+    ratios = [
+        point[second][quantity] / point[first][quantity] for point in every if point[first][quantity] > 0
+    ]
+    turns = [
+        _turn(space, place, sign, excess)
+        for place, end in enumerate(ends)
+        for sign, point in zip((-1.0, 1.0), end, strict=True)
+        if excess(point) < 0
+    ]
+    return Verdict(
+        quantity=quantity,
+        less=space.sides[first].name,
+        more=space.sides[second].name,
+        samples=len(samples),
+        holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
+        ratio=Interval(min(ratios), max(ratios)),
+        turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
+    )
+
+
+def _turn(space: _Space, place: int, sign: float, excess: Callable[[Figures], float]) -> tuple[float, Turn]:
+    """Where on the way from a number's own value to an end the order turns, and how far that is."""
+    before, after = 0.0, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (before + after) / 2
+        if excess(space.at({place: sign * middle})) > 0:
+            before = middle
+        else:
+            after = middle
+    number = space.numbers[place]
+    value = between(number.value, number.high if sign > 0 else number.low, after)
+    text = shown_number(number.name, number.number, value)
+    return after, Turn(_named(number), text, above=sign > 0)
