@@ -9,13 +9,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from edgefl.core.corners import Interval
-from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared
 from edgefl.report.batteries import show_charge, show_days
-from edgefl.report.carbon import COMPONENTS, Amount, Emissions
-from edgefl.report.intervals import between, bounded, energy_between
+from edgefl.report.carbon import COMPONENTS
+from edgefl.report.emissions import emitted, emitted_to
+from edgefl.report.intervals import bounded, energy_between
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
-from edgefl.report.tables import MISSING, UNKNOWN
+from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
 from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
@@ -23,7 +24,6 @@ _MOST_WAITED = 3
 _MODELS = ("global", "personal")
 # Idle power of clients whose uploads wait to be merged; no part of the energy.
 WAITING = "idle while waiting"
-_NOT_REACHED = "not reached"
 
 Figure = Callable[[Summary], float | None]
 Show = Callable[[Any], str]
@@ -211,7 +211,7 @@ def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
             if any(reached.last_below for run in runs if (reached := _reached(run, model))):
                 yield Row(BELOW, partial(_took_at_least, model=model, took=took))
         if any(run.carbon for run in runs):
-            yield Row(f"CO2e to {name}, {model}", partial(_emitted_to, model=model), main=True)
+            yield Row(f"CO2e to {name}, {model}", partial(emitted_to, model=model), main=True)
 
 
 BELOW = "  last evaluation below"
@@ -250,7 +250,7 @@ def _took(one: Compared, model: str, took: _Took) -> str:
     if one.first.target is None or not any(model in run.accuracy for run in one.runs):
         return MISSING
     found = {id(run): reached for run in one.runs if (reached := _reached(run, model))}
-    return _spent(one, found, took) if found else _NOT_REACHED
+    return _spent(one, found, took) if found else NOT_REACHED
 
 
 def _took_at_least(one: Compared, model: str, took: _Took) -> str:
@@ -276,58 +276,15 @@ def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
 
 def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     """What was emitted in all, and by each component that some run counts."""
-    emitted = [run.carbon.emitted for run in runs if run.carbon]
-    if not emitted:
+    known = [run.carbon.emitted for run in runs if run.carbon]
+    if not known:
         return
-    yield Row("CO2e", partial(_emitted, component="total"), main=True)
+    yield Row("CO2e", partial(emitted, component="total"), main=True)
     for name in COMPONENTS:
-        if any(getattr(each, name) for each in emitted):
-            yield Row(f"  {name}", partial(_emitted, component=name))
-    if any(each.waiting.grams for each in emitted):
-        yield Row(f"  {WAITING}, apart", partial(_emitted, component="waiting"))
-
-
-def _emitted(one: Compared, component: str) -> str:
-    emitted = [run.carbon.emitted if run.carbon else None for run in one.runs]
-    return _amounts(one, [getattr(each, component) if each else None for each in emitted])
-
-
-def _emitted_to(one: Compared, model: str) -> str:
-    if not any(run.carbon for run in one.runs):
-        return MISSING
-    found: list[Emissions | None] = [
-        run.carbon.to_target.get(model) if run.carbon else None for run in one.runs
-    ]
-    if not any(found):
-        return _NOT_REACHED if one.first.target else MISSING
-    return _amounts(one, [each.total if each else None for each in found])
-
-
-def _amounts(one: Compared, amounts: Sequence[Amount | None]) -> str:
-    """The amounts of one's runs; of several runs their average."""
-    if not any(amounts):
-        return MISSING
-    if len(amounts) == 1 and amounts[0]:
-        return emission(amounts[0])
-    own = {id(run): amount for run, amount in zip(one.runs, amounts, strict=True) if amount}
-    partly = any(each.known < each.clients for each in own.values())
-
-    def grams(run: Summary) -> float | None:
-        return own[id(run)].grams if id(run) in own else None
-
-    def bounds(run: Summary) -> Interval | None:
-        return own[id(run)].between if id(run) in own and not partly else None
-
-    shown = bounded(one, show_grams, grams, bounds, UNKNOWN)
-    return f"{shown} (not of all clients)" if partly and shown != UNKNOWN else shown
-
-
-def emission(amount: Amount) -> str:
-    """A mass with its bounds, or with the number of clients that it covers, where that is not all."""
-    if amount.grams is None or amount.known == amount.clients:
-        return between(show_grams, amount.grams, amount.between)
-    text = f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
-    return f"{text}, all {between(show_grams, None, amount.between)}" if amount.between else text
+        if any(getattr(each, name) for each in known):
+            yield Row(f"  {name}", partial(emitted, component=name))
+    if any(each.waiting.grams for each in known):
+        yield Row(f"  {WAITING}, apart", partial(emitted, component="waiting"))
 
 
 def _reached(run: Summary, model: str) -> Reached | None:

@@ -18,6 +18,7 @@ Record = TypeVar("Record")
 
 MISSING = "-"
 UNKNOWN = "unknown"
+NOT_REACHED = "not reached"
 NO_MARGIN = "no margin"
 
 # A text, a figure beside others, and a label wrap no narrower than this if there is another way.

@@ -17,7 +17,7 @@ from edgefl.core.errors import UserError
 from edgefl.report import carbon_sums
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Amount, Until, footprint
-from edgefl.report.rows import emission
+from edgefl.report.emissions import emission
 from edgefl.store import Store
 
 # Hour h has h g/kWh.

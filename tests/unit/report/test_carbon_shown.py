@@ -12,7 +12,7 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.report.averages import averages, seeds_together
 from edgefl.report.comparison import comparison, dry_runs
-from edgefl.report.rows import emission
+from edgefl.report.emissions import emission
 from edgefl.report.summary import Target
 from edgefl.runs import run
 from edgefl.runs.dry import dry_run
