@@ -106,7 +106,7 @@ def test_seeds_are_averaged():
 
 
 def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):
-    """Its summary is the dry run's, also when the user's file is gone; a plan that is read back is the same."""
+    """Its summary is the dry run's, without the user's file; a plan that is read back is the same."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "grid.csv"
     path.write_text("region,hour,g_per_kwh\nroof,0,45\n", encoding="utf-8")
