@@ -28,6 +28,7 @@ class Jobs(NamedTuple):
         into_version: the one that it was merged into; 0 for none.
         dispatched_s, received_s, worked_s, arrived_s, ended_s: its stations; NaN for those not reached.
         receive_s, work_s, transmit_s: busy seconds by stage.
+        full_power_s: seconds of work at full power that take as much energy above idle.
         down_bytes, up_bytes: as far as they moved.
     """
 
@@ -44,6 +45,7 @@ class Jobs(NamedTuple):
     receive_s: Floats
     work_s: Floats
     transmit_s: Floats
+    full_power_s: Floats
     down_bytes: Ints
     up_bytes: Ints
 
@@ -77,6 +79,7 @@ class Repriced:
             jobs.work_s * _factor(before, after, lambda one: one.work_s),
             jobs.transmit_s * _factor(before, after, lambda one: one.up_s),
         )
+        self._full_power_s = jobs.full_power_s * _factor(before, after, lambda one: one.work_s)
         self._ends = self._merged() if blind else None
         self._stages = self._begun_and_ended()
 
@@ -105,7 +108,7 @@ class Repriced:
         up = np.where(done[2] < 1, np.minimum(up, self._demand.moved_up(transmit_s)), up)
         charges = (
             self._draw.received(receive_s, down),
-            self._draw.worked(work_s),
+            self._draw.worked(work_s, _times(done[1], self._full_power_s)),
             self._draw.transmitted(transmit_s, up),
         )
         joules = sum(float(np.sum(part)) for charge in charges for part in charge)
@@ -124,7 +127,8 @@ class Repriced:
         receive_s, work_s, transmit_s = self._busy
         down_tail_j, up_tail_j = self._tails_j(t_s if then_s is None else then_s)
         received = draw.received(receive_s, jobs.down_bytes)
-        worked, transmitted = draw.worked(work_s), draw.transmitted(transmit_s, jobs.up_bytes)
+        worked = draw.worked(work_s, self._full_power_s)
+        transmitted = draw.transmitted(transmit_s, jobs.up_bytes)
         joules = [
             received.active_j + received.idle_j + down_tail_j,
             worked.active_j + worked.idle_j,

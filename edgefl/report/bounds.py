@@ -15,7 +15,7 @@ from edgefl.store import Reader, read_prices
 _WHOLE = {"client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes"}
 _SQL = """
 SELECT client, kind, place, version, IFNULL(into_version, 0), dispatched_s, {stations}, ended_s,
-  receive_s, work_s, transmit_s, down_bytes, up_bytes
+  receive_s, work_s, transmit_s, full_power_s, down_bytes, up_bytes
 FROM jobs JOIN fleet USING (client) JOIN exchanges USING (exchange) ORDER BY job
 """
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from edgefl.core.repricing import Repriced
+from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.report.bounds import read_jobs
@@ -93,6 +94,24 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
     assert is_blind(found.plan) == (policy == "sync")
     assert joules == pytest.approx(result.energy.joules, rel=1e-9)
     assert seconds == (pytest.approx(result.virtual_s, rel=1e-9) if policy == "sync" else None)
+
+
+def test_throttled_jobs_took_what_they_took():
+    """Also where heat lowers the power: work that takes twice as long takes its energy above idle once."""
+    found = planned()
+    hot = Thermal.model_validate({"onset": "0 s", "fall": "1 s", "floor": 0.5, "recovery": "1000 h"})
+    fleet = found.plan.fleet.model_copy(update={"speed": (hot,)})
+    found = replace(found, plan=replace(found.plan, fleet=fleet))
+
+    def again(reader):
+        prices, jobs = read_prices(reader), read_jobs(reader)
+        return Repriced(jobs, prices, prices, blind=False).joules(reader.meta["virtual_s"]), jobs
+
+    result, (joules, jobs) = summed(found, again)
+    assert (jobs.full_power_s < 0.99 * jobs.work_s).any()
+    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
+    low, high = result.joules_between
+    assert low < joules < high
 
 
 @pytest.mark.parametrize("selector", ["random", "round-robin"])

@@ -163,8 +163,6 @@ class Charging(BatteryTimetable):
 
     def spend(self, clients: Ints, t_s: Floats, joules: Floats) -> None:
         """See ``BatteryTimetable.spend``; a battery does not go below empty."""
-        own = self._own(clients)
-        clients, t_s, joules = clients[own], t_s[own], joules[own]
         left = self._stored(clients, t_s, self.batteries(clients)) - np.nan_to_num(joules)
         self._joules[clients] = np.maximum(left, 0.0)
         self._since_s[clients] = t_s
