@@ -270,6 +270,8 @@ class ExchangeCost:
         layers: what each layer does, if requested.
         other_work: what is done outside of layers, if requested.
         measured: the real work on this host, if requested.
+        jobs_per_day: how many of these jobs a client does a day in the mean, if the policy alone decides how
+            long a round takes.
     """
 
     exchange: str
@@ -288,6 +290,7 @@ class ExchangeCost:
     layers: Sequence[ExchangeLayer] | None = field(default=None, metadata=OPTIONAL)
     other_work: Sequence[OtherWork] | None = field(default=None, metadata=OPTIONAL)
     measured: Measured | None = field(default=None, metadata=OPTIONAL)
+    jobs_per_day: float | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)

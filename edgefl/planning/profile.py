@@ -13,6 +13,8 @@ from torch import Generator, Tensor
 from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
+from edgefl.core.availability import DAY_S
+from edgefl.core.components import resolve
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
 from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft, placed
@@ -107,9 +109,14 @@ def profile(
     setups = _setups(fleet, devices, options)
     links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
     profiler = _Profiler(learning, samples, devices, links, setups, layers=options.layers)
+    rounds_per_day = _rounds_per_day(draft)
     exchanges = [
-        replace(cost, measured=_measured(learning, cost, model)) if options.measure else cost
-        for index in range(len(learning.methods[0].exchanges))
+        replace(
+            cost,
+            measured=_measured(learning, cost, model) if options.measure else None,
+            jobs_per_day=rounds_per_day / when.every if rounds_per_day and when.at == "round" else None,
+        )
+        for index, when in enumerate(exchange.when for exchange in learning.methods[0].exchanges)
         for model, cost in enumerate(profiler.costs(index, access))
     ]
     return Profile(
@@ -124,6 +131,15 @@ def profile(
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
     )
+
+
+def _rounds_per_day(draft: Draft) -> float | None:
+    """A client's rounds a day in the mean over all clients; None where they depend on how long jobs take."""
+    server, clients = draft.scenario.server, draft.scenario.task.clients
+    policy, params = resolve("policies", server.policy, draft.document, ["server", "policy"])
+    if not hasattr(policy, "round_s"):
+        return None
+    return float(DAY_S / policy.round_s(params) * (server.participants or clients) / clients)
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:

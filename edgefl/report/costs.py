@@ -22,6 +22,7 @@ from edgefl.planning.costs import (
     is_lower_bound,
 )
 from edgefl.planning.memory import MARGIN
+from edgefl.report.batteries import show_charge
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.layers import by_layer
 from edgefl.report.tables import MISSING, NO_MARGIN, Cell, Column, Fitted, Grid, Labelled, Line, fits
@@ -60,7 +61,7 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
         if any(row.costs.fits and not row.costs.fits_with_margin for row in priced):
             yield Line(f"{NO_MARGIN}: libraries may take {MARGIN:.0%} more than the traced peak", "dim")
         yield Line()
-        battery = {} if all(row.battery() == MISSING for row in priced) else _BATTERY
+        battery = {} if all(row.battery() == MISSING for row in priced) else _battery(work.jobs_per_day)
         yield Fitted(priced, _ENERGIES | battery, yields=("receive", "transmit", "tail"))
     for row in work.devices:
         if not row.price:
@@ -150,6 +151,12 @@ class Row(NamedTuple):
         share = intervals.battery_share if intervals else None
         return between(_share, self.price.battery_share, share, MISSING)
 
+    def battery_a_day(self, jobs: float) -> str:
+        """The same of so many jobs a day."""
+        intervals = self.price.intervals
+        bounds = intervals.battery_share if intervals else None
+        return between(lambda share: show_charge(share * jobs), self.price.battery_share, bounds, MISSING)
+
     def bound(self, place: int) -> str:
         """The share of the time that one of the bounds takes."""
         whole = sum(self.price.bounds)
@@ -182,9 +189,12 @@ _ENERGIES: dict[str, Callable[[Row], Cell]] = {
     "tail": lambda row: row.phase("tail_j"),
     "idle": lambda row: row.phase("idle_j"),
 }
-_BATTERY: dict[str, Callable[[Row], Cell]] = {
-    "of battery": lambda row: row.battery(),
-}
+
+
+def _battery(jobs_per_day: float | None) -> dict[str, Callable[[Row], Cell]]:
+    """The battery's share, and that of a day where it is known how many jobs it has."""
+    share: dict[str, Callable[[Row], Cell]] = {"of battery": lambda row: row.battery()}
+    return share | ({"a day": lambda row: row.battery_a_day(jobs_per_day)} if jobs_per_day else {})
 
 
 def row_name(row: DeviceCost, rows: Sequence[DeviceCost]) -> str:

@@ -31,6 +31,11 @@ class Params(Strict):
     staleness: Annotated[Staleness, Field(description="how much stale updates count")] = Staleness()
 
 
+def round_s(params: Params) -> float:
+    """The time of a round, which does not depend on clients."""
+    return params.interval
+
+
 def check(params: Params, plan: Plan) -> None:  # noqa: ARG001 - every policy is checked the same way
     """See ``check_one_exchange``."""
     check_one_exchange(plan)

@@ -10,9 +10,12 @@ from commands import shown
 from plans import plan, prices, told
 
 from edgefl.core.cost import Trace, Work
+from edgefl.planning.profile import profile
 from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
 from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.costs import profile as costs
 from edgefl.report.usage import usage
+from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
 from edgefl.store import Store
 
@@ -68,6 +71,23 @@ def test_tails_drain_batteries_too():
     (use,) = found.summary.batteries.values()
     assert found.summary.joules_by_phase["tail"] > 0
     assert use.joules == pytest.approx(found.summary.energy.joules)
+
+
+def test_a_profile_knows_a_day_where_the_policy_has_a_pace():
+    """Merges an hour apart, of 4 of 8 phones: each does 12 jobs a day. Other policies take what jobs take."""
+    settings = ["sweep=null", "task.clients=8", FLEET, "server.participants=4"]
+    (paced,) = drafts("quickstart", [*settings, "server.policy={name: semi-sync, interval: 1 h}"])
+    (found,) = profile(paced).exchanges
+    assert found.jobs_per_day == 12
+    table = shown(costs(profile(paced)), 200)
+    heads = next(line for line in table.splitlines() if "of battery" in line)
+    *_, figures = (line for line in table.splitlines() if "pixel-6" in line and "│" in line)
+    assert heads.split("┃")[-1].strip() == "a day"
+    share = next(row.price.battery_share for row in found.devices if row.device == "pixel-6")
+    assert figures.split("│")[-1].strip().startswith(show_charge(12 * share))
+    (other,) = drafts("quickstart", settings)
+    assert profile(other).exchanges[0].jobs_per_day is None
+    assert "a day" not in shown(costs(profile(other)), 200)
 
 
 @pytest.mark.parametrize(
