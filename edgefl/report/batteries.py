@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from edgefl.core.corners import Interval
+from edgefl.core.documents import OPTIONAL
 from edgefl.core.units import show_seconds
+from edgefl.report.bounds import Bounds
 from edgefl.report.usage import Spent, Usage
 from edgefl.store import Reader
 
@@ -37,6 +42,7 @@ class BatteryUse:
         per_day: what a day takes, in the mean over all these clients: ``joules`` / (``clients`` x
             ``capacity_j``) x 24 h / the run's virtual time.
         days: until a client has used the energy of a full battery: 1 / ``per_day``.
+        per_round_between: the bounds of ``per_round``, where numbers of devices or links are intervals.
     """
 
     clients: int
@@ -45,27 +51,69 @@ class BatteryUse:
     per_round: float | None
     per_day: float | None
     days: float | None
+    per_round_between: Interval | None = field(default=None, metadata=OPTIONAL)
 
 
-def battery_use(reader: Reader, used: Usage, virtual_s: float) -> dict[str, BatteryUse]:
+def battery_use(
+    reader: Reader, used: Usage, virtual_s: float, bounds: Bounds | None = None
+) -> dict[str, BatteryUse]:
     """What a run's jobs took, by device; of those whose capacity is known, but for laptops.
 
     Args:
         reader: the run.
         used: what its jobs cost.
         virtual_s: its length.
+        bounds: of its energies; None for none.
     """
     capacities: dict[str, float] = reader.meta.get("batteries", {})
     if not capacities:
         return {}
     clients = {row["device"]: row["clients"] for row in reader.query(_CLIENTS_SQL)}
     every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
-    return {
+    found = {
         device: BatteryUse(clients[device], capacity_j, None, None, None, None)
         if device in used.unknown
         else _use(used.by_device.get(device, {}), every, clients[device], capacity_j, virtual_s)
         for device, capacity_j in capacities.items()
         if device in clients
+    }
+    if bounds is None:
+        return found
+    rounds = _rounds_between(reader, bounds, virtual_s)
+    return {
+        device: replace(use, per_round_between=_share(rounds[device], use.capacity_j))
+        if device in rounds
+        else use
+        for device, use in found.items()
+    }
+
+
+def _share(joules: Interval, capacity_j: float) -> Interval:
+    return Interval(joules.low / capacity_j, None if joules.high is None else joules.high / capacity_j)
+
+
+def _rounds_between(reader: Reader, bounds: Bounds, virtual_s: float) -> dict[str, Interval]:
+    """The bounds of what a round takes from a client of each device that had a job in one, in joules."""
+    of_kind = {row["kind"]: row["device"] for row in reader.rows("kinds")}
+    devices = sorted(set(of_kind.values()))
+    device = np.zeros(max(of_kind) + 1, dtype=np.int64)
+    device[list(of_kind)] = [devices.index(name) for name in of_kind.values()]
+    exchanges = reader.rows("exchanges", "place")
+    # What is not of a round counts nothing.
+    weight = np.array([1 / row["every"] if row["at"] == "round" else 0.0 for row in exchanges])
+    shape, jobs = (len(devices), len(exchanges)), bounds.jobs
+    group, size = device[jobs.kind] * shape[1] + jobs.exchange, shape[0] * shape[1]
+    counts = np.bincount(group, minlength=size).reshape(shape)
+    ends = []
+    for joules, _ in bounds.by_job(virtual_s):
+        sums = np.bincount(group, np.sum(joules, axis=0), size).reshape(shape)
+        means = np.divide(sums, counts, out=np.zeros(shape), where=counts > 0)
+        ends.append(np.where(weight > 0, means * weight, 0.0).sum(axis=1).tolist())
+    took_part = ((counts > 0) * weight).sum(axis=1) > 0
+    return {
+        name: Interval.of(*(None if math.isnan(end[place]) else end[place] for end in ends))
+        for place, name in enumerate(devices)
+        if took_part[place]
     }
 
 

@@ -210,8 +210,8 @@ class Drained(NamedTuple):
     def shown(self, show: Callable[[Any], str], of: str) -> str:
         """A figure of ``BatteryUse``."""
         use = self.run.summary.batteries[self.device]
-        value = getattr(use, of)
-        return show(value) if value is not None else UNKNOWN if use.joules is None else MISSING
+        bounds = use.per_round_between if of == "per_round" else None
+        return between(show, getattr(use, of), bounds, UNKNOWN if use.joules is None else MISSING)
 
 
 _DRAINED: dict[str, Callable[[Drained], Cell]] = {

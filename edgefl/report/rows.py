@@ -194,7 +194,13 @@ def _battery(one: Compared, device: str, show: Show, of: str) -> str:
     """A figure of ``BatteryUse``; "-" without the device, or where it was never asked."""
     found = {id(run): run.batteries[device] for run in one.runs if device in run.batteries}
     unknown = any(use.joules is None for use in found.values())
-    return one.show(show, lambda run: getattr(found.get(id(run)), of, None), UNKNOWN if unknown else MISSING)
+    return bounded(
+        one,
+        show,
+        lambda run: getattr(found.get(id(run)), of, None),
+        lambda run: found[id(run)].per_round_between if of == "per_round" and id(run) in found else None,
+        UNKNOWN if unknown else MISSING,
+    )
 
 
 def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:

@@ -73,6 +73,15 @@ def test_tails_drain_batteries_too():
     assert use.joules == pytest.approx(found.summary.energy.joules)
 
 
+def test_a_round_is_bounded_as_the_energy_is():
+    """With one device and one exchange, jobs x what a round takes is the energy, at both corners too."""
+    fleet = "fleet={members: [{device: pixel-6, link: 4g}]}"
+    (run,) = dry_run("quickstart", ["sweep=null", "server={participants: 3, rounds: 3}", fleet])
+    use, jobs_j = run.summary.batteries["pixel-6"], run.summary.jobs * 17.76 * 3600
+    assert use.per_round * jobs_j == pytest.approx(run.summary.energy.joules)
+    assert [end * jobs_j for end in use.per_round_between] == pytest.approx(list(run.summary.joules_between))
+
+
 def test_a_profile_knows_a_day_where_the_policy_has_a_pace():
     """Merges an hour apart, of 4 of 8 phones: each does 12 jobs a day. Other policies take what jobs take."""
     settings = ["sweep=null", "task.clients=8", FLEET, "server.participants=4"]
@@ -131,7 +140,11 @@ def test_tables_have_the_devices_with_batteries():
     lines = shown(comparison([run.summary]), 100).splitlines()
     at = next(place for place, line in enumerate(lines) if line.startswith("battery of pixel-6, a round"))
     told_ = [line.split("│")[1].strip() for line in lines[at : at + 3]]
-    assert told_ == [show_charge(use.per_round), show_charge(use.per_day), show_days(use.days)]
+    a_round, *others = told_
+    assert others == [show_charge(use.per_day), show_days(use.days)]
+    low, high = use.per_round_between
+    assert low < use.per_round < high
+    assert a_round == f"{show_charge(use.per_round)} ({show_charge(low)} to {show_charge(high)})"
     assert not any("laptop" in line and "battery" in line for line in lines)
     table = [line.split("│") for line in shown(dry_runs([run]), 100).splitlines() if "pixel-6" in line]
     assert [[cell.strip() for cell in row[2:]] for row in table] == [["pixel-6", *told_]]
