@@ -27,6 +27,8 @@ STEP_WEIGHT = 4.0
 # Dense and depthwise FLOP/s, the elementwise share of the bandwidth, seconds of a launch and of a backward
 # pass, the half side.
 _START = (5e10, 5e9, 0.5, 5e-6, 2e-5, 8.0)
+# A rate so high that memory bounds every depthwise kernel has no slope to come back by: several are tried.
+_DEPTHWISE_STARTS = (5e8, 5e9, 5e10)
 _LEAST = (1e6, 1e5, 0.005, 1e-8, 1e-8, 0.01)
 _MOST = (1e15, 1e14, 1.0, 1e-2, 1e-1, 1000.0)
 
@@ -125,9 +127,13 @@ def fit(observations: Sequence[Observation], bandwidth: float, most_dense: float
         return found
 
     most = (most_dense, min(most_dense, _MOST[1]), *_MOST[2:])
-    start = np.minimum(_START, 0.9 * np.array(most))
     bounds = np.log(_LEAST), np.log(most)
-    solved: Any = least_squares(residuals, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
+
+    def solution(depthwise: float) -> Any:
+        start = np.minimum((_START[0], depthwise, *_START[2:]), 0.9 * np.array(most))
+        return least_squares(residuals, np.log(start), bounds=bounds, loss="soft_l1", f_scale=_LINEAR_FROM)
+
+    solved = min(map(solution, _DEPTHWISE_STARTS), key=lambda found: float(found.cost))
     numbers = np.exp(solved.x)
     ratios = np.exp(np.abs(np.log(table.seconds(numbers, bandwidth)) - measured))
     dense, depthwise, elementwise, launch_s, backward_s, half_side = map(float, numbers)

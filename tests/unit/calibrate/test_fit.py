@@ -25,7 +25,15 @@ TRUE = {
 
 
 def roofline(
-    dense: float, depthwise: float, elementwise: float, half_side: float, launch_s: float, backward_s: float
+    dense: float,
+    depthwise: float,
+    elementwise: float,
+    half_side: float,
+    launch_s: float,
+    backward_s: float,
+    *,
+    bandwidth: float = BANDWIDTH,
+    peak: float = PEAK,
 ) -> Roofline:
     """A device with these numbers."""
 
@@ -37,14 +45,14 @@ def roofline(
             "title": "made up",
             "category": "server",
             "kind": "roofline",
-            "peak": {"fp32": number(f"{PEAK} FLOP/s")},
+            "peak": {"fp32": number(f"{peak} FLOP/s")},
             "efficiency": {
                 "dense": number(dense),
                 "depthwise": number(depthwise),
                 "elementwise": number(elementwise),
             },
             "half_side": number(half_side),
-            "memory_bandwidth": number(f"{BANDWIDTH} B/s"),
+            "memory_bandwidth": number(f"{bandwidth} B/s"),
             "launch_overhead": number(f"{launch_s * 1e6} us"),
             "backward_overhead": number(f"{backward_s * 1e6} us"),
             "memory": number("1 GB"),
@@ -89,6 +97,16 @@ def test_exact_timings_give_the_exact_numbers(works):
 def test_noise_changes_the_numbers_little(works):
     """Times up to a tenth too long change no number by more than a third."""
     check(fit(timings(works, noise=0.1), BANDWIDTH), 0.33)
+
+
+def test_depthwise_kernels_near_the_memorys_rate_have_one_of_their_own(works):
+    """On a machine of 50 GB/s whose depthwise rate, 90 GFLOP/s, bounds only some of them."""
+    board = roofline(
+        **{**TRUE, "depthwise": 0.3, "launch_s": 3e-6, "backward_s": 18e-6}, bandwidth=50e9, peak=300e9
+    )
+    clock, draw = board.clock("fast", "fp32"), random.Random(3)  # noqa: S311
+    given = [Observation(one, clock.time(one).seconds * draw.uniform(0.6, 1.3)) for one in works]
+    assert fit(given, 50e9).depthwise == pytest.approx(90e9, rel=0.4)
 
 
 def test_one_outlier_changes_the_numbers_little(works):
