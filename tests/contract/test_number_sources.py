@@ -13,7 +13,7 @@ from surveyed import READ, READ_OF_LINKS, READ_RADIOS, RECALLED
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
 from edgefl.core.devices import Roofline
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.planning.fleets import device, link, profile
 

@@ -15,7 +15,7 @@ from builders import build_method, build_net
 from edgefl.compute import meta
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Bounds
-from edgefl.core.price import Pricer
+from edgefl.core.pricer import Pricer
 from edgefl.planning.benchmarks import Works, read
 from edgefl.planning.fleets import device
 
