@@ -43,8 +43,8 @@ OTHERS = {
     "fedasync": {"concurrency": 4},
     "deadline": {"quantile": 0.5},
 }
-# Devices that slow down after a millisecond of work and draw less power then.
-HOT = {"name": "thermal", "onset": "1 ms", "fall": "1 ms", "floor": 0.5, "recovery": "100 s"}
+# Devices that slow down within a second of work and draw less power then.
+HOT = {"name": "thermal", "onset": "0 s", "fall": "1 s", "floor": 0.5, "recovery": "1 h"}
 
 
 @cache
@@ -53,7 +53,8 @@ def planned(policy="sync", selector="random", *, hot=False):
     server = {**SCENARIO["server"], "policy": {"name": policy, **OTHERS[policy]}, "selector": selector}
     method = SCENARIO["method"] if policy == "sync" else "fedavg"
     fleet = {**SCENARIO["fleet"], "speed": [HOT]} if hot else SCENARIO["fleet"]
-    (draft,) = drafts({**SCENARIO, "server": server, "method": method, "fleet": fleet})
+    local = {**SCENARIO["local"], "epochs": 20 if hot else 2}
+    (draft,) = drafts({**SCENARIO, "server": server, "method": method, "fleet": fleet, "local": local})
     found = plan(draft, DataAccess(need="embedded"))
     prices = tuple(widened(one, 2.0) for one in found.plan.prices)
     return replace(found, plan=replace(found.plan, prices=prices))
