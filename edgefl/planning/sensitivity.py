@@ -18,8 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
-from edgefl.core.sweeps import Swept, between, least, replaced
+from edgefl.core.sweeps import Swept, between, least, replaced, swept
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
@@ -167,6 +168,32 @@ def study(
         verdicts=found,
         name=name,
     )
+
+
+def check_factor(factor: float) -> None:
+    """Refuses a factor by which no number can be swept.
+
+    Raises:
+        UserError: it is below 1.
+    """
+    if not 1 <= factor < math.inf:
+        raise UserError(f"the factor must be at least 1, not {factor:g}", where="--sensitivity")
+
+
+def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
+    """The numbers of devices and links to sweep, by owner.
+
+    Raises:
+        UserError: there are none.
+    """
+    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
+    if not found:
+        raise UserError(
+            "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
+            where="--sensitivity",
+            hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
+        )
+    return found
 
 
 Figures: TypeAlias = Sequence[Mapping[str, float]]

@@ -13,11 +13,20 @@ from rich.console import Group, RenderableType
 from edgefl.core.corners import Interval
 from edgefl.core.errors import UserError
 from edgefl.core.repricing import Repriced
-from edgefl.core.sweeps import Swept, swept
 from edgefl.core.units import show_joules, show_seconds
 from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
-from edgefl.planning.sensitivity import Effect, Records, Sensitivity, Side, Verdict, strength, study
+from edgefl.planning.sensitivity import (
+    Effect,
+    Records,
+    Sensitivity,
+    Side,
+    Verdict,
+    check_factor,
+    numbers_of,
+    strength,
+    study,
+)
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.bounds import read_jobs
 from edgefl.report.intervals import between
@@ -61,32 +70,6 @@ def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
     names = [f"energy{to}", *([f"time{to}"] if all(run.blind for run in found.values()) else [])]
     sides = [Side(_title(one), _mean([found[id(run)] for run in one.runs], names)) for one in compared]
     return study(sides, names, records, numbers_of(records, factor), factor)
-
-
-def check_factor(factor: float) -> None:
-    """Refuses a factor by which no number can be swept.
-
-    Raises:
-        UserError: it is below 1.
-    """
-    if not 1 <= factor < math.inf:
-        raise UserError(f"the factor must be at least 1, not {factor:g}", where="--sensitivity")
-
-
-def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
-    """The numbers of devices and links to sweep, by owner.
-
-    Raises:
-        UserError: there are none.
-    """
-    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
-    if not found:
-        raise UserError(
-            "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
-            where="--sensitivity",
-            hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
-        )
-    return found
 
 
 def _title(one: Compared) -> str:
