@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
+from pydantic import BaseModel
+
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
@@ -258,14 +260,22 @@ def _hypercube(dimensions: int) -> Iterator[list[float]]:
 def _effect(
     number: Swept, ends: tuple[Figures, Figures], quantities: Sequence[str], sides: Sequence[Side]
 ) -> Effect:
-    low, value, high = (
-        shown_number(number.name, number.number, one) for one in (number.low, number.value, number.high)
-    )
+    low, value, high = (_shown(number, one) for one in (number.low, number.value, number.high))
     figures = {
         one: {side.name: (ends[0][n][one], ends[1][n][one]) for n, side in enumerate(sides)}
         for one in quantities
     }
     return Effect(_named(number), low, value, high, figures)
+
+
+def _shown(number: Swept, value: Any) -> str:
+    """A value as text; of a record, what differs between its ends."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        alike = [key for key in fields if getattr(number.low, key) == getattr(number.high, key)]
+        optional = {key: fields[key].get_default() for key in alike if not fields[key].is_required()}
+        value = value.model_copy(update=optional)
+    return shown_number(number.name, number.number, value)
 
 
 def _named(number: Swept) -> str:
@@ -348,5 +358,4 @@ def _turn(space: _Space, place: int, sign: float, excess: Callable[[Figures], fl
             after = middle
     number = space.numbers[place]
     value = between(number.value, number.high if sign > 0 else number.low, after)
-    text = shown_number(number.name, number.number, value)
-    return after, Turn(_named(number), text, above=sign > 0)
+    return after, Turn(_named(number), _shown(number, value), above=sign > 0)

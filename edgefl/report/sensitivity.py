@@ -29,13 +29,15 @@ from edgefl.planning.sensitivity import (
 )
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.bounds import read_jobs
-from edgefl.report.intervals import between
+from edgefl.report.intervals import between, span
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, Fitted, Line
 from edgefl.store import read
 
 _SHOWN = 8
 """Numbers in the table, and those that are named for each verdict."""
+_VISIBLE = 0.005
+"""Changes by less than half a percent are left out of the table."""
 _SHOWS: Mapping[str, Callable[[float], str]] = {"energy": show_joules, "time": show_seconds}
 
 
@@ -160,7 +162,8 @@ def _said(verdict: Verdict) -> str:
     if verdict.robust:
         return f"{has} over all intervals: {verdict.more} takes {low:.3g} to {high:.3g} times as much"
     share = f"{verdict.holds:.0%}" if verdict.holds in {0, 1} else f"{verdict.holds:.1%}"
-    return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples"
+    alone = "" if verdict.turns else "; no number alone turns it"
+    return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples{alone}"
 
 
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
@@ -168,16 +171,15 @@ def _effects(found: Sensitivity) -> Iterator[RenderableType]:
         show = _SHOWS[quantity.partition(" ")[0]]
         columns: dict[str, Callable[[Effect], str]] = {
             quantity: lambda row: row.number,
-            "from": lambda row: row.low,
-            "to": lambda row: row.high,
+            "range": lambda row: span(row.low, row.high),
         }
         for side in sides:
             columns[side] = _column(quantity, side, show)
         total = {side: between(show, value, found.between[quantity][side]) for side, value in sides.items()}
         strong = sorted(found.effects, key=lambda one, of=quantity: -strength(one, of))  # type: ignore[misc]
-        strong = [one for one in strong if strength(one, quantity)][:_SHOWN]
+        strong = [one for one in strong if strength(one, quantity) > _VISIBLE][:_SHOWN]
         if strong:
-            yield Fitted(strong, columns, left=("from", "to"))
+            yield Fitted(strong, columns, wraps=("range",))
         yield Line("all together: " + "; ".join(f"{side} {text}" for side, text in total.items()))
         yield Line()
 
