@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings, overrides
+
+if TYPE_CHECKING:
+    from edgefl.planning.costs import ClaimedSavings, Profile
+    from edgefl.planning.sensitivity import Sensitivity as Studied
 
 
 @app.command(
@@ -46,10 +51,6 @@ def profile(
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import claimed_savings
     from edgefl.planning.swept_rounds import swept_rounds
-    from edgefl.report import costs
-    from edgefl.report.device_rounds import device_rounds
-    from edgefl.report.layers import checked
-    from edgefl.report.sensitivity import sensitivity as shown
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -65,6 +66,18 @@ def profile(
         found = {"profiles": profiles, "published": claims}
         print_json(found if sensitivity is None else found | {"sensitivity": swept})
         return
+    _print_profiles(profiles, claims, swept)
+
+
+def _print_profiles(
+    profiles: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Studied]
+) -> None:
+    """Prints what a round costs, published savings beside ours, and what the figures depend on."""
+    from edgefl.report import costs
+    from edgefl.report.device_rounds import device_rounds
+    from edgefl.report.layers import checked
+    from edgefl.report.sensitivity import sensitivity
+
     console = stdout()
     if len(profiles) > 1:
         console.print(device_rounds(profiles))
@@ -79,7 +92,7 @@ def profile(
     if claims:
         console.print(costs.published(claims))
     for one in swept:
-        console.print(shown(one))
+        console.print(sensitivity(one))
 
 
 @app.command(

@@ -32,7 +32,8 @@ from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import fits, fits_with_margin, memory_check
-from edgefl.planning.pricing import Pricers, phase_steps, traced
+from edgefl.planning.pricing import phase_steps, traced
+from edgefl.planning.repricing import Pricers
 from edgefl.protocol import Exchange, Phase
 
 

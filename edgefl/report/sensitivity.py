@@ -14,8 +14,8 @@ from edgefl.core.corners import Interval
 from edgefl.core.errors import UserError
 from edgefl.core.repricing import Repriced
 from edgefl.core.units import show_joules, show_seconds
-from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
+from edgefl.planning.repricing import Repricer
 from edgefl.planning.sensitivity import (
     Effect,
     Records,

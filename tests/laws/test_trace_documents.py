@@ -17,8 +17,8 @@ from edgefl.core.plan import COLUMNS
 from edgefl.core.traces import Traced, read_back, written
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
+from edgefl.planning.repricing import Repricer
 from edgefl.protocol import write_tree
 from edgefl.runs import drafts
 from edgefl.store import Store, read, read_plan
