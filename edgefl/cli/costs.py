@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
-from edgefl.cli.options import AsJson, ScenarioName, Seed, Settings, overrides
+from edgefl.cli.options import AsJson, ScenarioName, Seed, Sensitivity, Settings, overrides
+
+if TYPE_CHECKING:
+    from edgefl.planning.costs import ClaimedSavings, Profile
+    from edgefl.planning.sensitivity import Sensitivity as Studied
 
 
 @app.command(
@@ -34,6 +39,7 @@ def profile(
         bool,
         typer.Option("--measure-memory", help="Also run the work once on this host, in fresh processes."),
     ] = False,
+    sensitivity: Sensitivity = None,
     settings: Settings = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -41,12 +47,10 @@ def profile(
     """Show one round's compute, memory, bytes, time and energy for a client; nothing is trained."""
     from edgefl.planning.fleets import dtype_of
     from edgefl.planning.learning import DataAccess
-    from edgefl.planning.profile import ProfileOptions
+    from edgefl.planning.profile import ProfileOptions, client_rounds
     from edgefl.planning.profile import profile as profile_run
     from edgefl.planning.published import claimed_savings
-    from edgefl.report import costs
-    from edgefl.report.device_rounds import device_rounds
-    from edgefl.report.layers import checked
+    from edgefl.planning.swept_rounds import swept_rounds
     from edgefl.runs import drafts
 
     options = ProfileOptions(tuple(device or ()), link, dtype_of(dtype), layers=layers, measure=measure)
@@ -54,9 +58,26 @@ def profile(
     runs = drafts(scenario, overrides(settings, seed=seed))
     profiles = [profile_run(draft, options, access) for draft in runs]
     claims = claimed_savings(runs, profiles)
+    swept = []
+    if sensitivity is not None:
+        rounds = [one for draft in runs for one in client_rounds(draft, options, access)]
+        swept = swept_rounds(rounds, sensitivity)
     if as_json:
-        print_json({"profiles": profiles, "published": claims})
+        found = {"profiles": profiles, "published": claims}
+        print_json(found if sensitivity is None else found | {"sensitivity": swept})
         return
+    _print_profiles(profiles, claims, swept)
+
+
+def _print_profiles(
+    profiles: Sequence[Profile], claims: Sequence[ClaimedSavings], swept: Sequence[Studied]
+) -> None:
+    """Prints what a round costs, published savings beside ours, and what the figures depend on."""
+    from edgefl.report import costs
+    from edgefl.report.device_rounds import device_rounds
+    from edgefl.report.layers import checked
+    from edgefl.report.sensitivity import sensitivity
+
     console = stdout()
     if len(profiles) > 1:
         console.print(device_rounds(profiles))
@@ -70,6 +91,8 @@ def profile(
             console.print(checked(each.layers))
     if claims:
         console.print(costs.published(claims))
+    for one in swept:
+        console.print(sensitivity(one))
 
 
 @app.command(

@@ -28,7 +28,7 @@ class Jobs(NamedTuple):
         into_version: the one that it was merged into; 0 for none.
         dispatched_s, received_s, worked_s, arrived_s, ended_s: its stations; NaN for those not reached.
         receive_s, work_s, transmit_s: busy seconds by stage.
-        full_power_s: seconds of work at full power that take as much energy above idle.
+        full_power_s: of the work, see ``edgefl.core.event.JOB``.
         down_bytes, up_bytes: as far as they moved.
     """
 
@@ -74,12 +74,13 @@ class Repriced:
         self._jobs, self._blind = jobs, blind
         before, after = _demands(prices, jobs), _demands(others, jobs)
         self._demand, self._draw = after, after.draw
+        work = _factor(before, after, lambda one: one.work_s)
+        self._full_power_s = jobs.full_power_s * work
         self._busy = (
             jobs.receive_s * _factor(before, after, lambda one: one.down_s),
-            jobs.work_s * _factor(before, after, lambda one: one.work_s),
+            jobs.work_s * work,
             jobs.transmit_s * _factor(before, after, lambda one: one.up_s),
         )
-        self._full_power_s = jobs.full_power_s * _factor(before, after, lambda one: one.work_s)
         self._ends = self._merged() if blind else None
         self._stages = self._begun_and_ended()
 

@@ -66,13 +66,17 @@ def _trace(trace: Trace, kernels: dict[Kernel, int]) -> dict[str, Any]:
         "up": dict(trace.up),
         "start": _work(trace.start, kernels),
         "phases": [
-            [phase.name, [[size, _work(work, kernels)] for size, work in phase.steps.items()]]
+            [phase.name, _by_size(phase.steps, kernels), _by_size(phase.batches, kernels)]
             for phase in trace.phases
         ],
         "finish": _work(trace.finish, kernels),
         "peaks": [[list(sizes), dict(peak)] for sizes, peak in trace.peaks.items()],
         "resident": trace.resident,
     }
+
+
+def _by_size(works: Mapping[int, Work], kernels: dict[Kernel, int]) -> list[tuple[int, list[list[int]]]]:
+    return [(size, _work(work, kernels)) for size, work in works.items()]
 
 
 def _work(work: Work, kernels: dict[Kernel, int]) -> list[list[int]]:
@@ -84,13 +88,16 @@ def _read_trace(given: Mapping[str, Any], kernels: Sequence[Kernel]) -> Trace:
     def work(pairs: Sequence[tuple[int, int]]) -> Work:
         return Work({kernels[place]: count for place, count in pairs})
 
+    def by_size(works: Sequence[tuple[int, Any]]) -> dict[int, Work]:
+        return {size: work(pairs) for size, pairs in works}
+
     return Trace(
         exchange=given["exchange"],
         down=given["down"],
         up=given["up"],
         start=work(given["start"]),
         phases=tuple(
-            PhaseTrace(name, {size: work(pairs) for size, pairs in steps}) for name, steps in given["phases"]
+            PhaseTrace(name, by_size(steps), by_size(batches)) for name, steps, batches in given["phases"]
         ),
         finish=work(given["finish"]),
         peaks={tuple(sizes): peak for sizes, peak in given["peaks"]},

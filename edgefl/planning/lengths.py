@@ -31,7 +31,8 @@ from edgefl.core.training import Fit, Local
 from edgefl.core.units import show_seconds
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import Learning
-from edgefl.planning.pricing import Pricers, Traced, refusals, rows_of
+from edgefl.planning.pricing import Traced, refusals
+from edgefl.planning.repricing import Pricers, rows_of
 from edgefl.protocol import Exchange
 
 # The most different lengths that the note lists.

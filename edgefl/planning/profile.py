@@ -15,7 +15,7 @@ from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
-from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Work
+from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Trace, Work
 from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
@@ -25,6 +25,7 @@ from edgefl.core.link import Link
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Price, peak_bytes
 from edgefl.core.scenario import LearningSpec, Task
+from edgefl.core.traces import Steps
 from edgefl.data import Federation, prepared
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.by_layer import priced, shown
@@ -33,7 +34,8 @@ from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.memory import fits, fits_with_margin, memory_check
-from edgefl.planning.pricing import Pricers, phase_steps, traced
+from edgefl.planning.pricing import phase_steps, traced
+from edgefl.planning.repricing import Pricers
 from edgefl.protocol import Exchange, Phase
 
 
@@ -56,7 +58,7 @@ class ProfileOptions:
     measure: bool = False
 
 
-class _Setup(NamedTuple):
+class Setup(NamedTuple):
     """A device, the number type it computes in and the link it is behind."""
 
     device: str
@@ -64,7 +66,7 @@ class _Setup(NamedTuple):
     link: str
 
 
-def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[_Setup]:
+def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[Setup]:
     """The devices given in the options, or every kind of member.
 
     Each has the given type, its members', fp32, or the first that it supports; and the given link, its
@@ -78,7 +80,7 @@ def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions)
         own: list[tuple[str, str]] = [(member.dtype, member.link) for member in members] or [
             ("fp32" if "fp32" in supported else supported[0], fleet.members[0].link)
         ]
-        setups += [_Setup(name, options.dtype or dtype, options.link or link_) for dtype, link_ in own]
+        setups += [Setup(name, options.dtype or dtype, options.link or link_) for dtype, link_ in own]
     return list(dict.fromkeys(setups))
 
 
@@ -99,16 +101,9 @@ def profile(
     Raises:
         UserError: something in the scenario, or a name, is wrong.
     """
-    access = access or DataAccess(need="nothing")
-    scenario, document = draft.scenario, draft.document
-    learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
-    fleet = fleet_of(draft)
-    devices = _devices(fleet, options.devices, str(document.place(["fleet"])))
-    samples, whence = _samples(learning.federation, scenario.task)
-    learning = fitted(learning, document, fleet, [samples])
-    setups = _setups(fleet, devices, options)
-    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
-    profiler = _Profiler(learning, samples, devices, links, setups, layers=options.layers)
+    access, scenario = access or DataAccess(need="nothing"), draft.scenario
+    profiler, whence = _profiler(draft, options, access)
+    learning, samples = profiler.learning, profiler.samples
     rounds_per_day = _rounds_per_day(draft)
     exchanges = [
         replace(
@@ -127,7 +122,7 @@ def profile(
             f"every client has {samples} samples, {whence}",
             *fit_note(scenario.local, learning.spec.local),
         ],
-        assumptions=assumptions(devices, links),
+        assumptions=assumptions(profiler.devices, profiler.links),
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
     )
@@ -140,6 +135,61 @@ def _rounds_per_day(draft: Draft) -> float | None:
     if not hasattr(policy, "round_s"):
         return None
     return float(DAY_S / policy.round_s(params) * (server.participants or clients) / clients)
+
+
+class ClientRound(NamedTuple):
+    """What a client does in every round.
+
+    Attributes:
+        name: the run's; with the model's, where there are several.
+        costs: of each exchange.
+        setups: what it is done on.
+        devices: by name.
+        links: by name.
+    """
+
+    name: str
+    costs: Sequence[Cost]
+    setups: Sequence[Setup]
+    devices: Mapping[str, Board]
+    links: Mapping[str, Link]
+
+
+@placed
+def client_rounds(draft: Draft, options: ProfileOptions, access: DataAccess) -> list[ClientRound]:
+    """A client's round for each model, as ``profile`` takes it.
+
+    Raises:
+        UserError: something in the scenario, or a name, is wrong.
+    """
+    profiler, _ = _profiler(draft, options, access)
+    learning, name = profiler.learning, draft.scenario.name
+    whens = [exchange.when for exchange in learning.methods[0].exchanges]
+    rounds = [index for index, when in enumerate(whens) if when.at == "round" and when.every == 1]
+    traces = [profiler.traces(index, access) for index in rounds]
+    return [
+        ClientRound(
+            name=name if len(learning.nets) == 1 else f"{name}, {net.name}",
+            costs=[found[model].cost(steps) for steps, found in traces],
+            setups=profiler.setups,
+            devices=profiler.devices,
+            links=profiler.links,
+        )
+        for model, net in enumerate(learning.nets)
+    ]
+
+
+def _profiler(draft: Draft, options: ProfileOptions, access: DataAccess) -> tuple[_Profiler, str]:
+    """What prices a scenario, and what the profiled client's number of samples is, in words."""
+    scenario, document = draft.scenario, draft.document
+    learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
+    fleet = fleet_of(draft)
+    devices = _devices(fleet, options.devices, str(document.place(["fleet"])))
+    samples, whence = _samples(learning.federation, scenario.task)
+    learning = fitted(learning, document, fleet, [samples])
+    setups = _setups(fleet, devices, options)
+    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
+    return _Profiler(learning, samples, devices, links, setups, layers=options.layers), whence
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
@@ -200,7 +250,7 @@ class _Profiler:
     samples: int
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
-    setups: Sequence[_Setup]
+    setups: Sequence[Setup]
     layers: bool
 
     def __post_init__(self) -> None:
@@ -209,8 +259,7 @@ class _Profiler:
     def costs(self, index: int, access: DataAccess) -> Iterator[ExchangeCost]:
         """The exchange at an index on each model."""
         learning = self.learning
-        steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
-        traces = traced(learning, index, [[steps]] * len(learning.nets), access.traces)
+        steps, traces = self.traces(index, access)
         for method, net, trace in zip(learning.methods, learning.nets, traces, strict=True):
             cost, exchange = trace.cost(steps), method.exchanges[index]
             found = by_layer(method, exchange, net, steps, trace) if self.layers else None
@@ -233,7 +282,13 @@ class _Profiler:
                 other_work=others,
             )
 
-    def _device_cost(self, setup: _Setup, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
+    def traces(self, index: int, access: DataAccess) -> tuple[Steps, tuple[Trace, ...]]:
+        """The steps of the exchange at an index, and its trace for each model."""
+        learning = self.learning
+        steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
+        return steps, traced(learning, index, [[steps]] * len(learning.nets), access.traces)
+
+    def _device_cost(self, setup: Setup, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
         device = self.devices[setup.device]
         room, needs = device.usable_memory_bytes, peak_bytes(cost, setup.dtype)
         unknown, price, layers = device.refusal(cost.work, setup.dtype), None, None

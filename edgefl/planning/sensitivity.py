@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
+from pydantic import BaseModel
+
 from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
+from edgefl.core.errors import UserError
 from edgefl.core.sourced import sourced
-from edgefl.core.sweeps import Swept, between, least, replaced
+from edgefl.core.sweeps import Swept, between, least, replaced, swept
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
@@ -169,6 +172,32 @@ def study(
     )
 
 
+def check_factor(factor: float) -> None:
+    """Refuses a factor by which no number can be swept.
+
+    Raises:
+        UserError: it is below 1.
+    """
+    if not 1 <= factor < math.inf:
+        raise UserError(f"the factor must be at least 1, not {factor:g}", where="--sensitivity")
+
+
+def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
+    """The numbers of devices and links to sweep, by owner.
+
+    Raises:
+        UserError: there are none.
+    """
+    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
+    if not found:
+        raise UserError(
+            "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
+            where="--sensitivity",
+            hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
+        )
+    return found
+
+
 Figures: TypeAlias = Sequence[Mapping[str, float]]
 """By side, then by quantity."""
 
@@ -231,14 +260,22 @@ def _hypercube(dimensions: int) -> Iterator[list[float]]:
 def _effect(
     number: Swept, ends: tuple[Figures, Figures], quantities: Sequence[str], sides: Sequence[Side]
 ) -> Effect:
-    low, value, high = (
-        shown_number(number.name, number.number, one) for one in (number.low, number.value, number.high)
-    )
+    low, value, high = (_shown(number, one) for one in (number.low, number.value, number.high))
     figures = {
         one: {side.name: (ends[0][n][one], ends[1][n][one]) for n, side in enumerate(sides)}
         for one in quantities
     }
     return Effect(_named(number), low, value, high, figures)
+
+
+def _shown(number: Swept, value: Any) -> str:
+    """A value as text; of a record, what differs between its ends."""
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        alike = [key for key in fields if getattr(number.low, key) == getattr(number.high, key)]
+        optional = {key: fields[key].get_default() for key in alike if not fields[key].is_required()}
+        value = value.model_copy(update=optional)
+    return shown_number(number.name, number.number, value)
 
 
 def _named(number: Swept) -> str:
@@ -321,5 +358,4 @@ def _turn(space: _Space, place: int, sign: float, excess: Callable[[Figures], fl
             after = middle
     number = space.numbers[place]
     value = between(number.value, number.high if sign > 0 else number.low, after)
-    text = shown_number(number.name, number.number, value)
-    return after, Turn(_named(number), text, above=sign > 0)
+    return after, Turn(_named(number), _shown(number, value), above=sign > 0)

@@ -44,6 +44,11 @@ def between(
         return f"at least {low}" if bounds.low else unknown
     if not bounds.low:
         return f"at most {high}"
+    return span(low, high)
+
+
+def span(low: str, high: str) -> str:
+    """From one figure to another, the unit once where both have the same one."""
     if low == high:
         return high
     return f"{low.partition(' ')[0] if _unit(low) == _unit(high) is not None else low} to {high}"

@@ -13,20 +13,31 @@ from rich.console import Group, RenderableType
 from edgefl.core.corners import Interval
 from edgefl.core.errors import UserError
 from edgefl.core.repricing import Repriced
-from edgefl.core.sweeps import Swept, swept
 from edgefl.core.units import show_joules, show_seconds
-from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
-from edgefl.planning.sensitivity import Effect, Records, Sensitivity, Side, Verdict, strength, study
+from edgefl.planning.repricing import Repricer
+from edgefl.planning.sensitivity import (
+    Effect,
+    Records,
+    Sensitivity,
+    Side,
+    Verdict,
+    check_factor,
+    numbers_of,
+    strength,
+    study,
+)
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.bounds import read_jobs
-from edgefl.report.intervals import between
+from edgefl.report.intervals import between, span
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, Fitted, Line
 from edgefl.store import read
 
 _SHOWN = 8
 """Numbers in the table, and those that are named for each verdict."""
+_VISIBLE = 0.005
+"""Changes by less than half a percent are left out of the table."""
 _SHOWS: Mapping[str, Callable[[float], str]] = {"energy": show_joules, "time": show_seconds}
 
 
@@ -61,32 +72,6 @@ def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
     names = [f"energy{to}", *([f"time{to}"] if all(run.blind for run in found.values()) else [])]
     sides = [Side(_title(one), _mean([found[id(run)] for run in one.runs], names)) for one in compared]
     return study(sides, names, records, numbers_of(records, factor), factor)
-
-
-def check_factor(factor: float) -> None:
-    """Refuses a factor by which no number can be swept.
-
-    Raises:
-        UserError: it is below 1.
-    """
-    if not 1 <= factor < math.inf:
-        raise UserError(f"the factor must be at least 1, not {factor:g}", where="--sensitivity")
-
-
-def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
-    """The numbers of devices and links to sweep, by owner.
-
-    Raises:
-        UserError: there are none.
-    """
-    found = [one for owner, record in records.items() for one in swept(owner, record, factor)]
-    if not found:
-        raise UserError(
-            "no number of these devices and links is an interval" + (" or assumed" if factor > 1 else ""),
-            where="--sensitivity",
-            hint="give a factor above 1 to change assumed numbers too" if factor == 1 else "",
-        )
-    return found
 
 
 def _title(one: Compared) -> str:
@@ -177,7 +162,8 @@ def _said(verdict: Verdict) -> str:
     if verdict.robust:
         return f"{has} over all intervals: {verdict.more} takes {low:.3g} to {high:.3g} times as much"
     share = f"{verdict.holds:.0%}" if verdict.holds in {0, 1} else f"{verdict.holds:.1%}"
-    return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples"
+    alone = "" if verdict.turns else "; no number alone turns it"
+    return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples{alone}"
 
 
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
@@ -185,16 +171,15 @@ def _effects(found: Sensitivity) -> Iterator[RenderableType]:
         show = _SHOWS[quantity.partition(" ")[0]]
         columns: dict[str, Callable[[Effect], str]] = {
             quantity: lambda row: row.number,
-            "from": lambda row: row.low,
-            "to": lambda row: row.high,
+            "range": lambda row: span(row.low, row.high),
         }
         for side in sides:
             columns[side] = _column(quantity, side, show)
         total = {side: between(show, value, found.between[quantity][side]) for side, value in sides.items()}
         strong = sorted(found.effects, key=lambda one, of=quantity: -strength(one, of))  # type: ignore[misc]
-        strong = [one for one in strong if strength(one, quantity)][:_SHOWN]
+        strong = [one for one in strong if strength(one, quantity) > _VISIBLE][:_SHOWN]
         if strong:
-            yield Fitted(strong, columns, left=("from", "to"))
+            yield Fitted(strong, columns, wraps=("range",))
         yield Line("all together: " + "; ".join(f"{side} {text}" for side, text in total.items()))
         yield Line()
 

@@ -43,16 +43,20 @@ OTHERS = {
     "fedasync": {"concurrency": 4},
     "deadline": {"quantile": 0.5},
 }
+# Devices that slow down within a second of work and draw less power then.
+HOT = {"name": "thermal", "onset": "0 s", "fall": "1 s", "floor": 0.5, "recovery": "1 h"}
 
 
 @cache
-def planned(policy="sync", selector="random", spread=2.0):
-    """A plan with corners at half and twice each price, or without where there is no spread."""
+def planned(policy="sync", selector="random", *, hot=False):
+    """A plan with corners at half and twice each price."""
     server = {**SCENARIO["server"], "policy": {"name": policy, **OTHERS[policy]}, "selector": selector}
     method = SCENARIO["method"] if policy == "sync" else "fedavg"
-    (draft,) = drafts({**SCENARIO, "server": server, "method": method})
+    fleet = {**SCENARIO["fleet"], "speed": [HOT]} if hot else SCENARIO["fleet"]
+    local = {**SCENARIO["local"], "epochs": 20 if hot else 2}
+    (draft,) = drafts({**SCENARIO, "server": server, "method": method, "fleet": fleet, "local": local})
     found = plan(draft, DataAccess(need="embedded"))
-    prices = tuple(widened(one, spread) for one in found.plan.prices)
+    prices = tuple(widened(one, 2.0) for one in found.plan.prices)
     return replace(found, plan=replace(found.plan, prices=prices))
 
 
@@ -78,6 +82,21 @@ def summed(found, look=lambda _: None):
     result = summary(reader), look(reader)
     store.abandon()
     return result
+
+
+def test_work_at_less_than_full_power_stays_so():
+    """Of devices that slow down as they grow hot; their runs are not blind to time."""
+    found = planned(hot=True)
+
+    def again(reader):
+        prices, jobs = read_prices(reader), read_jobs(reader)
+        own = Repriced(jobs, prices, prices, blind=reader.meta["blind"])
+        return own.joules(reader.meta["virtual_s"]), jobs
+
+    result, (joules, jobs) = summed(found, again)
+    assert (jobs.full_power_s < 0.99 * jobs.work_s).any()
+    assert not is_blind(found.plan)
+    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", OTHERS)

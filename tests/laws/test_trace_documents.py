@@ -17,8 +17,8 @@ from edgefl.core.plan import COLUMNS
 from edgefl.core.traces import Traced, read_back, written
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.pricing import Repricer
 from edgefl.planning.recorded import recorded
+from edgefl.planning.repricing import Repricer
 from edgefl.protocol import write_tree
 from edgefl.runs import drafts
 from edgefl.store import Store, read, read_plan
@@ -29,7 +29,8 @@ works = st.builds(Work.of, st.lists(kernels, max_size=5))
 parts = st.dictionaries(st.text(max_size=5), SIZES, max_size=3)
 counts = st.dictionaries(st.integers(1, 99), st.integers(1, 99), max_size=3)
 steps_of = st.lists(counts.map(Counter), max_size=3).map(tuple)
-phases = st.builds(PhaseTrace, st.text(max_size=5), st.dictionaries(st.integers(1, 99), works, max_size=3))
+by_size = st.dictionaries(st.integers(1, 99), works, max_size=3)
+phases = st.builds(PhaseTrace, st.text(max_size=5), by_size, by_size)
 peaks = st.dictionaries(st.lists(st.integers(0, 99), max_size=3).map(tuple), parts, max_size=3)
 traces = st.builds(
     Trace,

@@ -179,3 +179,22 @@ def test_a_factor_below_one_is_refused(capsys, group):
     status, _, err = run_command(capsys, "compare", str(group), "--sensitivity", "0.5")
     assert status == 2
     assert "the factor must be at least 1, not 0.5" in err
+
+
+def test_profiles_are_swept_by_device(capsys):
+    """The figures at the numbers' own values are the profile's; a device without a price is left out."""
+    given = ("--device", "raspberry-pi-4b", "--device", "coral-edge-tpu", "--json")
+    status, out, _ = run_command(capsys, "profile", "quickstart", *given, "--sensitivity", "2")
+    assert status == 0
+    document = json.loads(out)
+    (one,) = document["sensitivity"]
+    assert one["name"].startswith("raspberry-pi-4b, fp32, ")
+    figures = one["figures"]
+    for run in document["profiles"]:
+        works = [work for work in run["exchanges"] if work["when"] == "every round"]
+        rows = [row for work in works for row in work["devices"] if row["device"] == "raspberry-pi-4b"]
+        seconds = sum(row["down_s"] + row["compute_s"] + row["up_s"] for row in rows)
+        assert figures["energy"][run["scenario"]] == pytest.approx(sum(row["joules"] for row in rows))
+        assert figures["time"][run["scenario"]] == pytest.approx(seconds)
+    assert {verdict["quantity"] for verdict in one["verdicts"]} == {"energy", "time"}
+    assert len(one["verdicts"]) == 6
