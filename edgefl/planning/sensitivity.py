@@ -86,7 +86,8 @@ class Verdict:
         less, more: the sides, by their figures where each number has its own value.
         samples: how many samples know both.
         holds: the share of them in which the order is the same.
-        ratio: the figure of ``more`` over that of ``less``, the least and the most over all samples.
+        ratio: the figure of ``more`` over that of ``less``, the least and the most over all samples; None
+            where that of ``less`` is nothing.
         turns: the numbers that turn the order alone, those nearest to their own values first.
     """
 
@@ -95,7 +96,7 @@ class Verdict:
     more: str
     samples: int
     holds: float
-    ratio: Interval
+    ratio: Interval | None
     turns: Sequence[Turn]
 
     @property
@@ -342,7 +343,7 @@ def _verdict(
         more=space.sides[second].name,
         samples=len(samples),
         holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
-        ratio=Interval(min(ratios), max(ratios)),
+        ratio=Interval(min(ratios), max(ratios)) if ratios else None,
         turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
     )
 

@@ -158,12 +158,18 @@ def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
 
 def _said(verdict: Verdict) -> str:
     has = f"{verdict.less} takes less {verdict.quantity} than {verdict.more}"
-    low, high = verdict.ratio
     if verdict.robust:
-        return f"{has} over all intervals: {verdict.more} takes {low:.3g} to {high:.3g} times as much"
+        if verdict.ratio is None or verdict.ratio.high is None:
+            return f"{has} over all intervals"
+        times = span(_times(verdict.ratio.low), _times(verdict.ratio.high))
+        return f"{has} over all intervals: {verdict.more} takes {times} as much"
     share = f"{verdict.holds:.0%}" if verdict.holds in {0, 1} else f"{verdict.holds:.1%}"
     alone = "" if verdict.turns else "; no number alone turns it"
     return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples{alone}"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g} times"
 
 
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:

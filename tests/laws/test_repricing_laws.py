@@ -202,3 +202,12 @@ def test_without_corners_nothing_is_bounded():
     )
     assert rows == []
     assert (result.virtual_s_between, result.joules_between) == (None, None)
+
+
+def test_a_run_without_jobs_took_nothing():
+    """One that failed before its first job, or is read before."""
+    store = Store.in_memory()
+    describe(planned(), store, "null")
+    found = summary(store.reader())
+    store.abandon()
+    assert (found.virtual_s_between, found.joules_between) == ((0.0, 0.0), (0.0, 0.0))

@@ -198,3 +198,20 @@ def test_profiles_are_swept_by_device(capsys):
         assert figures["time"][run["scenario"]] == pytest.approx(seconds)
     assert {verdict["quantity"] for verdict in one["verdicts"]} == {"energy", "time"}
     assert len(one["verdicts"]) == 6
+
+
+def test_runs_on_other_numbers_are_not_compared(capsys, tmp_path):
+    """A link of one name whose rate was changed between two runs would not be the same for both."""
+    from edgefl.runs import run
+
+    folders = []
+    for rate in ("1 Mbit/s", "2 Mbit/s"):
+        numbers = {"down": rate, "up": "1 Mbit/s", "latency": "10 ms", "radio": {"base": "0 W"}}
+        cable = {"title": "a cable", **{name: sourced(value) for name, value in numbers.items()}}
+        fleet = {"members": [{"device": "raspberry-pi-4b", "link": "cable"}], "links": {"cable": cable}}
+        folders.append(str(tmp_path / rate[0]))
+        settings = [f"fleet={json.dumps(fleet)}", "sweep=null", "server.rounds=1", "engine=null"]
+        run("quickstart", overrides=settings, out=tmp_path / rate[0])
+    status, _, err = run_command(capsys, "compare", *folders, "--sensitivity", "2")
+    assert status == 2
+    assert "link cable has other numbers than in the runs before" in err

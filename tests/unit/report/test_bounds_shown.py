@@ -211,3 +211,14 @@ def test_energies_of_some_clients_stand_beside_the_bounds_of_all(board):
     assert found.energy.joules < found.joules_between.high
     text = f"{show_joules(found.energy.joules)} ({known} of {clients} clients), all "
     assert text + between(show_joules, None, found.joules_between) in shown(comparison([found]), 200)
+
+
+def test_the_energy_of_every_shipped_device_is_bounded():
+    """Of all that have a price, on the network of each fleet: no energy is open above."""
+    for link in (None, "4g"):
+        found = profile(drafts(SCENARIO)[0], ProfileOptions(devices=("all",), link=link))
+        rows = [row for work in found.exchanges for row in work.devices]
+        priced = [row for row in rows if row.price]
+        assert len(priced) > 20
+        assert [row.device for row in priced if row.price.joules_between.high is None] == []
+        assert {row.device for row in rows if not row.price} <= {"coral-edge-tpu"}
