@@ -14,9 +14,9 @@ from edgefl.planning.plan import plan
 from edgefl.runs.task_builder import Facts, packed, rebuilt
 
 RUN_IDS = {
-    "fedavg": "e04e4d1e3038f58d",
-    "spherefed": "9582fa8ccd708e0b",
-    "fedclassavg": "45971f8ecb4bd116",
+    "fedavg": "b5a197aa6174d099",
+    "spherefed": "ef2a7f1fda5a9b13",
+    "fedclassavg": "4bae933ab6750160",
 }
 
 
