@@ -12,7 +12,6 @@ from surveyed import READ, READ_OF_LINKS, READ_RADIOS, RECALLED
 
 from edgefl.core import catalogue
 from edgefl.core.corners import Corner, at_corner
-from edgefl.core.devices import Roofline
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Sourced, sourced
 from edgefl.planning.fleets import device, link, profile
@@ -105,12 +104,11 @@ def test_the_survey_covers_what_is_shipped():
     assert set(READ_OF_LINKS) == set(LINKS)
 
 
-@pytest.mark.parametrize("name", [name for name, one in DEVICES.items() if isinstance(one, Roofline)])
-def test_no_roofline_starts_kernels_for_nothing(name):
-    """Where kernels are counted, each has an overhead, at its least as well."""
-    board = DEVICES[name]
-    launches = [board.launch_overhead, *([board.inference.launch_overhead] if board.inference else [])]
-    for launch in launches:
+@pytest.mark.parametrize("name", DEVICES)
+def test_no_device_starts_kernels_for_nothing(name):
+    """Where kernels are counted, in training and in inference, each has an overhead, at its least as well."""
+    for inference in (False, True):
+        launch = DEVICES[name].launch(inference=inference)
         assert launch.value > 0
         assert launch.low is None or launch.low > 0
 
