@@ -113,6 +113,14 @@ def test_no_device_starts_kernels_for_nothing(name):
         assert launch.low is None or launch.low > 0
 
 
+@pytest.mark.parametrize("name", [name for name, one in DEVICES.items() if one.category.endswith("gpu")])
+def test_efficiencies_of_gpus_are_not_of_a_cpu(name):
+    """What cores of a CPU reach says nothing about a GPU, in any number type."""
+    for key, number in sourced(DEVICES[name]):
+        if key.startswith("efficiency"):
+            assert not re.search("Raspberry|x86|CPU", number.source), key
+
+
 @pytest.mark.parametrize("name", DEVICES)
 def test_time_and_energy_are_bounded(name):
     """On every link, in every number type: least and most are known, and the least is not more."""
