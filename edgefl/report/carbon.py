@@ -117,7 +117,9 @@ def footprint(
     until = [math.inf, *(each.t_s for each in reached.values())]
     sums = sums_of(reader, whom, grid, until)
     corners = (
-        at_corners(sums, bounds, whom, grid, until, ended.t_s) if bounds else [(own, own) for own in sums]
+        at_corners(sums, reader, bounds, whom, grid, until, ended.t_s)
+        if bounds
+        else [(own, own) for own in sums]
     )
     is_open = bounds is not None or has_interval(carbon)
     whole, *targets = (
@@ -184,7 +186,7 @@ def _amount(values: Floats, *corners: Floats) -> Amount:
     if corners:
         least, most = math.fsum(np.nan_to_num(corners[0]).tolist()), math.fsum(corners[1].tolist())
         if not least == whole == most:
-            between = Interval(least, None if math.isnan(most) else most)
+            between = Interval.of(least, most)
     return Amount(whole, len(known), len(values), between)
 
 
