@@ -113,7 +113,7 @@ def _clocked(planned: Plan) -> _Round:
     settled = tails[-1][np.isin(tails[-1]["job"], jobs["job"])]
     energy = float(joules(jobs).sum() + settled["joules"].sum())
     waiting = float(jobs["waiting_j"].sum())
-    figures = (energy, *_at_corners(planned, stacked(ended), energy, done.t_s), waiting)
+    figures = (energy, *_at_corners(short, stacked(ended), energy, done.t_s), waiting)
     each, low, high, waiting_j = (None if np.isnan(one) else one / rounds for one in figures)
     return _Round(
         (max(merged, default=0.0) - max(before, default=0.0)) / rounds,
