@@ -93,7 +93,7 @@ class PowerDraw(NamedTuple):
             full_power_s: as many seconds at full power take as much energy above idle; None for all.
         """
         powered_s = seconds if full_power_s is None else full_power_s
-        return Charge(_times(self.compute_w, powered_s), self.idle_j(seconds))
+        return Charge(times(self.compute_w, powered_s), self.idle_j(seconds))
 
     def received(self, seconds: Reals, size_bytes: Reals) -> Charge:
         """The charge of a download of so many bytes."""
@@ -105,7 +105,7 @@ class PowerDraw(NamedTuple):
 
     def idle_j(self, seconds: Reals) -> Reals:
         """The joules of so many seconds at idle power."""
-        return _times(self.idle_w, seconds)
+        return times(self.idle_w, seconds)
 
     def tail_j(self, opened: Any, seconds: Reals) -> Reals:
         """The joules of radios' tails.
@@ -127,16 +127,16 @@ def _above_idle(power: Power, bounds: Bounds) -> float:
     # Each is at least the idle power, also where an interval's end puts that higher.
     full_w, one_core_w = np.maximum(0.0, (active_w - idle_w, overhead_w - idle_w))
     share = bounds.launch_s / bounds.seconds if bounds.seconds else 0.0
-    return float(full_w + _times(one_core_w - full_w, share))
+    return float(full_w + times(one_core_w - full_w, share))
 
 
 def _watts(number: Sourced[float]) -> float:
     return math.nan if number.value is None else number.value
 
 
-def _times(rate: Reals, seconds: Reals) -> Reals:
-    """The product; 0 for no time, even at an unknown rate."""
-    return np.where(np.asarray(seconds) != 0, rate * seconds, 0.0)
+def times(rate: Reals, amount: Reals) -> Reals:
+    """The product; 0 of nothing, even at an unknown rate."""
+    return np.where(np.asarray(amount) != 0, rate * amount, 0.0)
 
 
 class Demand(NamedTuple):
@@ -270,12 +270,12 @@ class Working(NamedTuple):
     @property
     def above_idle_j(self) -> float:
         """Joules above idle power."""
-        return float(_times(self.above_idle_w, self.seconds))
+        return float(times(self.above_idle_w, self.seconds))
 
     @property
     def joules(self) -> float:
         """Joules of the whole device."""
-        return float(_times(self.above_idle_w + self.idle_w, self.seconds))
+        return float(times(self.above_idle_w + self.idle_w, self.seconds))
 
 
 def above_idle_between(cheap: Working, costly: Working) -> Interval:
@@ -283,8 +283,8 @@ def above_idle_between(cheap: Working, costly: Working) -> Interval:
 
     They are most where the idle power is least, and the other way about.
     """
-    least_j = cheap.joules - _times(costly.idle_w, cheap.seconds)
-    return Interval.of(max(0.0, least_j), costly.joules - _times(cheap.idle_w, costly.seconds))
+    least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
+    return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
 
 
 @dataclass(frozen=True)
@@ -353,8 +353,7 @@ class Price:
 
     def working_j(self, seconds: float) -> float | None:
         """The joules that the device takes while it works for some seconds; None if a power is unknown."""
-        charge = self.demand.draw.worked(seconds)
-        return total(known(charge.active_j), known(charge.idle_j))
+        return known(self.working._replace(seconds=seconds).joules)
 
 
 def peak_bytes(cost: Cost, dtype: str) -> int:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.plan import Floats, Ints, Prices
-from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.price import Demand, PowerDraw, times
 
 
 class Jobs(NamedTuple):
@@ -116,13 +116,13 @@ class Repriced:
             return math.nan
         done = [_share(began, ended, until_s) for began, ended in self._stages]
         receive_s, work_s, transmit_s = (
-            _times(share, busy) for share, busy in zip(done, self._busy, strict=True)
+            times(busy, share) for share, busy in zip(done, self._busy, strict=True)
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
         down, up = self._jobs.down_bytes, self._jobs.up_bytes
         down = np.where(done[0] < 1, np.minimum(down, self._demand.moved_down(receive_s)), down)
         up = np.where(done[2] < 1, np.minimum(up, self._demand.moved_up(transmit_s)), up)
-        powered_s = _times(done[1], self._full_power_s)
+        powered_s = times(self._full_power_s, done[1])
         charges = self._demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         joules = sum(float(np.sum(part)) for charge in charges for part in charge)
         return joules + float(np.sum(self._tails_j(until_s)))
@@ -236,9 +236,3 @@ def _share(began: Floats, ended: Floats, until_s: float) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(ended <= until_s, 1.0, (until_s - began) / (ended - began))
     return np.where(began <= until_s, np.clip(share, 0.0, 1.0), 0.0)
-
-
-def _times(share: Floats, amount: Floats) -> Floats:
-    """The product; 0 of nothing, also of an amount that is unknown."""
-    found: Floats = np.where(share != 0, share * amount, 0.0)
-    return found

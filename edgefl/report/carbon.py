@@ -14,6 +14,7 @@ from edgefl.core.corners import Corner, Interval, at_corner, has_interval, toget
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.draws import Floats
 from edgefl.core.intensity import Intensities, grams
+from edgefl.core.ledger import total
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -196,12 +197,7 @@ def _sum(amounts: Sequence[Amount]) -> Amount:
     between = None
     if any(each.between for each in amounts):
         between = together(each.between or Interval.of(each.grams, each.grams) for each in amounts)
-    return Amount(_total([each.grams for each in amounts]), worst.known, worst.clients, between)
-
-
-def _total(terms: Sequence[float | None]) -> float | None:
-    known = [term for term in terms if term is not None]
-    return math.fsum(known) if len(known) == len(terms) else None
+    return Amount(total(*(each.grams for each in amounts)), worst.known, worst.clients, between)
 
 
 def boundary(carbon: Carbon) -> str:
