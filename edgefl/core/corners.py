@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
 from edgefl.core.devices import Board
-from edgefl.core.sourced import Costs, Sourced, sourced
-
-Record = TypeVar("Record", bound=BaseModel)
+from edgefl.core.ledger import known
+from edgefl.core.sourced import Costs, Record, Sourced, changed, sourced
 
 
 class Interval(NamedTuple):
@@ -32,8 +31,8 @@ class Interval(NamedTuple):
 
     @classmethod
     def of(cls, low: float | None, high: float | None) -> Interval:
-        """The interval between two corners' figures; one that is unknown bounds nothing."""
-        return cls(low or 0.0, high)
+        """The interval between two corners' figures; one that is unknown, None or NaN, bounds nothing."""
+        return cls(known(low) or 0.0, known(high))
 
 
 def together(intervals: Iterable[Interval]) -> Interval:
@@ -78,22 +77,11 @@ def at_corner(record: Record, corner: Corner) -> Record:
     A number without the bound keeps its value. One that has neither is as small as it can be at the cheap
     corner, 0, if costs grow with it; else it is unknown. An idle power is at most the active one.
     """
-    copied: Record = _copied(record, corner)
+    copied = changed(record, lambda _, number: _end(number, corner))
     if isinstance(copied, Board) and corner is Corner.COSTLY and copied.power.idle.value is None:
         power = copied.power.model_copy(update={"idle": copied.power.active})
         return copied.model_copy(update={"power": power})
     return copied
-
-
-def _copied(value: Any, corner: Corner) -> Any:
-    if isinstance(value, Sourced):
-        return _end(value, corner)
-    if isinstance(value, BaseModel):
-        parts = {key: _copied(getattr(value, key), corner) for key in type(value).model_fields}
-        return value.model_copy(update=parts)
-    if isinstance(value, dict):
-        return {key: _copied(one, corner) for key, one in value.items()}
-    return tuple(_copied(one, corner) for one in value) if isinstance(value, tuple) else value
 
 
 def _end(number: Sourced[Any], corner: Corner) -> Sourced[Any]:

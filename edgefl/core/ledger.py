@@ -27,8 +27,13 @@ class EnergyTotal(NamedTuple):
 
 def total(*joules: float | None) -> float | None:
     """The sum; None if a term is unknown."""
-    known = [term for term in joules if term is not None]
-    return sum(known) if len(known) == len(joules) else None
+    terms = [term for term in joules if term is not None]
+    return sum(terms) if len(terms) == len(joules) else None
+
+
+def known(figure: float | None) -> float | None:
+    """A figure of an array, where NaN stands for an unknown one; None for that."""
+    return None if figure is None or math.isnan(figure) else float(figure)
 
 
 class Totals(NamedTuple):
@@ -68,9 +73,9 @@ class Ledger:
             np.add.at(by_client, more["client"], joules(more))
             took_part[more["client"]] = True
         each = by_client[took_part]
-        known = each[~np.isnan(each)]
-        total = math.fsum(known.tolist()) if len(known) else None
-        return Totals(*self._with(more), EnergyTotal(total, len(known), len(each)))
+        of_known = each[~np.isnan(each)]
+        whole = math.fsum(of_known.tolist()) if len(of_known) else None
+        return Totals(*self._with(more), EnergyTotal(whole, len(of_known), len(each)))
 
     def _with(self, rows: np.ndarray) -> tuple[int, int, int]:
         down_bytes, up_bytes, flops = self._sums

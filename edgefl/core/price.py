@@ -36,7 +36,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.cost import Cost
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED, WIDTHS, Power
-from edgefl.core.ledger import total
+from edgefl.core.ledger import known, total
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced
 
@@ -93,7 +93,7 @@ class PowerDraw(NamedTuple):
             full_power_s: as many seconds at full power take as much energy above idle; None for all.
         """
         powered_s = seconds if full_power_s is None else full_power_s
-        return Charge(_times(self.compute_w, powered_s), self.idle_j(seconds))
+        return Charge(times(self.compute_w, powered_s), self.idle_j(seconds))
 
     def received(self, seconds: Reals, size_bytes: Reals) -> Charge:
         """The charge of a download of so many bytes."""
@@ -105,7 +105,7 @@ class PowerDraw(NamedTuple):
 
     def idle_j(self, seconds: Reals) -> Reals:
         """The joules of so many seconds at idle power."""
-        return _times(self.idle_w, seconds)
+        return times(self.idle_w, seconds)
 
     def tail_j(self, opened: Any, seconds: Reals) -> Reals:
         """The joules of radios' tails.
@@ -127,16 +127,16 @@ def _above_idle(power: Power, bounds: Bounds) -> float:
     # Each is at least the idle power, also where an interval's end puts that higher.
     full_w, one_core_w = np.maximum(0.0, (active_w - idle_w, overhead_w - idle_w))
     share = bounds.launch_s / bounds.seconds if bounds.seconds else 0.0
-    return float(full_w + _times(one_core_w - full_w, share))
+    return float(full_w + times(one_core_w - full_w, share))
 
 
 def _watts(number: Sourced[float]) -> float:
     return math.nan if number.value is None else number.value
 
 
-def _times(rate: Reals, seconds: Reals) -> Reals:
-    """The product; 0 for no time, even at an unknown rate."""
-    return np.where(np.asarray(seconds) != 0, rate * seconds, 0.0)
+def times(rate: Reals, amount: Reals) -> Reals:
+    """The product; 0 of nothing, even at an unknown rate."""
+    return np.where(np.asarray(amount) != 0, rate * amount, 0.0)
 
 
 class Demand(NamedTuple):
@@ -249,6 +249,44 @@ class Energy(NamedTuple):
         return total(*self)
 
 
+class Working(NamedTuple):
+    """The time and the power of some work; NaN for unknown ones.
+
+    Attributes:
+        seconds: how long it takes.
+        above_idle_w: the mean power above idle.
+        idle_w: the idle power.
+    """
+
+    seconds: float
+    above_idle_w: float
+    idle_w: float
+
+    @classmethod
+    def of(cls, power: Power, bounds: Bounds) -> Working:
+        """That of work on a device of some power."""
+        return cls(bounds.seconds, _above_idle(power, bounds), _watts(power.idle))
+
+    @property
+    def above_idle_j(self) -> float:
+        """Joules above idle power."""
+        return float(times(self.above_idle_w, self.seconds))
+
+    @property
+    def joules(self) -> float:
+        """Joules of the whole device."""
+        return float(times(self.above_idle_w + self.idle_w, self.seconds))
+
+
+def above_idle_between(cheap: Working, costly: Working) -> Interval:
+    """The bounds of the joules above idle power, from the work at both corners.
+
+    They are most where the idle power is least, and the other way about.
+    """
+    least_j = cheap.joules - times(costly.idle_w, cheap.seconds)
+    return Interval.of(max(0.0, least_j), costly.joules - times(cheap.idle_w, costly.seconds))
+
+
 @dataclass(frozen=True)
 class Price:
     """A job's times and energy on one device at full speed, on an unshared link.
@@ -296,28 +334,26 @@ class Price:
             figure: of a price; None or NaN where it is unknown.
         """
         cheap, costly = self.corners or (self, self)
-        return Interval.of(_finite(figure(cheap)), _finite(figure(costly)))
+        return Interval.of(figure(cheap), figure(costly))
 
     def energy_between(self) -> dict[str, Interval]:
-        """The bounds of ``energy``, by its fields; see ``between``.
-
-        Computing counts above idle power: it has most where that is least, and the other way about.
-        """
+        """The bounds of ``energy``, by its fields; see ``between`` and ``above_idle_between``."""
         cheap, costly = self.corners or (self, self)
         found = {
             name: Interval.of(low, high)
             for name, low, high in zip(Energy._fields, cheap.energy, costly.energy, strict=True)
         }
-        low, high = cheap.demand.draw, costly.demand.draw
-        least_w = max(0.0, low.compute_w + low.idle_w - high.idle_w)
-        most_j = (high.compute_w + high.idle_w - low.idle_w) * costly.compute_s if costly.compute_s else 0.0
-        found["compute_j"] = Interval.of(_finite(least_w * cheap.compute_s), _finite(most_j))
+        found["compute_j"] = above_idle_between(cheap.working, costly.working)
         return found
+
+    @property
+    def working(self) -> Working:
+        """The work's time and power."""
+        return Working(self.compute_s, self.demand.draw.compute_w, self.demand.draw.idle_w)
 
     def working_j(self, seconds: float) -> float | None:
         """The joules that the device takes while it works for some seconds; None if a power is unknown."""
-        charge = self.demand.draw.worked(seconds)
-        return total(_finite(float(charge.active_j)), _finite(float(charge.idle_j)))
+        return known(self.working._replace(seconds=seconds).joules)
 
 
 def peak_bytes(cost: Cost, dtype: str) -> int:
@@ -328,7 +364,3 @@ def peak_bytes(cost: Cost, dtype: str) -> int:
 def in_dtype(size_bytes: int, dtype: str) -> int:
     """Bytes of values in a number type, of bytes of as many in ``TRACED``."""
     return round(size_bytes * WIDTHS[dtype] / WIDTHS[TRACED])
-
-
-def _finite(figure: float | None) -> float | None:
-    return None if figure is None or math.isnan(figure) else figure

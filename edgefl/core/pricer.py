@@ -12,9 +12,9 @@ from edgefl.core.corners import corners, timing_has_interval
 from edgefl.core.cost import Cost, Work
 from edgefl.core.devices import Board, Bounds
 from edgefl.core.devices.board import TRACED, KernelClock
-from edgefl.core.ledger import total
+from edgefl.core.ledger import known, total
 from edgefl.core.link import Link
-from edgefl.core.price import Charge, Demand, Energy, PowerDraw, Price, Reals, in_dtype, peak_bytes
+from edgefl.core.price import Charge, Demand, Energy, PowerDraw, Price, in_dtype, peak_bytes
 
 
 class Pricer:
@@ -78,10 +78,10 @@ class Pricer:
 
     def _link_corners(self, link: Link) -> tuple[Link, Link] | None:
         """The corners of a link; None where neither differs from it."""
-        known = self._links.get(id(link))
-        if known is None:
-            known = self._links[id(link)] = link, corners(link)
-        return known[1]
+        found = self._links.get(id(link))
+        if found is None:
+            found = self._links[id(link)] = link, corners(link)
+        return found[1]
 
     def seconds(self, work: Work) -> float:
         """Some work, kernel by kernel."""
@@ -95,10 +95,10 @@ class Pricer:
         """
         bounds = Bounds()
         for work, count in cost.steps:
-            known = self._known.get(id(work))
-            if known is None:
-                known = self._known[id(work)] = work, self._clock.time(work)
-            bounds = bounds.plus(known[1], count)
+            timed = self._known.get(id(work))
+            if timed is None:
+                timed = self._known[id(work)] = work, self._clock.time(work)
+            bounds = bounds.plus(timed[1], count)
         return bounds
 
     def demands(self, cost: Cost, link: Link, steps: int = 0) -> list[Demand]:
@@ -141,17 +141,13 @@ def _demand(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -
 def _price(device: Board, bounds: Bounds, cost: Cost, link: Link, steps: int) -> Price:
     demand = _demand(device, bounds, cost, link, steps)
     seconds, moved = (demand.down_s, demand.work_s, demand.up_s), (demand.down_bytes, demand.up_bytes)
-    receive, work, transmit = (Charge(*map(_known, charge)) for charge in demand.charges(seconds, moved))
+    receive, work, transmit = (Charge(*map(known, charge)) for charge in demand.charges(seconds, moved))
     energy = Energy(
         receive.active_j,
         work.active_j,
         transmit.active_j,
-        _known(demand.tails_j()),
+        known(demand.tails_j()),
         total(receive.idle_j, work.idle_j, transmit.idle_j),
     )
     capacity_j = device.battery.capacity_j if device.battery else None
     return Price(demand.down_s, bounds, demand.up_s, demand, (receive, work, transmit), energy, capacity_j)
-
-
-def _known(joules: Reals) -> float | None:
-    return None if math.isnan(joules) else float(joules)

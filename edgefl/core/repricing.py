@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core.plan import Floats, Ints, Prices
-from edgefl.core.price import Demand, PowerDraw
+from edgefl.core.price import Demand, PowerDraw, times
 
 
 class Jobs(NamedTuple):
@@ -57,6 +57,21 @@ class Jobs(NamedTuple):
         return cls(kind=kinds[rows["client"]], **given)
 
 
+class Taken(NamedTuple):
+    """What a run's jobs took, (n,) each; NaN where it is unknown.
+
+    Attributes:
+        stage_j: the joules of receiving, working and sending, with the tails that a job's row has; see
+            ``edgefl.core.event.JOULES``.
+        open_j: of the tails that they left open at the run's end.
+        busy_s: the seconds of the stages.
+    """
+
+    stage_j: tuple[Floats, Floats, Floats]
+    open_j: Floats
+    busy_s: tuple[Floats, Floats, Floats]
+
+
 class Repriced:
     """A run's jobs at other prices."""
 
@@ -73,7 +88,7 @@ class Repriced:
         """
         self._jobs, self._blind = jobs, blind
         before, after = _demands(prices, jobs), _demands(others, jobs)
-        self._demand, self._draw = after, after.draw
+        self._demand = after
         work = _factor(before, after, lambda one: one.work_s)
         self._full_power_s = jobs.full_power_s * work
         self._busy = (
@@ -101,41 +116,28 @@ class Repriced:
             return math.nan
         done = [_share(began, ended, until_s) for began, ended in self._stages]
         receive_s, work_s, transmit_s = (
-            _times(share, busy) for share, busy in zip(done, self._busy, strict=True)
+            times(busy, share) for share, busy in zip(done, self._busy, strict=True)
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
         down, up = self._jobs.down_bytes, self._jobs.up_bytes
         down = np.where(done[0] < 1, np.minimum(down, self._demand.moved_down(receive_s)), down)
         up = np.where(done[2] < 1, np.minimum(up, self._demand.moved_up(transmit_s)), up)
-        charges = (
-            self._draw.received(receive_s, down),
-            self._draw.worked(work_s, _times(done[1], self._full_power_s)),
-            self._draw.transmitted(transmit_s, up),
-        )
+        powered_s = times(self._full_power_s, done[1])
+        charges = self._demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         joules = sum(float(np.sum(part)) for charge in charges for part in charge)
         return joules + float(np.sum(self._tails_j(until_s)))
 
-    def by_job(self, t_s: float) -> tuple[Sequence[Floats], Sequence[Floats]]:
-        """What each job took in each of its stages, (3, n) each; NaN where it is unknown.
+    def by_job(self, t_s: float) -> Taken:
+        """What each job took in the whole run, each tail where the run charges it.
 
         Args:
             t_s: the run's end on its own clock.
-
-        Returns:
-            Its joules, a radio's tail with those of the transfer before it; and its busy seconds.
         """
-        then_s, jobs, draw = self.seconds(), self._jobs, self._draw
-        receive_s, work_s, transmit_s = self._busy
-        down_tail_j, up_tail_j = self._tails_j(t_s if then_s is None else then_s)
-        received = draw.received(receive_s, jobs.down_bytes)
-        worked = draw.worked(work_s, self._full_power_s)
-        transmitted = draw.transmitted(transmit_s, jobs.up_bytes)
-        joules = [
-            received.active_j + received.idle_j + down_tail_j,
-            worked.active_j + worked.idle_j,
-            transmitted.active_j + transmitted.idle_j + up_tail_j,
-        ]
-        return joules, self._busy
+        then_s, jobs = self.seconds(), self._jobs
+        charges = self._demand.charges(self._busy, (jobs.down_bytes, jobs.up_bytes), self._full_power_s)
+        receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
+        earlier_j, between_j, open_j = self._tails_j(t_s if then_s is None else then_s)
+        return Taken((receive_j + earlier_j, work_j + between_j, transmit_j), open_j, self._busy)
 
     def _merged(self) -> Floats:
         """When each version was merged: after the slowest of its jobs."""
@@ -161,25 +163,44 @@ class Repriced:
         return found
 
     def _tails_j(self, until_s: float) -> Floats:
-        """The joules of radios' tails after each job's download and upload, (2, n).
+        """The joules of radios' tails by the job that they are charged with, (3, n).
 
-        Each lasts until its client's next transfer begins.
+        Those before a job's first transfer, those between its two, and those that are open in the end. Each
+        lasts until its client's next transfer begins.
         """
         transfers = self._stages[0], self._stages[2]
         moved = np.concatenate((self._jobs.receive_s > 0, self._jobs.transmit_s > 0))
-        joules, every = np.zeros(len(moved)), np.flatnonzero(moved)
-        places = np.tile(np.arange(len(self._jobs.client)), 2)[moved]
+        job = np.tile(np.arange(len(self._jobs.client)), 2)[moved]
         began, ended = (np.concatenate(each)[moved] for each in zip(*transfers, strict=True))
-        clients = self._jobs.client[places]
-        order = np.lexsort((began, clients))
-        clients, began, ended, places = clients[order], began[order], ended[order], places[order]
-        following = np.full(len(order), np.inf)
-        same = clients[1:] == clients[:-1]
-        following[:-1][same] = began[1:][same]
+        order = np.lexsort((began, self._jobs.client[job]))
+        job, began, ended = job[order], began[order], ended[order]
+        client, following = self._jobs.client[job], np.full(len(order), np.inf)
+        again = np.flatnonzero(client[1:] == client[:-1])
+        following[again] = began[again + 1]
         left_s = np.minimum(following, until_s) - ended
-        draw = PowerDraw(*(np.broadcast_to(one, self._jobs.client.shape)[places] for one in self._draw))
-        joules[every[order]] = draw.tail_j(~(left_s <= 0), left_s)
-        return joules.reshape(2, -1)
+        draw = PowerDraw(*(np.broadcast_to(one, self._jobs.client.shape)[job] for one in self._demand.draw))
+        kind, charged = np.full(len(order), _OPEN), job.copy()
+        kind[again] = np.where(job[again + 1] == job[again], _BETWEEN, _EARLIER)
+        charged[again] = job[again + 1]
+        joules = np.zeros((3, len(self._jobs.client)))
+        joules[kind, charged] = draw.tail_j(~(left_s <= 0), left_s)
+        return joules
+
+
+_EARLIER, _BETWEEN, _OPEN = range(3)
+
+
+def at_corners(jobs: Jobs, prices: Sequence[Prices], *, blind: bool) -> tuple[Repriced, Repriced]:
+    """Jobs at the cheap and at the costly corner of their prices.
+
+    Args:
+        jobs: what was done.
+        prices: the run's, by exchange.
+        blind: whether the run is blind to time.
+    """
+    ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
+    cheap, costly = (Repriced(jobs, prices, end, blind=blind) for end in ends)
+    return cheap, costly
 
 
 def is_unbounded(prices: Prices) -> bool:
@@ -215,9 +236,3 @@ def _share(began: Floats, ended: Floats, until_s: float) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(ended <= until_s, 1.0, (until_s - began) / (ended - began))
     return np.where(began <= until_s, np.clip(share, 0.0, 1.0), 0.0)
-
-
-def _times(share: Floats, amount: Floats) -> Floats:
-    """The product; 0 of nothing, also of an amount that is unknown."""
-    found: Floats = np.where(share != 0, share * amount, 0.0)
-    return found

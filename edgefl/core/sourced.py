@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from itertools import pairwise
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_seri
 from edgefl.core.params import Strict
 
 Q = TypeVar("Q")
+Record = TypeVar("Record", bound=BaseModel)
 
 
 class Costs(Enum):
@@ -107,3 +108,28 @@ def _under(value: Any, name: str) -> Iterator[tuple[str, Sourced[Any]]]:
     elif isinstance(value, dict | tuple):
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _under(inner, f"{name}.{key}")
+
+
+def changed(record: Record, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Record:
+    """A record whose sourced numbers are changed, given their dotted names and themselves."""
+    copied: Record = _changed(record, "", change)
+    return copied
+
+
+def replaced(record: Record, numbers: Mapping[str, Sourced[Any]]) -> Record:
+    """A record with some of its numbers replaced, by the dotted names of ``sourced``."""
+    return changed(record, numbers.get)
+
+
+def _changed(value: Any, name: str, change: Callable[[str, Sourced[Any]], Sourced[Any]]) -> Any:
+    def below(key: object, inner: Any) -> Any:
+        return _changed(inner, f"{name}.{key}" if name else str(key), change)
+
+    if isinstance(value, Sourced):
+        return change(name, value)
+    if isinstance(value, BaseModel):
+        fields = type(value).model_fields
+        return value.model_copy(update={key: below(key, getattr(value, key)) for key in fields})
+    if isinstance(value, dict):
+        return {key: below(key, inner) for key, inner in value.items()}
+    return tuple(map(below, range(len(value)), value)) if isinstance(value, tuple) else value

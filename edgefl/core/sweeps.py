@@ -2,37 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel
 
 from edgefl.core.devices import Board
 from edgefl.core.sourced import Costs, Sourced, sourced
-
-Record = TypeVar("Record", bound=BaseModel)
-
-
-def replaced(record: Record, numbers: Mapping[str, Sourced[Any]]) -> Record:
-    """A record with some of its numbers replaced, by the dotted names of ``sourced``."""
-    copied: Record = _replaced(record, "", numbers)
-    return copied
-
-
-def _replaced(value: Any, name: str, numbers: Mapping[str, Sourced[Any]]) -> Any:
-    if isinstance(value, Sourced):
-        return numbers.get(name, value)
-    below = f"{name}." if name else ""
-    if isinstance(value, BaseModel):
-        fields = type(value).model_fields
-        return value.model_copy(
-            update={key: _replaced(getattr(value, key), f"{below}{key}", numbers) for key in fields}
-        )
-    if isinstance(value, dict):
-        return {key: _replaced(one, f"{below}{key}", numbers) for key, one in value.items()}
-    if isinstance(value, tuple):
-        return tuple(_replaced(one, f"{below}{place}", numbers) for place, one in enumerate(value))
-    return value
 
 
 def scaled(number: Sourced[Any], value: Any, factor: float) -> Any:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
 
 from edgefl.core.benchmarks import Network, Quantity
 from edgefl.core.corners import Corner, at_corner, has_interval
@@ -17,12 +16,9 @@ from edgefl.core.cost import Work
 from edgefl.core.devices import Board, Clock
 from edgefl.core.devices.roofline import EfficiencyByClass
 from edgefl.core.errors import UserError
-from edgefl.core.price import PowerDraw
-from edgefl.core.sourced import Sourced, sourced
-from edgefl.planning.fleets import link
-
-# Nothing is sent over it.
-_LINK = "ethernet"
+from edgefl.core.ledger import known
+from edgefl.core.price import Working, above_idle_between
+from edgefl.core.sourced import replaced, sourced
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +62,7 @@ class Predictor:
 
     def predict(self, sample: Sample) -> float | None:
         """Seconds or joules; None if a power is unknown."""
-        spent = self.spent(sample)
-        if sample.quantity == "time":
-            return spent.seconds
-        joules = spent.above_idle_j if sample.above_idle else spent.whole_j
-        return _finite(joules)
+        return _figure(self.working(sample), sample)
 
     @cached_property
     def corners(self) -> tuple[Predictor, Predictor] | None:
@@ -85,55 +77,34 @@ class Predictor:
         if self.corners is None:
             return None, None
         low, high = (_bound(corner, sample) for corner in self.corners)
-        if low is None or high is None or sample.quantity == "time" or not sample.above_idle:
-            return _of(low, sample), _of(high, sample)
-        # Above idle is most where the idle power is least.
-        least = low.whole_j - high.idle_w * low.seconds
-        return _finite(max(0.0, least)), _finite(high.whole_j - low.idle_w * high.seconds)
+        if sample.quantity == "energy" and sample.above_idle:
+            if low and high:
+                return above_idle_between(low, high)
+            return None, known(high.joules) if high else None
+        return _figure(low, sample), _figure(high, sample)
 
-    def spent(self, sample: Sample) -> Spent:
-        """What a sample's work takes."""
+    def working(self, sample: Sample) -> Working:
+        """The time and the power of a sample's work."""
         key = sample.dtype, sample.inference
         if key not in self._clocks:
             self._clocks[key] = self.board.clock(self.name, sample.dtype, inference=sample.inference)
-        bounds = self._clocks[key].time(sample.work)
-        draw = PowerDraw.of(self.board, link(_LINK), bounds)
-        return Spent(bounds.seconds, float(draw.compute_w), float(draw.idle_w))
+        return Working.of(self.board.power, self._clocks[key].time(sample.work))
 
 
-class Spent(NamedTuple):
-    """The time of some work, and what it draws above idle and idle; NaN for an unknown power."""
-
-    seconds: float
-    compute_w: float
-    idle_w: float
-
-    @property
-    def above_idle_j(self) -> float:
-        """Joules above idle power."""
-        return self.compute_w * self.seconds
-
-    @property
-    def whole_j(self) -> float:
-        """Joules of the whole device."""
-        return (self.compute_w + self.idle_w) * self.seconds
-
-
-def _bound(corner: Predictor, sample: Sample) -> Spent | None:
+def _bound(corner: Predictor, sample: Sample) -> Working | None:
     try:
-        return corner.spent(sample)
+        return corner.working(sample)
     except UserError:  # a number without a bound on this side
         return None
 
 
-def _of(spent: Spent | None, sample: Sample) -> float | None:
-    if spent is None:
+def _figure(working: Working | None, sample: Sample) -> float | None:
+    """Its seconds or joules; None if they are unknown."""
+    if working is None:
         return None
-    return _finite(spent.seconds if sample.quantity == "time" else spent.whole_j)
-
-
-def _finite(figure: float) -> float | None:
-    return None if math.isnan(figure) else figure
+    if sample.quantity == "time":
+        return working.seconds
+    return known(working.above_idle_j if sample.above_idle else working.joules)
 
 
 def refitted(name: str, board: Board, numbers: Sequence[str], samples: Sequence[Sample]) -> Board:
@@ -153,14 +124,14 @@ def refitted(name: str, board: Board, numbers: Sequence[str], samples: Sequence[
     present = dict(sourced(board))
     values = np.array([float(present[number].known) for number in numbers])
 
-    def changed(steps: Any) -> Board:
-        scaled = values * np.exp(steps)
-        own = {key: float(value) for key, value in zip(numbers, scaled, strict=True)}
-        found: Board = with_values(board, own)
-        return found
+    def scaled(steps: Any) -> Board:
+        own = dict(zip(numbers, (values * np.exp(steps)).tolist(), strict=True))
+        return replaced(
+            board, {key: present[key].model_copy(update={"value": value}) for key, value in own.items()}
+        )
 
     def residuals(steps: Any) -> list[float]:
-        predictor = Predictor(name, changed(steps))
+        predictor = Predictor(name, scaled(steps))
         return [_log_error(predictor.predict(sample), sample.measured) for sample in samples]
 
     # A share is the only number that has an upper limit.
@@ -170,7 +141,7 @@ def refitted(name: str, board: Board, numbers: Sequence[str], samples: Sequence[
     ]
     # Where a share is 1 already, it can only fall.
     start = [min(0.0, limit - 1e-6) for limit in limits]
-    return changed(least_squares(residuals, start, bounds=(-math.inf, limits), diff_step=1e-3).x)
+    return scaled(least_squares(residuals, start, bounds=(-math.inf, limits), diff_step=1e-3).x)
 
 
 def _is_share(number: str) -> bool:
@@ -179,26 +150,3 @@ def _is_share(number: str) -> bool:
 
 def _log_error(predicted: float | None, measured: float) -> float:
     return 0.0 if predicted is None else math.log(predicted / measured)
-
-
-def with_values(record: Any, values: Mapping[str, float], above: str = "") -> Any:
-    """A record with other values of some numbers.
-
-    Args:
-        record: of ``Sourced`` numbers.
-        values: by dotted name.
-        above: the record's own dotted name.
-    """
-
-    def inner(key: Any, value: Any) -> Any:
-        return with_values(value, values, f"{above}.{key}" if above else str(key))
-
-    if isinstance(record, Sourced):
-        return record.model_copy(update={"value": values[above]}) if above in values else record
-    if isinstance(record, BaseModel):
-        return record.model_copy(
-            update={key: inner(key, getattr(record, key)) for key in type(record).model_fields}
-        )
-    if isinstance(record, dict):
-        return {key: inner(key, value) for key, value in record.items()}
-    return record

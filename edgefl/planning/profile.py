@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from torch import Generator, Tensor
 
-from edgefl.compute.measured import ClientWork, measure
 from edgefl.compute.meta import by_layer
 from edgefl.compute.modules import layers
 from edgefl.core.availability import DAY_S
@@ -22,21 +20,21 @@ from edgefl.core.errors import UserError
 from edgefl.core.fleet import Fleet
 from edgefl.core.layers import ExchangeLayers
 from edgefl.core.link import Link
-from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Price, peak_bytes
-from edgefl.core.scenario import LearningSpec, Task
+from edgefl.core.scenario import Task
 from edgefl.core.traces import Steps
-from edgefl.data import Federation, prepared
+from edgefl.data import Federation
 from edgefl.planning.assumed import assumptions
 from edgefl.planning.by_layer import priced, shown
-from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Measured, Priced, Profile, Ratios
+from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Priced, Profile
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of, link, named
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
-from edgefl.planning.memory import fits, fits_with_margin, memory_check
+from edgefl.planning.measuring import measured
+from edgefl.planning.memory import fits, fits_with_margin
 from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
-from edgefl.protocol import Exchange, Phase
+from edgefl.protocol import Exchange
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def profile(
     exchanges = [
         replace(
             cost,
-            measured=_measured(learning, cost, model) if options.measure else None,
+            measured=measured(learning, cost, model) if options.measure else None,
             jobs_per_day=rounds_per_day / when.every if rounds_per_day and when.at == "round" else None,
         )
         for index, when in enumerate(exchange.when for exchange in learning.methods[0].exchanges)
@@ -201,37 +199,6 @@ def _samples(federation: Federation, task: Task) -> tuple[int, str]:
 
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:
     return named(names, "--device") or devices_of(fleet, where)
-
-
-def _measured(learning: Learning, cost: ExchangeCost, model: int) -> Measured:
-    """One client's share run on this host, and the model's figures over the measured ones.
-
-    Memory is the traced peak over what the work added to a fresh process. Time is a device's compute time
-    over this host's on one thread: near 1 for a device that was calibrated here.
-
-    Raises:
-        RunError: the measuring process failed.
-    """
-    host = measured_exchange(
-        learning.spec, cost.exchange, model=model, samples=cost.samples, limit=_MOST_STEPS
-    )
-    done = host.steps / cost.steps if cost.steps else 1.0
-    added, seconds = host.added_bytes, host.cpu_s
-    times = {
-        row.device: row.price.compute_s * done / seconds
-        for row in cost.devices
-        if row.price and row.price.compute_s and seconds
-    }
-    predicted = sum(cost.peak.values())
-    return Measured(
-        memory=memory_check(predicted, added, cost.devices),
-        figures=host,
-        modelled_over_measured=Ratios(predicted / added if added else None, times),
-    )
-
-
-# Steps of one size take the same time and memory.
-_MOST_STEPS = 10
 
 
 @dataclass
@@ -364,48 +331,3 @@ def _when(exchange: Exchange) -> str:
         "every round" if when.every == 1 else f"every {when.every} rounds"
     )
     return words + (", all clients" if exchange.who == "all" else "")
-
-
-def measured_exchange(
-    spec: LearningSpec,
-    exchange: str,
-    *,
-    model: int = 0,
-    samples: int,
-    device: str = "cpu",
-    limit: int | None = None,
-) -> MeasuredExchange:
-    """Runs one client's share of an exchange and measures it; see ``edgefl.compute.measured.measure``.
-
-    Args:
-        spec: what is trained, its batch size a number; the data's files are not needed.
-        exchange: the exchange's name.
-        model: the index of the client's model among the scenario's.
-        samples: the client's number of samples.
-        device: the torch device.
-        limit: the maximum number of steps in each phase; None for all.
-
-    Raises:
-        RunError: the measuring process failed.
-    """
-    return measure(client_work, spec.resolved(), exchange, model, samples, device=device, limit=limit)
-
-
-def client_work(resolved: Mapping[str, Any], exchange_name: str, model: int, samples: int) -> ClientWork:
-    """The work, in the process that runs it.
-
-    Args:
-        resolved: the resolved ``LearningSpec``.
-        exchange_name: see ``measured_exchange``, as for the others.
-        model: the index of the client's model.
-        samples: the client's number of samples.
-    """
-    spec, document = LearningSpec.of_resolved(resolved, "scenario")
-    learning = learn_from(spec, document, data_of(spec, document, DataAccess(need="nothing")))
-    method, net = learning.methods[model], learning.nets[model]
-    (exchange,) = (one for one in method.exchanges if one.name == exchange_name)
-
-    def prepare(phase: Phase, images: Tensor, generator: Generator) -> Tensor:
-        return prepared(learning.federation.spec, phase, learning.augment(phase), images, generator)
-
-    return ClientWork(net, method, exchange, samples, spec.local.size, spec.local.optimizer.lr, prepare)

@@ -21,8 +21,9 @@ from edgefl.core.corners import Interval
 from edgefl.core.devices import Board
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.errors import UserError
-from edgefl.core.sourced import sourced
-from edgefl.core.sweeps import Swept, between, least, replaced, swept
+from edgefl.core.ledger import known
+from edgefl.core.sourced import Sourced, changed, replaced
+from edgefl.core.sweeps import Swept, between, least, swept
 from edgefl.planning.describe import shown_number
 
 Records: TypeAlias = Mapping[str, Any]
@@ -161,9 +162,7 @@ def study(
         factor=factor,
         samples=len(drawn),
         seed=SEED,
-        figures={
-            one: {side.name: _known(here[n][one]) for n, side in enumerate(sides)} for one in quantities
-        },
+        figures={one: {side.name: known(here[n][one]) for n, side in enumerate(sides)} for one in quantities},
         between={
             one: {side.name: _range(every, n, one) for n, side in enumerate(sides)} for one in quantities
         },
@@ -208,7 +207,7 @@ class _Space:
 
     def __init__(self, sides: Sequence[Side], records: Records, numbers: Sequence[Swept]) -> None:
         self.sides, self.numbers = sides, numbers
-        self._records = {owner: _without_bounds(record) for owner, record in records.items()}
+        self._records = {owner: changed(record, _without_bounds) for owner, record in records.items()}
         self._center = {owner: self._record(owner, {}) for owner in records}
 
     def at(self, shares: Mapping[int, float]) -> Figures:
@@ -230,11 +229,9 @@ class _Space:
         return _consistent(replaced(self._records[owner], fixed))
 
 
-def _without_bounds(record: Any) -> Any:
-    """A record of which no number that has a value has bounds."""
-    bounded = {name: number for name, number in sourced(record) if number.value is not None}
-    bare = {name: one.model_copy(update={"low": None, "high": None}) for name, one in bounded.items()}
-    return replaced(record, bare)
+def _without_bounds(_: str, number: Sourced[Any]) -> Sourced[Any]:
+    """A number that has a value, without its bounds."""
+    return number if number.value is None else number.model_copy(update={"low": None, "high": None})
 
 
 def _consistent(record: Any) -> Any:
@@ -296,10 +293,6 @@ def _strongest(effect: Effect) -> float:
 
 # Changes below this are roundings.
 _LEAST = 1e-6
-
-
-def _known(figure: float) -> float | None:
-    return None if math.isnan(figure) else figure
 
 
 def _range(points: Sequence[Figures], side: int, quantity: str) -> Interval | None:

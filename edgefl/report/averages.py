@@ -15,6 +15,8 @@ from edgefl.report.settings import canonical, dotted
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING
 
+Figure = Callable[[Summary], float | None]
+Show = Callable[[Any], str]
 _SEED = "seed"
 
 
@@ -74,12 +76,7 @@ class Compared:
             common[_SEED] = [run.seed for run in self.runs]
         return common
 
-    def show(
-        self,
-        show: Callable[[Any], str],
-        figure: Callable[[Summary], float | None],
-        nothing: str = MISSING,
-    ) -> str:
+    def show(self, show: Show, figure: Figure, nothing: str = MISSING) -> str:
         """A figure, or its mean and deviation over the runs that have it.
 
         Args:
@@ -99,6 +96,20 @@ class Compared:
     def all(self, text: Callable[[Summary], str]) -> str:
         """What the runs have, each text once."""
         return "; ".join(dict.fromkeys(filter(None, map(text, self.runs))))
+
+
+class Row(NamedTuple):
+    """A figure of each run.
+
+    Attributes:
+        label: its name.
+        cell: it as text.
+        main: whether it is shown where many runs are compared.
+    """
+
+    label: str
+    cell: Callable[[Compared], str]
+    main: bool = False
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -105,13 +105,13 @@ def _rounds_between(reader: Reader, bounds: Bounds, virtual_s: float) -> dict[st
     group, size = device[jobs.kind] * shape[1] + jobs.exchange, shape[0] * shape[1]
     counts = np.bincount(group, minlength=size).reshape(shape)
     ends = []
-    for joules, _ in bounds.by_job(virtual_s):
-        sums = np.bincount(group, np.sum(joules, axis=0), size).reshape(shape)
+    for taken in bounds.by_job(virtual_s):
+        sums = np.bincount(group, sum(taken.stage_j, taken.open_j), size).reshape(shape)
         means = np.divide(sums, counts, out=np.zeros(shape), where=counts > 0)
         ends.append(np.where(weight > 0, means * weight, 0.0).sum(axis=1).tolist())
     took_part = ((counts > 0) * weight).sum(axis=1) > 0
     return {
-        name: Interval.of(*(None if math.isnan(end[place]) else end[place] for end in ends))
+        name: Interval.of(*(end[place] for end in ends))
         for place, name in enumerate(devices)
         if took_part[place]
     }

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-
 import numpy as np
 
 from edgefl.core.corners import Interval
-from edgefl.core.plan import Floats
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
+from edgefl.core.repricing import Jobs, Taken, at_corners, is_unbounded
 from edgefl.store import Reader, read_prices
 
 _WHOLE = {"client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes"}
@@ -34,8 +30,7 @@ class Bounds:
         """Takes a run's reader; ``bounds_of`` says whether there are any bounds."""
         prices, blind = read_prices(reader), bool(reader.meta.get("blind"))
         jobs = self.jobs = read_jobs(reader)
-        ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
-        self._cheap, self._costly = (Repriced(jobs, prices, end, blind=blind) for end in ends)
+        self._cheap, self._costly = at_corners(jobs, prices, blind=blind)
         self._unbounded = any(map(is_unbounded, prices))
 
     def joules(self, t_s: float, version: int | None = None) -> Interval:
@@ -45,22 +40,22 @@ class Bounds:
             t_s: until this virtual time.
             version: the server's version then; None for the end of the run.
         """
-        return Interval.of(*(_finite(end.joules(t_s, version)) for end in (self._cheap, self._costly)))
+        return Interval.of(self._cheap.joules(t_s, version), self._costly.joules(t_s, version))
 
-    def by_job(self, t_s: float) -> list[tuple[Sequence[Floats], Sequence[Floats]]]:
-        """Each job's joules and busy seconds by stage, at the cheap and at the costly corner.
+    def by_job(self, t_s: float) -> tuple[Taken, Taken]:
+        """What each job took, at the cheap and at the costly corner.
 
         Args:
             t_s: the run's end.
         """
-        return [end.by_job(t_s) for end in (self._cheap, self._costly)]
+        return self._cheap.by_job(t_s), self._costly.by_job(t_s)
 
     def seconds(self, t_s: float, version: int | None = None) -> Interval | None:
         """The bounds of a virtual time, of which the arguments are those of ``joules``; None for none."""
         low, high = (end.seconds(version) for end in (self._cheap, self._costly))
         if low is None or high is None:
             return Interval(t_s, None) if self._unbounded else None
-        return Interval(low, _finite(high))
+        return Interval.of(low, high)
 
 
 def bounds_of(reader: Reader) -> Bounds | None:
@@ -78,7 +73,3 @@ def read_jobs(reader: Reader) -> Jobs:
     for name in ("received_s", "worked_s", "arrived_s"):
         found[name][found[name] < 0] = np.nan
     return Jobs(**found)
-
-
-def _finite(figure: float) -> float | None:
-    return None if math.isnan(figure) else figure

@@ -14,6 +14,7 @@ from edgefl.core.corners import Corner, Interval, at_corner, has_interval, toget
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.draws import Floats
 from edgefl.core.intensity import Intensities, grams
+from edgefl.core.ledger import total
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -117,7 +118,9 @@ def footprint(
     until = [math.inf, *(each.t_s for each in reached.values())]
     sums = sums_of(reader, whom, grid, until)
     corners = (
-        at_corners(sums, bounds, whom, grid, until, ended.t_s) if bounds else [(own, own) for own in sums]
+        at_corners(sums, reader, bounds, whom, grid, until, ended.t_s)
+        if bounds
+        else [(own, own) for own in sums]
     )
     is_open = bounds is not None or has_interval(carbon)
     whole, *targets = (
@@ -184,7 +187,7 @@ def _amount(values: Floats, *corners: Floats) -> Amount:
     if corners:
         least, most = math.fsum(np.nan_to_num(corners[0]).tolist()), math.fsum(corners[1].tolist())
         if not least == whole == most:
-            between = Interval(least, None if math.isnan(most) else most)
+            between = Interval.of(least, most)
     return Amount(whole, len(known), len(values), between)
 
 
@@ -194,12 +197,7 @@ def _sum(amounts: Sequence[Amount]) -> Amount:
     between = None
     if any(each.between for each in amounts):
         between = together(each.between or Interval.of(each.grams, each.grams) for each in amounts)
-    return Amount(_total([each.grams for each in amounts]), worst.known, worst.clients, between)
-
-
-def _total(terms: Sequence[float | None]) -> float | None:
-    known = [term for term in terms if term is not None]
-    return math.fsum(known) if len(known) == len(terms) else None
+    return Amount(total(*(each.grams for each in amounts)), worst.known, worst.clients, between)
 
 
 def boundary(carbon: Carbon) -> str:

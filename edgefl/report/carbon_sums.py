@@ -137,7 +137,13 @@ def _chunks(reader: Reader) -> Iterator[Mapping[str, Any]]:
 
 
 def at_corners(
-    sums: Sequence[Sums], bounds: Bounds, whom: Whom, grid: Intensities, until: Sequence[float], end_s: float
+    sums: Sequence[Sums],
+    reader: Reader,
+    bounds: Bounds,
+    whom: Whom,
+    grid: Intensities,
+    until: Sequence[float],
+    end_s: float,
 ) -> list[tuple[Sums, Sums]]:
     """The sums at the cheap and at the costly corner of the devices' and links' numbers.
 
@@ -145,6 +151,7 @@ def at_corners(
 
     Args:
         sums: those of the run, at given times.
+        reader: the run.
         bounds: of the run.
         whom: the clients.
         grid: the intensities.
@@ -154,7 +161,8 @@ def at_corners(
     jobs, clients = bounds.jobs, len(whom.region)
     reached = (jobs.received_s, jobs.worked_s, jobs.arrived_s)
     ends = [np.where(np.isnan(one), jobs.ended_s, one) for one in reached]
-    starts = [jobs.dispatched_s, *ends[:-1]]
+    settled_s = _settled_s(reader, end_s)
+    starts, ends = [jobs.dispatched_s, *ends[:-1], settled_s], [*ends, settled_s]
     region = whom.region[jobs.client]
     means = [grid.mean(region, start, end) for start, end in zip(starts, ends, strict=True)]
     found, by_job = [], bounds.by_job(end_s)
@@ -163,13 +171,23 @@ def at_corners(
 
         def by_client(amounts: Sequence[Floats], over: Sequence[Bools] = over) -> Floats:
             total = np.zeros(clients)
-            for amount, done in zip(amounts, over, strict=True):
+            for amount, done in zip(amounts, over, strict=False):
                 total += np.bincount(jobs.client[done], weights=amount[done], minlength=clients)
             return total
 
         cheap, costly = (
-            own._replace(devices_g=by_client(list(map(grams, joules, means))), busy_s=by_client(busy_s))
-            for joules, busy_s in by_job
+            own._replace(
+                devices_g=by_client(list(map(grams, (*taken.stage_j, taken.open_j), means))),
+                busy_s=by_client(taken.busy_s),
+            )
+            for taken in by_job
         )
         found.append((cheap, costly))
     return found
+
+
+def _settled_s(reader: Reader, end_s: float) -> Floats:
+    """When the tail that each job left open was over, by job; the run's end where it left none."""
+    sql = "SELECT IFNULL(t_s, -1.0) FROM jobs LEFT JOIN settled_tails USING (client, job) ORDER BY job"
+    (t_s,) = reader.arrays(sql, t_s=np.float64).values()
+    return np.where(t_s < 0, end_s, t_s)

@@ -12,11 +12,11 @@ from edgefl.core.documents import OPTIONAL
 from edgefl.core.nodes import short
 from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.sensitivity import Sensitivity
-from edgefl.report.averages import Average, Compared, averages, seeds_together
+from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.emissions import emission
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
-from edgefl.report.rows import WAITING, Row, carbon_rows, rows, stopped, usage_rows, waited_most
+from edgefl.report.rows import WAITING, carbon_rows, rows, stopped, usage_rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules

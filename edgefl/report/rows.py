@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
 
-from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
-from edgefl.report.averages import Compared
+from edgefl.report.averages import Compared, Figure, Row, Show
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS
-from edgefl.report.emissions import emitted, emitted_to
+from edgefl.report.emissions import emitted
 from edgefl.report.intervals import bounded, energy_between
-from edgefl.report.summary import Accuracy, Evaluated, Reached, Summary
-from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
+from edgefl.report.summary import Accuracy, Summary
+from edgefl.report.tables import MISSING, UNKNOWN
+from edgefl.report.targets import to_target
 from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
@@ -24,23 +22,6 @@ _MOST_WAITED = 3
 _MODELS = ("global", "personal")
 # Idle power of clients whose uploads wait to be merged; no part of the energy.
 WAITING = "idle while waiting"
-
-Figure = Callable[[Summary], float | None]
-Show = Callable[[Any], str]
-
-
-class Row(NamedTuple):
-    """A figure of each run.
-
-    Attributes:
-        label: its name.
-        cell: it as text.
-        main: whether it is shown where many runs are compared.
-    """
-
-    label: str
-    cell: Callable[[Compared], str]
-    main: bool = False
 
 
 def rows(compared: Sequence[Compared]) -> Iterator[Row]:
@@ -70,7 +51,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
     if any(run.refused for run in runs):
         yield Row("clients refused", lambda one: one.all(_refused), main=True)
-    yield from _to_target(runs)
+    yield from to_target(runs, _evaluated(runs))
     yield from usage_rows(runs)
     yield from _waited(runs)
     yield _amount("host time", show_seconds, lambda run: run.host_s)
@@ -203,83 +184,6 @@ def _battery(one: Compared, device: str, show: Show, of: str) -> str:
     )
 
 
-def _to_target(runs: Sequence[Summary]) -> Iterator[Row]:
-    """What it took each model that was evaluated to reach the target, if any run has one."""
-    targets = {run.target.accuracy for run in runs if run.target}
-    if not targets:
-        return
-    name = _percent(max(targets)) if len(targets) == 1 else "its target"
-    if len(targets) > 1:
-        yield Row("target", lambda one: one.all(_target), main=True)
-    for model in _evaluated(runs):
-        for label, took in _TOOK.items():
-            yield Row(f"{label} to {name}, {model}", partial(_took, model=model, took=took), main=True)
-            if any(reached.last_below for run in runs if (reached := _reached(run, model))):
-                yield Row(BELOW, partial(_took_at_least, model=model, took=took))
-        if any(run.carbon for run in runs):
-            yield Row(f"CO2e to {name}, {model}", partial(emitted_to, model=model), main=True)
-
-
-BELOW = "  last evaluation below"
-"""What it took at least to reach the target."""
-
-
-class _Took(NamedTuple):
-    """A figure of what it took, as text and with its bounds."""
-
-    show: Show
-    figure: Callable[[Evaluated], float | None]
-    bounds: Callable[[Evaluated], Interval | None] = lambda _: None
-
-
-_TOOK = {
-    "time": _Took(show_seconds, lambda reached: reached.t_s, lambda reached: reached.t_s_between),
-    "bytes": _Took(show_bytes, lambda reached: reached.bytes),
-    "work": _Took(show_flops, lambda reached: reached.flops),
-    "energy": _Took(
-        show_joules, lambda reached: reached.energy.joules, lambda reached: reached.joules_between
-    ),
-}
-
-
-def _target(run: Summary) -> str:
-    return _percent(run.target.accuracy) if run.target else MISSING
-
-
-def _percent(target: float) -> str:
-    """A target with all digits that it was given with."""
-    return f"{(Decimal(repr(target)) * 100).normalize():f}%"
-
-
-def _took(one: Compared, model: str, took: _Took) -> str:
-    """What it took; "-" without a target or the model, other than where the target is not reached."""
-    if one.first.target is None or not any(model in run.accuracy for run in one.runs):
-        return MISSING
-    found = {id(run): reached for run in one.runs if (reached := _reached(run, model))}
-    return _spent(one, found, took) if found else NOT_REACHED
-
-
-def _took_at_least(one: Compared, model: str, took: _Took) -> str:
-    """What it took until the last evaluation below the target, of the runs that reached it."""
-    below = {
-        id(run): reached.last_below
-        for run in one.runs
-        if (reached := _reached(run, model)) and reached.last_below
-    }
-    return _spent(one, below, took) if below else MISSING
-
-
-def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
-    """A figure of what some of the runs had spent at an evaluation, by the runs' identities."""
-    if len(one.runs) == 1 and took.show is show_joules:
-        return energy_between(found[id(one.first)].energy, found[id(one.first)].joules_between)
-
-    def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
-        return lambda run: part(found[id(run)]) if id(run) in found else None
-
-    return bounded(one, took.show, of(took.figure), of(took.bounds), UNKNOWN)
-
-
 def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     """What was emitted in all, and by each component that some run counts."""
     known = [run.carbon.emitted for run in runs if run.carbon]
@@ -291,12 +195,6 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
             yield Row(f"  {name}", partial(emitted, component=name))
     if any(each.waiting.grams for each in known):
         yield Row(f"  {WAITING}, apart", partial(emitted, component="waiting"))
-
-
-def _reached(run: Summary, model: str) -> Reached | None:
-    if run.target is None:
-        return None
-    return run.target.personal if model == "personal" else run.target.global_
 
 
 def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:

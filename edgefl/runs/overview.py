@@ -15,13 +15,14 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import TAIL, Kind, ServerEvent
 from edgefl.core.ledger import joules
 from edgefl.core.plan import Plan
-from edgefl.core.repricing import Jobs, Repriced, is_unbounded
+from edgefl.core.repricing import Jobs, at_corners, is_unbounded
 from edgefl.core.scenario import Until
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.report.overviews import Overview, Range
 from edgefl.runs.dry import checked_drafts
 from edgefl.runs.group import Overrides
+from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback
 from edgefl.world.table import stacked
@@ -101,7 +102,8 @@ def _clocked(planned: Plan) -> _Round:
     ended: list[np.ndarray] = []
     tails: list[np.ndarray] = [np.zeros(0, dtype=TAIL)]
     world = simulate(short, events.append, ended.append, settled=tails.append)
-    rounds = converse(world, lambda _: Feedback()).rounds
+    done = converse(world, lambda _: Feedback())
+    rounds = done.rounds
     during = [prices.at == "round" for prices in planned.prices]
     names = [prices.exchange for prices, does in zip(planned.prices, during, strict=True) if does]
     merged = [event.t_s for event in events if event.kind is Kind.MERGED and event.exchange in names]
@@ -111,9 +113,8 @@ def _clocked(planned: Plan) -> _Round:
     settled = tails[-1][np.isin(tails[-1]["job"], jobs["job"])]
     energy = float(joules(jobs).sum() + settled["joules"].sum())
     waiting = float(jobs["waiting_j"].sum())
-    each, low, high, waiting_j = (
-        None if np.isnan(one) else one / rounds for one in (energy, *_ends(planned, jobs, energy), waiting)
-    )
+    figures = (energy, *_at_corners(short, stacked(ended), energy, done.t_s), waiting)
+    each, low, high, waiting_j = (None if np.isnan(one) else one / rounds for one in figures)
     return _Round(
         (max(merged, default=0.0) - max(before, default=0.0)) / rounds,
         float((jobs["down_bytes"] + jobs["up_bytes"]).sum()) / rounds,
@@ -123,13 +124,18 @@ def _clocked(planned: Plan) -> _Round:
     )
 
 
-def _ends(planned: Plan, jobs: np.ndarray, energy: float) -> tuple[float, float]:
-    """The energy of jobs at both corners; NaN where it is unknown."""
+def _at_corners(planned: Plan, ended: np.ndarray, energy: float, end_s: float) -> tuple[float, float]:
+    """The energy of the rounds' jobs at both corners, given all jobs and the end; NaN where it is unknown."""
     if all(prices.corners is None for prices in planned.prices):
         return energy, energy
-    done = Jobs.of(jobs, planned.clients.kind)
-    ends = zip(*(prices.corners or (prices, prices) for prices in planned.prices), strict=True)
-    low, high = (Repriced(done, planned.prices, end, blind=False).joules(np.inf) for end in ends)
+    rows = ended[np.argsort(ended["job"])]
+    during = np.array([prices.at == "round" for prices in planned.prices])[rows["exchange"]]
+    jobs = Jobs.of(rows, planned.clients.kind)
+    corners = at_corners(jobs, planned.prices, blind=is_blind(planned))
+    low, high = (
+        float(sum(joules[during].sum() for joules in (*taken.stage_j, taken.open_j)))
+        for taken in (corner.by_job(end_s) for corner in corners)
+    )
     return low, high
 
 

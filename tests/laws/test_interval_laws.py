@@ -11,9 +11,9 @@ from plans import cost, device, link, sourced
 from edgefl.core.corners import corners
 from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
-from edgefl.core.sourced import Costs
+from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
-from edgefl.core.sweeps import replaced, scaled
+from edgefl.core.sweeps import scaled
 from edgefl.core.units import RESOLVED
 
 SIDES = st.integers(1, 300)

@@ -115,6 +115,27 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
     assert seconds == (pytest.approx(result.virtual_s, rel=1e-9) if policy == "sync" else None)
 
 
+@pytest.mark.parametrize("policy", OTHERS)
+def test_at_their_own_prices_each_stage_took_what_it_took(policy):
+    """Each job's joules by stage, with the tails that its row has, and those that were open at the end."""
+    found = planned(policy)
+    sql = """
+    SELECT receive_j + receive_idle_j + earlier_tail_j AS receive, work_j + work_idle_j + work_tail_j AS work,
+      transmit_j + transmit_idle_j AS transmit, IFNULL(joules, 0.0) AS open
+    FROM jobs LEFT JOIN settled_tails USING (client, job) ORDER BY job
+    """
+
+    def again(reader):
+        prices = read_prices(reader)
+        own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
+        return own.by_job(reader.meta["virtual_s"]), reader.query(sql)
+
+    _, (taken, rows) = summed(found, again)
+    told = [[row[name] for row in rows] for name in ("receive", "work", "transmit", "open")]
+    assert np.array([*taken.stage_j, taken.open_j]) == pytest.approx(np.array(told), rel=1e-9)
+    assert (taken.open_j > 0).any() == (policy != "sync")
+
+
 def test_throttled_jobs_took_what_they_took():
     """Also where heat lowers the power: work that takes twice as long takes its energy above idle once."""
     found = planned()

@@ -106,7 +106,7 @@ def test_the_host_does_the_work_beside_the_model(monkeypatch):
         figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
         return MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 10**6})
 
-    monkeypatch.setattr("edgefl.planning.profile.measured_exchange", stand_in)
+    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", stand_in)
     found = train(ProfileOptions(devices=("raspberry-pi-4b",), measure=True))
     assert asked == [("train", 0, 500, 10)]
     ratios = found.measured.modelled_over_measured
@@ -152,7 +152,7 @@ def test_both_memories_are_printed(monkeypatch, capsys):
     """With the verdict and the devices' limits, within 80 columns."""
     figures = dict.fromkeys((one.name for one in fields(MeasuredExchange)), 0)
     host = MeasuredExchange(**{**figures, "steps": 8, "cpu_s": 0.5, "added_bytes": 4 * 10**6})
-    monkeypatch.setattr("edgefl.planning.profile.measured_exchange", lambda *_, **__: host)
+    monkeypatch.setattr("edgefl.planning.measuring.measured_exchange", lambda *_, **__: host)
     (draft,) = drafts(SCENARIO)
     found = profile(draft, ProfileOptions(devices=("raspberry-pi-4b", "arduino-nano-33-ble"), measure=True))
     Console(width=80).print(costs.profile(found))

@@ -12,9 +12,9 @@ from plans import device, link, sourced
 
 from edgefl.core import catalogue
 from edgefl.core.link import Link
-from edgefl.core.sourced import Costs
+from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
-from edgefl.core.sweeps import replaced, scaled, swept
+from edgefl.core.sweeps import scaled, swept
 from edgefl.core.units import RESOLVED
 from edgefl.planning import fleets
 from edgefl.planning.sensitivity import Side, study

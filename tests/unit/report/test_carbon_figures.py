@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plans import plan, prices, told
+from plans import plan, prices, told_all
 
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.cost import Trace, Work
@@ -30,7 +30,7 @@ NOTHING = {"idle_w": 0, "compute_w": 0}
 @contextmanager
 def reading(plan_, carbon, category="sbc"):
     """The reader of a run of a plan, whose fleet has this carbon record; all clients are ``board``s."""
-    _, _, rows = told(plan_)
+    _, _, rows, tails = told_all(plan_)
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
@@ -38,6 +38,7 @@ def reading(plan_, carbon, category="sbc"):
     priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
     store.write_plan(priced, {}, [1] * len(plan_.clients))
     store.add_jobs(rows, [each.exchange for each in plan_.prices])
+    store.add_tails(tails)
     try:
         yield store.reader()
     finally:
@@ -200,6 +201,24 @@ def test_what_it_took_to_reach_a_target():
     assert found.emitted.total.grams == pytest.approx(300 + 200 + 300)
     to_target = found.to_target["global"]
     assert to_target.total.grams == pytest.approx(200 + 100 + 200)
+
+
+def test_bounds_until_a_target_have_the_tails_until_then():
+    """One corner is the run itself: a tail that the next job is charged with comes after the target."""
+    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "tail_w": 1000, "tail_s": HOUR_S / 2}
+    one = plan([prices("train", 2, compute_s=HOUR_S, compute_w=1000, **columns)], rounds=3, participants=1)
+    (own,) = one.prices
+    corners = (replace(own), replace(own, compute_w=2 * own.compute_w))
+    with reading(replace(one, prices=(replace(own, corners=corners),)), {"regions": {"x": FLAT}}) as reader:
+        found = footprint(
+            reader,
+            Until(9 * HOUR_S),
+            {"global": Until(3 * HOUR_S), "personal": Until(6 * HOUR_S)},
+            bounds_of(reader),
+        )
+    for until in (found.emitted, *found.to_target.values()):
+        assert until.devices.between.low == pytest.approx(until.devices.grams)
+        assert until.devices.between.high > until.devices.grams
 
 
 def test_waiting_is_apart():

@@ -14,9 +14,10 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_seconds, show_share
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.comparison import Comparison, comparison, dry_runs
-from edgefl.report.rows import BELOW, rows
+from edgefl.report.rows import rows
 from edgefl.report.settings import dotted
 from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
+from edgefl.report.targets import BELOW
 from edgefl.runs.dry import dry_run
 
 WASTED = [
