@@ -142,8 +142,6 @@ def _add(fields: list[str], found: dict[str, list[float]]) -> None:
         raise ValueError(
             f"region {short(region)!r}: its next hour must be {len(values)}, not {short(hour)!r}"
         )
-    if len(values) >= _MOST_HOURS:
-        raise ValueError(f"region {short(region)!r} has more than {_MOST_HOURS:,} hours")
     values.append(_intensity(word))
 
 

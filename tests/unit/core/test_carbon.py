@@ -146,9 +146,9 @@ def test_a_mistake_is_told_with_its_key(capsys):
 
 
 def test_networks_go_by_the_class_of_their_links():
-    """Mobile networks are mobile, others fixed; what nobody has measured is unknown."""
-    network = whole().network
-    assert [network[name].value for name in LINKS] == [0.008, 0.108, None]
+    """Mobile networks are mobile, others fixed, also a user's; what nobody has measured is unknown."""
+    network = completed(Carbon.model_validate({"regions": "DE"}), (*LINKS, "ours"), DEVICES, 0.0).network
+    assert [network[name].value for name in (*LINKS, "ours")] == [0.008, 0.108, None, 0.008]
 
 
 def test_every_network_class_is_classed():
@@ -182,10 +182,16 @@ def test_hardware_goes_by_category():
     own = {
         "phone": {"made": "50 kg", "lifetime": "10000 h"},
         "jetson-nano": {"made": "9 kg", "lifetime": "100 h"},
+        "edge-gpu": {"made": "1 kg", "lifetime": "1 h"},
     }
     found = whole(embodied={"hours": "owned", "devices": own}).embodied
     assert (found.hours, found.devices["pixel-6"].made.value) == ("owned", 50_000)
     assert found.devices["jetson-nano"].grams_per_s == pytest.approx(9000 / 360_000)
+
+
+def test_a_server_is_where_all_clients_are():
+    """A region without clients is no other place."""
+    assert whole(regions={"FR": 0, "DE": 1}, server={"power": "1 W"}).server.region == "DE"
 
 
 def test_what_is_read_back_is_what_was_completed():
@@ -201,8 +207,9 @@ def test_the_clock_begins_where_availability_does():
     """Unless carbon says otherwise."""
     record = Carbon.model_validate({"regions": "DE"})
     assert completed(record, LINKS, DEVICES, 18.0).start == 18.0
-    later = Carbon.model_validate({"regions": "DE", "start": 3})
-    assert completed(later, LINKS, DEVICES, 18.0).start == 3.0
+    for start in (0, 3):
+        own = Carbon.model_validate({"regions": "DE", "start": start})
+        assert completed(own, LINKS, DEVICES, 18.0).start == start
 
 
 def test_a_fleet_that_charges_at_night_begins_when_it_does():

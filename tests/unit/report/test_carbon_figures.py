@@ -11,6 +11,7 @@ import pytest
 from plans import plan, prices, told_all
 
 from edgefl.core.carbon import Carbon, completed
+from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
@@ -131,7 +132,7 @@ def test_an_unknown_energy_is_not_zero():
     flat = {"regions": {"x": FLAT}}
     one = emitted(worked(1, clients=2, compute_w=[600, math.nan]), flat).emitted
     assert one.devices == Amount(pytest.approx(100), 1, 2)
-    assert emission(one.devices) == "100 g (1 of 2 clients)"
+    assert emission(one.devices) == emission(one.total) == "100 g (1 of 2 clients)"
     none = emitted(worked(1, clients=2, idle_w=math.nan), flat).emitted
     assert (emission(none.devices), emission(none.network), emission(none.total)) == (
         "unknown",
@@ -148,6 +149,37 @@ def test_an_unknown_network_or_hardware_is_not_zero():
     found = emitted(one, {"regions": {"x": FLAT}, "network": unknown, "embodied": "busy"}, category="fpga")
     assert found.emitted.network == Amount(None, 0, 1)
     assert found.emitted.embodied == Amount(None, 0, 1)
+    silent = emitted(worked(1), {"regions": {"x": FLAT}, "network": unknown}).emitted
+    assert silent.network == Amount(0, 1, 1)
+
+
+def test_who_had_no_job_is_not_covered():
+    """One of two clients took part."""
+    two = plan([prices("train", 2, compute_s=HOUR_S, down_bytes=10**9, down_s=1.0)], participants=1)
+    found = emitted(two, {"regions": {"x": FLAT}, "network": "1 kWh/GB", "embodied": "busy"}).emitted
+    assert found.network == Amount(pytest.approx(100), 1, 1)
+    assert {each.clients for each in (found.devices, found.embodied, found.waiting, found.total)} == {1}
+
+
+def test_what_lasts_as_long_as_the_run_has_the_bounds_of_its_time():
+    """A run of 2 h that may take 1 h, and no one knows how long at most; the hours are those of the run."""
+    devices = {"sbc": {"made": "10 kg", "lifetime": "100 h"}}
+    carbon = {
+        "regions": {"x": RAMP},
+        "start": 4,
+        "server": {"power": "1 kW", "pue": 1},
+        "embodied": {"hours": "owned", "devices": devices},
+    }
+    one = worked(2)
+    ends = (replace(one.prices[0], compute_w=np.array([factor])) for factor in (600.0, 1200.0))
+    bounded = replace(one, prices=(replace(one.prices[0], corners=tuple(ends)),))
+    for most_s, server, embodied in ((None, None, None), (3 * HOUR_S, 3 * 4.5, 300)):
+        with reading(bounded, carbon) as reader:
+            until = Until(2 * HOUR_S, Interval(HOUR_S, most_s))
+            found = footprint(reader, until, {}, bounds_of(reader)).emitted
+        assert (found.server.grams, found.embodied.grams) == pytest.approx((9, 200))
+        assert found.server.between == pytest.approx((4.5, server))
+        assert found.embodied.between == pytest.approx((100, embodied))
 
 
 def test_bounds_of_numbers_are_bounds_of_grams():
@@ -178,7 +210,8 @@ def test_bounds_of_joules_are_bounds_of_grams():
     )
     bounded = replace(one, prices=(replace(own, corners=ends),))
     devices = {"sbc": {"made": "10 kg", "lifetime": "100 h"}}
-    carbon = {"regions": {"x": RAMP}, "start": 6.5, "embodied": {"devices": devices}}
+    server = {"power": "1 kW", "pue": 1}
+    carbon = {"regions": {"x": RAMP}, "start": 6.5, "embodied": {"devices": devices}, "server": server}
     with reading(bounded, carbon) as reader:
         found = footprint(reader, Until(2 * HOUR_S), {}, bounds_of(reader)).emitted
     # The mean intensity of the two hours is 7 g/kWh.
@@ -188,7 +221,7 @@ def test_bounds_of_joules_are_bounds_of_grams():
         pytest.approx(200),
         pytest.approx((100, 400)),
     )
-    assert found.total.between == pytest.approx((103.5, 456))
+    assert found.total.between == pytest.approx((103.5 + 14, 456 + 14))
 
 
 def test_what_it_took_to_reach_a_target():

@@ -166,3 +166,14 @@ def test_a_job_that_is_lost_is_over_at_that_moment(stepwise):
     assert world.totals().flops == 500
     assert world.candidates().tolist() == [0]
     assert world.dispatch("train", 0).jobs.tolist() == [1]
+
+
+@pytest.mark.parametrize("stepwise", [False, True])
+@pytest.mark.parametrize(("end_s", "stations"), [(2.0, 1), (6.0, 2)])
+def test_what_is_over_when_the_run_ends_counts(end_s, stations, stepwise):
+    """A job that is cut in the moment in which a stage ends has passed its station."""
+    table = prices("train", 1, down_s=2.0, compute_s=4.0, up_s=1.0)
+    (row,) = told(plan([table], until={"time": end_s}), stepwise=stepwise)[2]
+    passed = [row[name] for name in ("received_s", "worked_s", "arrived_s") if row[name] <= end_s]
+    assert passed == [2.0, 6.0][:stations]
+    assert (row["receive_s"], row["work_s"], row["transmit_s"]) == (2, end_s - 2, 0)
