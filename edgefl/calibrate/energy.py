@@ -22,8 +22,8 @@ POWERCAP = "sys/class/powercap"
 HWMON = "sys/class/hwmon"
 LEAST_SAMPLES = 3
 _EVERY_S = 0.05
-# The rails that supply a whole Jetson module (rbonghi/jetson_stats' documentation). Modules without one, such as
-# the AGX Orin, spread their input over several rails, some of which feed others.
+# The rails that supply a whole Jetson module (rbonghi/jetson_stats' documentation). Modules without one, such
+# as the AGX Orin, spread their input over several rails, some of which feed others.
 _INPUTS = ("VDD_IN", "POM_5V_IN")
 
 

@@ -115,6 +115,12 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
     assert seconds == (pytest.approx(result.virtual_s, rel=1e-9) if policy == "sync" else None)
 
 
+def test_work_that_fits_into_a_time_is_not_blind_to_it():
+    """On other numbers clients would do more or fewer epochs, so the run's times have no bounds."""
+    (draft,) = drafts({**SCENARIO, "local": {"epochs": {"fit": "60 ms", "most": 5}, "batch_size": 16}})
+    assert not is_blind(plan(draft, DataAccess(need="embedded")).plan)
+
+
 def test_throttled_jobs_took_what_they_took():
     """Also where heat lowers the power: work that takes twice as long takes its energy above idle once."""
     found = planned()
