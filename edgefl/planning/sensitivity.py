@@ -4,13 +4,15 @@ The sides of a comparison run on the same devices, so a number is the same for a
 overlap of two sides' intervals does not mean that either may be the lower. One by one, numbers are set to
 both ends of their ranges while the others stay at their values. Where the order of two sides turns on the
 way, bisection finds the value at which it does. All together are drawn by Latin hypercube sampling (McKay,
-Beckman and Conover 1979), whose samples cover each number's range evenly.
+Beckman and Conover 1979), whose samples cover each number's range evenly, but seldom come near its ends in
+several numbers at once. Two sides are therefore also compared where each number is at one of its ends: at
+those that bring the two nearest to each other and farthest apart, as far as a search by coordinates finds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
@@ -87,8 +89,9 @@ class Verdict:
         less, more: the sides, by their figures where each number has its own value.
         samples: how many samples know both.
         holds: the share of them in which the order is the same.
-        ratio: the figure of ``more`` over that of ``less``, the least and the most over all samples; None
+        ratio: the figure of ``more`` over that of ``less``, the least and the most that were found; None
             where that of ``less`` is nothing.
+        together: whether the order turns where several numbers are at their ends.
         turns: the numbers that turn the order alone, those nearest to their own values first.
     """
 
@@ -98,12 +101,13 @@ class Verdict:
     samples: int
     holds: float
     ratio: Interval | None
+    together: bool
     turns: Sequence[Turn]
 
     @property
     def robust(self) -> bool:
         """Whether nothing was found that turns it."""
-        return self.holds == 1 and not self.turns
+        return self.holds == 1 and not self.together and not self.turns
 
 
 @dataclass(frozen=True)
@@ -210,14 +214,22 @@ class _Space:
         self._records = {owner: changed(record, _without_bounds) for owner, record in records.items()}
         self._center = {owner: self._record(owner, {}) for owner in records}
 
-    def at(self, shares: Mapping[int, float]) -> Figures:
-        """The figures with some numbers at other places of their ranges, see ``Swept.at``."""
+    def at(self, shares: Mapping[int, float], asked: Collection[int] | None = None) -> Figures:
+        """The figures with some numbers at other places of their ranges, see ``Swept.at``.
+
+        Args:
+            shares: the places of these numbers.
+            asked: the sides that have figures; None for all.
+        """
         moved = {self.numbers[place].owner for place in shares}
         found = {
             owner: self._record(owner, shares) if owner in moved else record
             for owner, record in self._center.items()
         }
-        return [side.figures(found) for side in self.sides]
+        return [
+            side.figures(found) if asked is None or place in asked else {}
+            for place, side in enumerate(self.sides)
+        ]
 
     def _record(self, owner: str, shares: Mapping[int, float]) -> Any:
         """A device or link with its numbers at their places."""
@@ -319,8 +331,15 @@ def _verdict(
 
     if not excess(here) > 0:
         return None
+
+    def apart(point: Figures) -> float:
+        """How far the second side is above the first, from -1 to 1; grows with their ratio."""
+        return excess(point) / ((point[second][quantity] + point[first][quantity]) or 1.0)
+
     samples = [point for point in drawn if not math.isnan(excess(point))]
-    every = [here, *samples, *(point for end in ends for point in end)]
+    nearest = _vertex(space, pair, ends, lambda point: -apart(point), climbs=True)
+    farthest = _vertex(space, pair, ends, apart)
+    every = [here, *samples, *(point for end in ends for point in end), nearest, farthest]
     ratios = [
         point[second][quantity] / point[first][quantity] for point in every if point[first][quantity] > 0
     ]
@@ -337,8 +356,34 @@ def _verdict(
         samples=len(samples),
         holds=sum(excess(point) > 0 for point in samples) / len(samples) if samples else 1.0,
         ratio=Interval(min(ratios), max(ratios)) if ratios else None,
+        together=excess(nearest) < 0,
         turns=[turn for _, turn in sorted(turns, key=lambda one: one[0])],
     )
+
+
+def _vertex(
+    space: _Space,
+    pair: tuple[int, int],
+    ends: Sequence[tuple[Figures, Figures]],
+    figure: Callable[[Figures], float],
+    *,
+    climbs: bool = False,
+) -> Figures:
+    """Where a figure is greatest of the points at which each number is at an end of its range.
+
+    Each number is at the end at which the figure is greater while the others stay at their values. If it
+    ``climbs``, numbers then go to their other ends while that makes the figure greater, until it is above 0.
+    """
+    alone = [(figure(low), figure(high)) for low, high in ends]
+    shares = {place: 1.0 if high > low else -1.0 for place, (low, high) in enumerate(alone) if high != low}
+    best, moved = space.at(shares, pair), climbs
+    while moved and figure(best) <= 0:
+        moved = False
+        for place, share in tuple(shares.items()):
+            other = space.at({**shares, place: -share}, pair)
+            if figure(other) > figure(best) + _LEAST:
+                best, shares[place], moved = other, -share, True
+    return best
 
 
 def _turn(space: _Space, place: int, sign: float, excess: Callable[[Figures], float]) -> tuple[float, Turn]:

@@ -164,7 +164,8 @@ def _said(verdict: Verdict) -> str:
         times = span(_times(verdict.ratio.low), _times(verdict.ratio.high))
         return f"{has} over all intervals: {verdict.more} takes {times} as much"
     share = f"{verdict.holds:.0%}" if verdict.holds in {0, 1} else f"{verdict.holds:.1%}"
-    alone = "" if verdict.turns else "; no number alone turns it"
+    together = ", several together do" if verdict.together else ""
+    alone = "" if verdict.turns else f"; no number alone turns it{together}"
     return f"{has} at the numbers' own values, and in {share} of {verdict.samples} samples{alone}"
 
 

@@ -12,7 +12,8 @@ def is_blind(plan: Plan) -> bool:
     """Whether who works, on what and with whom depends on no time and no energy.
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
-    keep their speed and never fail, and neither time nor energy ends the run.
+    keep their speed and never fail, no client's work is as much as fits into a time, and neither time nor
+    energy ends the run.
     """
     server, fleet = plan.scenario.server, plan.fleet
     parts = load("policies", server.policy.name), load("selectors", server.selector.name)
@@ -21,6 +22,7 @@ def is_blind(plan: Plan) -> bool:
         and isinstance(fleet.availability, Always)
         and not fleet.speed
         and fleet.failures == Failures()
+        and plan.scenario.local.fit is None
         and server.until.time is None
         and server.until.energy is None
     )

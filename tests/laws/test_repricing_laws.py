@@ -136,6 +136,12 @@ def test_at_their_own_prices_each_stage_took_what_it_took(policy):
     assert (taken.open_j > 0).any() == (policy != "sync")
 
 
+def test_work_that_fits_into_a_time_is_not_blind_to_it():
+    """On other numbers clients would do more or fewer epochs, so the run's times have no bounds."""
+    (draft,) = drafts({**SCENARIO, "local": {"epochs": {"fit": "60 ms", "most": 5}, "batch_size": 16}})
+    assert not is_blind(plan(draft, DataAccess(need="embedded")).plan)
+
+
 def test_throttled_jobs_took_what_they_took():
     """Also where heat lowers the power: work that takes twice as long takes its energy above idle once."""
     found = planned()

@@ -11,6 +11,7 @@ from commands import run_command, shown
 from plans import device, link, sourced
 
 from edgefl.core import catalogue
+from edgefl.core.devices.roofline import Roofline
 from edgefl.core.link import Link
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
@@ -75,6 +76,42 @@ def test_numbers_that_turn_it_only_together_are_found_by_sampling():
     assert verdict.turns == []
     assert 0 < verdict.holds < 1
     assert not verdict.robust
+
+
+def four_numbers():
+    """A device of which two powers and two efficiencies are intervals."""
+    power = {"status": "assumed", "source": "test"} | {"low": 1.0, "value": 2.0, "high": 4.0}
+    data = board(idle=power, active={**ACTIVE, "high": 12.0}).model_dump(mode="json")
+    share = {**power, "low": 0.25, "value": 0.5, "high": 1.0}
+    data["efficiency"] = dict.fromkeys(data["efficiency"], share)
+    return Roofline.model_validate(data, context=RESOLVED)
+
+
+def test_numbers_that_turn_it_only_at_their_ends_together_are_found():
+    """No sample comes so near to all ends at once that the order turns, as it does there."""
+
+    def product(one):
+        efficiency = one.efficiency.dense.value * one.efficiency.depthwise.value
+        return one.power.active.value * one.power.idle.value * efficiency
+
+    result = found(product, lambda _: 47.9, four_numbers())
+    (verdict,) = result.verdicts
+    assert (verdict.holds, verdict.turns, verdict.together, verdict.robust) == (1.0, [], True, False)
+    assert verdict.ratio == pytest.approx((47.9 / 48, 47.9 / (5 / 16)))
+    text = " ".join(shown(sensitivity(result), 120).split())
+    assert "in 100% of 256 samples; no number alone turns it, several together do" in text
+
+
+def test_the_end_of_a_number_may_depend_on_another():
+    """Alone, each of two is greater at its high end; together they are greatest at different ends."""
+
+    def figure(one):
+        idle = math.log2(one.power.idle.value / 2)
+        share = math.log2(one.efficiency.dense.value / 0.5)
+        return 10 + idle + share - 5 * idle * share
+
+    (verdict,) = found(figure, lambda _: 14.99, four_numbers()).verdicts
+    assert (verdict.holds, verdict.turns, verdict.together) == (1.0, [], True)
 
 
 def test_samples_are_the_same_each_time_and_cover_every_range():
