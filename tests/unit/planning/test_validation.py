@@ -334,6 +334,17 @@ def test_a_wrong_file_has_one_message(own, capsys, old, new, words):
     assert "mine.yaml" in err
 
 
+def test_tables_of_energies_say_so(own, capsys):
+    """A file's two tables differ in their first line, as in the scores."""
+    own.board()
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, energy: 1 J")
+    lines = run_command(capsys, "validate", path)[1].splitlines()
+    assert [line for line in lines if line.startswith("mine")][:2] == [
+        "mine: steps on my board",
+        "mine, energy: steps on my board",
+    ]
+
+
 def test_a_wrong_file_among_others_is_a_note(own, capsys):
     """The others are shown."""
     own.board()
