@@ -234,6 +234,13 @@ def device(
     )
 
 
+def board(**power) -> Roofline:
+    """A device whose powers are these numbers."""
+    given = device().model_dump(mode="json")
+    given["power"] = {"idle": sourced(2.0), "active": sourced(4.0), **power}
+    return type(device()).model_validate(given, context=RESOLVED)
+
+
 def link(down=8e6, up=4e6, latency=0.5, radio=None) -> Link:
     """A link with round numbers: 1 MB/s down, 0.5 MB/s up, half a second of latency, a cable's radio."""
     return Link.model_validate(

@@ -15,6 +15,7 @@ from edgefl.calibrate.measure import Session
 from edgefl.calibrate.suites import one_core, whole_machine
 from edgefl.calibrate.wattmeter import read_log
 from edgefl.core.errors import EdgeflError
+from edgefl.core.notes import note
 
 
 class Spans(NamedTuple):
@@ -65,6 +66,8 @@ class Meter:
             self._source, self._why = host_source(root)
         elif log.exists():
             read_log(log)
+        else:
+            note(f"there is no {log} yet: it is read when everything has been measured")
 
     @property
     def measures(self) -> bool:

@@ -72,7 +72,7 @@ def _sample(fields: list[str], after_s: float) -> tuple[float, float]:
     except ValueError:
         raise ValueError(f"{short(power_word)!r} must be watts") from None
     if not 0 <= power <= _MOST_WATTS:
-        raise ValueError(f"{short(power_word)} W must be between 0 and {_MOST_WATTS:g}")
+        raise ValueError(f"{short(power_word)} W must be between 0 and {_MOST_WATTS:,.0f}")
     time_s = _seconds(time_word)
     if time_s <= after_s:
         raise ValueError(f"{short(time_word)!r} is not later than the time before it")

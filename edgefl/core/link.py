@@ -43,6 +43,12 @@ class Radio(Strict):
     tail: units.Watts = 0.0
     tail_time: units.Seconds = 0.0
 
+    @model_validator(mode="after")
+    def _tail_lasts(self) -> Radio:
+        if self.tail and not self.tail_time:
+            raise ValueError(f"a tail of {self.tail:.4g} W needs a tail_time")
+        return self
+
     @classmethod
     def nothing(cls) -> Radio:
         """A radio that draws nothing above the idle device."""
@@ -80,7 +86,7 @@ class Link(Strict):
             if (getattr(self, name).value or 0.0) < 1:
                 raise ValueError(f"a link needs a {name} rate of at least 1 bit/s")
         if self.latency.value is None:
-            raise ValueError("a link needs a latency; give 0 s for none")
+            raise ValueError("a link needs a value for its latency; give 0 s for none")
         for name in ("handshakes", "loss"):
             if getattr(self, name).value is None:
                 raise ValueError(f"leave out {name} if it is unknown: the default is 1 handshake and no loss")

@@ -49,10 +49,11 @@ class Sourced(Strict, Generic[Q]):
     def _bounds_are_in_order(self) -> Sourced[Q]:
         if self.is_interval and self.costs() is None:
             raise ValueError("this number cannot be an interval: costs do not simply grow or shrink with it")
-        given = [number for number in (self.low, self.value, self.high) if number is not None]
-        for below, above in pairwise(map(_amounts, given)):
+        numbers = {"low": self.low, "value": self.value, "high": self.high}
+        given = [(key, _amounts(number)) for key, number in numbers.items() if number is not None]
+        for (lower, below), (upper, above) in pairwise(given):
             if any(one > two for one, two in zip(below, above, strict=True)):
-                raise ValueError("low must not be above value, and value not above high")
+                raise ValueError(f"{lower} must not be above {upper}")
         return self
 
     @model_serializer(mode="wrap")

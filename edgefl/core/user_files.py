@@ -12,7 +12,10 @@ from edgefl.core.nodes import short
 
 
 def found(file: str) -> Path:
-    """A file, relative to the working directory or to a directory on EDGEFL_PATH.
+    """The absolute path of a file.
+
+    Args:
+        file: its path, relative to the working directory or to a directory on EDGEFL_PATH.
 
     Raises:
         PydanticCustomError: there is none.
@@ -22,7 +25,7 @@ def found(file: str) -> Path:
         with suppress(OSError, RuntimeError):
             path = folder / Path(file).expanduser()
             if path.is_file():
-                return path
+                return path.absolute()
     context = {
         "what": f"no file {short(file)!r}",
         "hint": "give a path relative to the working directory or to a directory on EDGEFL_PATH",

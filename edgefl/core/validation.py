@@ -102,10 +102,19 @@ def _of_unions(errors: Sequence[ErrorDetails], model: type[BaseModel], value: An
         if depth[meant] > len(top):
             yield from (mistake for tag, mistake in members if tag == meant)
             continue
+        # A member's own check comes after its type's.
+        checked = [one for _, one in members if one.kind in _OWN_WORDS]
+        if checked:
+            yield checked[0]
+            continue
         fitting = [one for _, one in members if not one.kind.endswith("_type")]
         asked = fitting or [one for _, one in members]
         words = [must(one.kind, one.context) or one.message for one in asked]
         yield asked[0]._replace(musts=tuple(dict.fromkeys(words)))
+
+
+# Errors that a record's own checks raise, in its own words.
+_OWN_WORDS = frozenset({"value_error", "assertion_error", "unknown_name"})
 
 
 def _below(loc: Path, other: Path) -> bool:
@@ -176,7 +185,7 @@ class _Told(NamedTuple):
         if mistake.kind == "extra_forbidden":
             return f"unknown key {key!r}", self._known_key(mistake.path)
         if mistake.kind == "missing":
-            return f"{key!r} is missing", ""
+            return _missing(path), ""
         if mistake.kind == "unknown_name":
             return mistake.message, context["hint"]
         if mistake.kind in {"value_error", "assertion_error"}:
@@ -206,6 +215,14 @@ class _Told(NamedTuple):
             place, _, own = places[0].rpartition(".")
             return f"{own!r} is a key of {place!r}" if place else f"{own!r} is a key of the file itself"
         return nearest(key, known) if known else "no keys are allowed here"
+
+
+def _missing(path: Path) -> str:
+    """What is wrong where a key, or an item of a list, is missing."""
+    *above, last = path
+    if isinstance(last, int):
+        return f"{'.'.join(map(str, above))} must have at least {last + 1} items"
+    return f"{last!r} is missing"
 
 
 def _siblings(model: type[BaseModel], value: Any, path: Path) -> list[str]:

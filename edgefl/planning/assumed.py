@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from edgefl.core.devices import Board
 from edgefl.core.link import Link
-from edgefl.core.sourced import sourced
+from edgefl.core.sourced import Sourced, sourced
 
 # Of the devices and links with assumed numbers, so many are named in short.
 _NAMED = 3
@@ -22,13 +23,21 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
     for name, device in devices.items():
         if device.usable_memory_bytes is None:
             yield f"{name}: memory unknown, so no client with it is refused"
-        if device.power.idle.value is None or device.power.active.value is None:
-            yield f"{name}: power unknown, so its clients' energy is unknown"
+        powers = (device.power.idle, device.power.active, device.power.overhead_bound)
+        yield from _without_value(f"{name}: power", powers)
         yield from _guesses(name, device)
     for name, link in links.items():
-        if link.radio.value is None:
-            yield f"link {name}: radio unknown, so its clients' energy is unknown"
+        yield from _without_value(f"link {name}: radio", [link.radio])
         yield from _guesses(f"link {name}", link)
+
+
+def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
+    """What becomes of energies where one of some powers has no value."""
+    if any(power.value is None for power in powers):
+        if any(power.is_interval for power in powers):
+            yield f"{what} has no value, so its clients' energy has bounds alone"
+        else:
+            yield f"{what} unknown, so its clients' energy is unknown"
 
 
 def _guesses(name: str, record: Board | Link) -> Iterator[str]:
@@ -40,7 +49,7 @@ def _guesses(name: str, record: Board | Link) -> Iterator[str]:
 
 
 _GUESSED = re.compile(r"(?P<kind>link )?(?P<name>\S+): assumed (?P<numbers>.+)")
-_CONSEQUENCE = re.compile(r"(?P<name>(link )?\S+): (?P<what>\w+ unknown, so .+)")
+_CONSEQUENCE = re.compile(r"(?P<name>(link )?\S+): (?P<what>\w+ (unknown|has no value), so .+)")
 
 
 def in_short(lines: Iterable[str]) -> list[str]:

@@ -4,22 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import get_args
 
-from edgefl.core.carbon import Carbon, completed
+from edgefl.core import catalogue
+from edgefl.core.carbon import OTHERS, Carbon, completed
 from edgefl.core.devices import Board
+from edgefl.core.errors import UserError, nearest
 from edgefl.core.fleet import Fleet
 from edgefl.core.sourced import Sourced, sourced
 
 
 def with_carbon(fleet: Fleet, devices: Mapping[str, Board]) -> Fleet:
-    """The fleet with its carbon record complete; the fleet as it is if it has none."""
+    """The fleet with its carbon record complete; the fleet as it is if it has none.
+
+    Raises:
+        UserError: the record has numbers of a link or a device that there is not.
+    """
     if fleet.carbon is None:
         return fleet
+    _check_names(fleet.carbon, fleet, devices)
     categories = {name: device.category for name, device in devices.items()}
     # A user's own model may call something else its start.
     start = getattr(fleet.availability, "start", 0.0)
     start_h = start if isinstance(start, float) else 0.0
     return fleet.model_copy(update={"carbon": completed(fleet.carbon, fleet.links, categories, start_h)})
+
+
+def _check_names(carbon: Carbon, fleet: Fleet, devices: Mapping[str, Board]) -> None:
+    """Refuses numbers of links and devices that there are not.
+
+    Raises:
+        UserError: a name is unknown.
+    """
+    links = {*fleet.links, *catalogue.entries("links"), OTHERS}
+    kept = {*devices, *catalogue.entries("devices"), *get_args(Board.model_fields["category"].annotation)}
+    made = carbon.embodied.devices if carbon.embodied else {}
+    for given, known, what, key in (
+        (carbon.network, links, "link", "network"),
+        (made, kept, "device or category", "embodied.devices"),
+    ):
+        for name in given:
+            if name not in known:
+                raise UserError(
+                    f"unknown {what} {name!r}", where=f"fleet.carbon.{key}", hint=nearest(name, known)
+                )
 
 
 def carbon_notes(carbon: Carbon | None) -> Iterator[str]:

@@ -34,6 +34,8 @@ Records: TypeAlias = Mapping[str, Any]
 SAMPLES, SEED = 256, 0
 """Of the Latin hypercube."""
 _BISECTIONS = 30
+_MOST = 1000.0
+"""A factor."""
 
 
 class Side(NamedTuple):
@@ -180,10 +182,12 @@ def check_factor(factor: float) -> None:
     """Refuses a factor by which no number can be swept.
 
     Raises:
-        UserError: it is below 1.
+        UserError: it is below 1, or beyond any doubt about a number.
     """
-    if not 1 <= factor < math.inf:
-        raise UserError(f"the factor must be at least 1, not {factor:g}", where="--sensitivity")
+    if not 1 <= factor <= _MOST:
+        raise UserError(
+            f"the factor must be between 1 and {_MOST:,.0f}, not {factor:g}", where="--sensitivity"
+        )
 
 
 def numbers_of(records: Mapping[str, Any], factor: float) -> list[Swept]:
@@ -293,9 +297,16 @@ def _named(number: Swept) -> str:
 
 
 def strength(effect: Effect, quantity: str) -> float:
-    """The most by which a number changes a quantity of some side: the logarithm of a ratio; 0 for nothing."""
+    """The most by which a number changes a quantity of some side: the logarithm of a ratio.
+
+    It is 0 for nothing, and infinite from or to 0.
+    """
     ends = effect.figures[quantity].values()
-    ratios = (abs(math.log(high / low)) for low, high in ends if low > 0 and high > 0)
+    ratios = (
+        abs(math.log(high / low)) if low > 0 and high > 0 else math.inf
+        for low, high in ends
+        if low != high and not math.isnan(low + high)
+    )
     return max((ratio for ratio in ratios if ratio > _LEAST), default=0.0)
 
 

@@ -142,6 +142,7 @@ def sensitivity(found: Sensitivity) -> RenderableType:
 
 def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
     if found.name:
+        yield Line()
         yield Line(found.name, "bold")
     for verdict in found.verdicts:
         yield Line(_said(verdict), "" if verdict.robust else "yellow")

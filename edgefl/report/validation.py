@@ -22,7 +22,7 @@ def validation(found: Validation) -> RenderableType:
 
 
 def _comparison(found: Comparison) -> Iterator[RenderableType]:
-    yield Line(f"{found.name}: {found.title}", "bold")
+    yield Line(f"{_of(found.name, found.quantity)}: {found.title}", "bold")
     yield Line(f"{found.board}; {found.measures}; {found.runtime}", "dim")
     show = show_seconds if found.quantity == "time" else show_joules
     columns = {

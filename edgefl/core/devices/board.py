@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, Protocol
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -111,8 +112,10 @@ class Power(Strict):
     @model_validator(mode="after")
     def _powers_are_in_order(self) -> Power:
         given = {"idle": self.idle, "single_core": self.single_core, "active": self.active}
-        known = [(key, one.value) for key, one in given.items() if one and one.value is not None]
-        for (lower, less), (upper, more) in pairwise(known):
+        stated = [(key, one) for key, one in given.items() if one]
+        for (lower, one), (upper, other) in combinations(stated, 2):
+            less = next((watts for watts in (one.value, one.low) if watts is not None), 0.0)
+            more = next((watts for watts in (other.value, other.high) if watts is not None), math.inf)
             if more < less:
                 raise ValueError(f"{upper}, {more:.4g} W, is below {lower}, {less:.4g} W")
         return self
@@ -258,7 +261,7 @@ class Board(Strict):
         missing = [key for key, value in numbers if value is None]
         if missing:
             raise UserError(
-                f"device {name!r} cannot be priced: {', '.join(missing)} unknown",
+                f"device {name!r} cannot be priced: no value for {', '.join(missing)}",
                 where=name,
                 hint="copy the file to a devices/ folder on EDGEFL_PATH "
                 "and add the number, measured or assumed, with its source",

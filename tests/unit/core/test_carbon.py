@@ -23,6 +23,7 @@ from edgefl.planning.fleets import profile
 from edgefl.planning.schema import schema
 
 LINKS = ("wifi-pi4", "4g", "lorawan")
+GUESS = {"status": "assumed", "source": "test"}
 NO_LIFE = {"made": "84 kg", "lifetime": 0}
 DEVICES = {"pixel-6": "phone", "jetson-nano": "edge-gpu"}
 
@@ -110,6 +111,10 @@ def test_the_years_mean_in_place_of_hours():
         ({"regions": "DE", "network": {"4g": "1 GB"}}, "'GB' is not a unit of energy per byte; use one of"),
         ({"regions": "DE", "network": {"4g": [1]}}, "network.4g must be"),
         (
+            {"regions": "DE", "network": {"4g": {"low": "2 Wh/GB", "value": "1 Wh/GB", **GUESS}}},
+            "low must not be above value",
+        ),
+        (
             {"regions": "DE", "server": {"power": "200 W", "pue": 0.5}},
             "server.pue must be at least 1; got 0.5",
         ),
@@ -133,6 +138,7 @@ def test_what_is_wrong_is_refused(settings, what):
     with pytest.raises(UserError) as raised:
         validate(Carbon, settings, Document("fleet.yaml", settings))
     assert what in raised.value.what + raised.value.hint
+    assert "Value error" not in raised.value.what
 
 
 def test_a_mistake_is_told_with_its_key(capsys):
@@ -143,6 +149,44 @@ def test_a_mistake_is_told_with_its_key(capsys):
     assert "error: unknown region 'DEU'\n" in err
     assert "key 'fleet.carbon'" in err
     assert "did you mean 'DE'?" in err
+
+
+@pytest.mark.parametrize(
+    ("carbon", "what", "key", "near"),
+    [
+        ("network: {wifi-pi44: fixed}", "unknown link 'wifi-pi44'", "network", "wifi-pi4"),
+        (
+            "embodied: {devices: {raspbery-pi-5: {made: 1 kg, lifetime: 9 h}}}",
+            "unknown device or category 'raspbery-pi-5'",
+            "embodied.devices",
+            "raspberry-pi-5",
+        ),
+    ],
+)
+def test_numbers_of_what_there_is_not_are_refused(capsys, carbon, what, key, near):
+    """A misspelled name would leave the table's number in place; others' links, and categories, are known."""
+    check = ("check", "quickstart", "--set", "sweep=null", "--set")
+    status, _, err = run_command(
+        capsys, *check, f"fleet={{like: home-lab, carbon: {{regions: DE, {carbon}}}}}"
+    )
+    assert status == 2
+    assert f"error: {what}\n" in err
+    assert f"key 'fleet.carbon.{key}'" in err
+    assert f"did you mean '{near}'?" in err
+    others = "network: {5g: mobile, others: fixed}, embodied: {devices: {sbc: {made: 1 kg, lifetime: 9 h}}}"
+    known = f"fleet={{like: home-lab, carbon: {{regions: DE, {others}}}}}"
+    assert run_command(capsys, *check, known)[0] == 0
+
+
+def test_a_wrong_file_in_a_fleet_is_named_as_a_file(capsys, tmp_path, monkeypatch):
+    """``grid.csv`` looks like the key ``csv`` of ``grid``, but is none."""
+    monkeypatch.chdir(tmp_path)
+    csv(tmp_path, [])
+    name = next(tmp_path.iterdir()).name
+    fleet = f"fleet={{like: home-lab, carbon: {{regions: X, grid: {name}}}}}"
+    status, _, err = run_command(capsys, "check", "quickstart", "--set", fleet)
+    assert status == 2
+    assert f"where: {tmp_path / name}\n" in err
 
 
 def test_networks_go_by_the_class_of_their_links():

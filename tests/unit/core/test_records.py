@@ -9,6 +9,7 @@ import pytest
 from plans import device, link, sourced
 
 from edgefl.core.devices import Roofline
+from edgefl.core.devices.board import Power
 from edgefl.core.errors import (
     DataError,
     EdgeflError,
@@ -144,6 +145,33 @@ def test_one_busy_core_draws_between_idle_and_all_cores():
     assert device().power.overhead_bound.value == 4.0
 
 
+def test_bounds_of_powers_do_not_contradict_each_other():
+    """A power that has no value counts as its bound: 2 W at most do not suffice where idling takes 4 W."""
+
+    def power(**watts):
+        return Power.model_validate({name: {**bounds, **_GUESS} for name, bounds in watts.items()})
+
+    with pytest.raises(ValueError, match="active, 2 W, is below idle, 4 W"):
+        power(idle={"value": "4 W"}, active={"high": "2 W"})
+    with pytest.raises(ValueError, match="active, 15 W, is below idle, 20 W"):
+        power(idle={"low": "20 W", "high": "30 W"}, active={"high": "15 W"})
+    with pytest.raises(ValueError, match="active, 15 W, is below idle, 20 W"):
+        power(idle={"low": "20 W"}, single_core={"low": "1 W"}, active={"value": "15 W"})
+    assert power(idle={"high": "30 W"}, active={"high": "15 W"}).active.high == 15.0
+    assert power(idle={"value": "4 W"}, active={"low": "2 W"}).active.low == 2.0
+
+
+_GUESS = {"status": "assumed", "source": "test"}
+
+
+def test_a_tail_needs_its_time():
+    """A tail of no time would cost nothing without a word; none at all needs neither."""
+    with pytest.raises(ValueError, match="a tail of 1 W needs a tail_time"):
+        Radio.model_validate({"base": "1 W", "tail": "1 W"})
+    assert Radio.model_validate({"base": "1 W", "tail": "1 W", "tail_time": "2 s"}).tail_time == 2.0
+    assert Radio.model_validate({"base": "1 W", "tail_time": "2 s"}).tail == 0.0
+
+
 def test_the_system_leaves_something_of_memory():
     """A board whose system takes all memory could do no work: its file is wrong."""
     with pytest.raises(ValueError, match="reserved_memory, 2 kB, is not below memory, 1 kB"):
@@ -174,7 +202,7 @@ def test_a_cache_is_no_slower_than_the_memory_behind_it():
 def test_a_device_with_an_unknown_peak_cannot_be_priced():
     """Pricing refuses what it would have to invent, and says which number."""
     board = device().model_copy(update={"peak": {"fp32": Sourced[float].model_validate(sourced(None))}})
-    with pytest.raises(UserError, match=r"device 'board' cannot be priced: peak\.fp32 unknown"):
+    with pytest.raises(UserError, match=r"device 'board' cannot be priced: no value for peak\.fp32"):
         Pricer("board", board)
 
 

@@ -1,6 +1,8 @@
 """What the numbers of devices and links assume, in short."""
 
-from edgefl.planning.assumed import in_short
+from plans import board
+
+from edgefl.planning.assumed import assumptions, in_short
 
 
 def test_assumed_numbers_become_one_line():
@@ -16,3 +18,15 @@ def test_assumed_numbers_become_one_line():
     (many,) = in_short([*lines[:3], "board-7: assumed power.idle"])
     assert many.startswith("6 numbers are assumed, of device board-0, device board-1, link 5g and 1 more: ")
     assert in_short(["link 5g: assumed loss"]) == ["1 number is assumed, of link 5g: edgefl show link 5g"]
+
+
+def test_energies_without_a_value_are_told_from_unknown_ones():
+    """A power that has only bounds bounds the energy; one that has nothing makes it unknown."""
+    bounded = {"high": 10.0, "status": "assumed", "source": "test"}
+    boards = {"one": board(active=bounded), "two": board(idle=bounded, active=bounded)}
+    boards["three"] = board(single_core={"status": "unknown", "source": "test"})
+    boards["four"] = board()
+    assert in_short(line for line in assumptions(boards, {}) if "assumed" not in line) == [
+        "one, two: power has no value, so its clients' energy has bounds alone",
+        "three: power unknown, so its clients' energy is unknown",
+    ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
 from commands import run_command, shown
-from plans import device, link, sourced
+from plans import board, link, sourced
 
 from edgefl.core import catalogue
 from edgefl.core.devices.roofline import Roofline
@@ -20,13 +21,6 @@ from edgefl.core.units import RESOLVED
 from edgefl.planning import fleets
 from edgefl.planning.sensitivity import Side, study
 from edgefl.report.sensitivity import sensitivity
-
-
-def board(**power):
-    """A device whose powers are these numbers."""
-    given = device().model_dump(mode="json")
-    given["power"] = {"idle": sourced(2.0), "active": sourced(4.0), **power}
-    return type(device()).model_validate(given, context=RESOLVED)
 
 
 def found(first, second, record, factor=1.0):
@@ -52,6 +46,19 @@ def test_the_value_at_which_the_order_turns_is_found():
     text = shown(sensitivity(result), 120)
     assert "  turns where board power.active rises above 9.3 W" in text
     assert f"and in {verdict.holds:.1%} of 256 samples" in text
+
+
+def test_a_number_that_may_be_nothing_is_shown_first():
+    """A power of which only the most is known changes the energy by more than any ratio."""
+    record = board(idle={"high": 10.0, **GUESS}, active={"high": 10.0, **GUESS}, single_core=ACTIVE)
+    result = found(
+        lambda one: one.power.active.value * one.power.single_core.value, lambda _: math.nan, record
+    )
+    assert [effect.number for effect in result.effects] == ["board power.active", "board power.single_core"]
+    assert re.search(r"board power.active +│ 0 to 10 W", shown(sensitivity(result), 120))
+
+
+GUESS = {"status": "assumed", "source": "test"}
 
 
 def test_figures_that_overlap_may_keep_their_order():
@@ -211,11 +218,12 @@ def test_compare_says_whether_the_order_holds(capsys, group):
     assert "256 Latin hypercube samples (seed 0)" in " ".join(out.split())
 
 
-def test_a_factor_below_one_is_refused(capsys, group):
-    """With a message."""
-    status, _, err = run_command(capsys, "compare", str(group), "--sensitivity", "0.5")
+@pytest.mark.parametrize("factor", ["0.5", "nan", "inf", "1e300"])
+def test_a_factor_that_makes_no_sense_is_refused(capsys, group, factor):
+    """With a message, before anything overflows."""
+    status, _, err = run_command(capsys, "compare", str(group), "--sensitivity", factor)
     assert status == 2
-    assert "the factor must be at least 1, not 0.5" in err
+    assert f"the factor must be between 1 and 1,000, not {float(factor):g}" in err
 
 
 def test_profiles_are_swept_by_device(capsys):

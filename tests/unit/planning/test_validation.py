@@ -318,6 +318,7 @@ def test_a_wrong_row_has_one_message_with_its_line(own, capsys, row, words, line
         ("batch: 16\n", "", "row 1 has no 'batch'"),
         ("energy_of: whole device\n", "", "'energy_of' must say whose it is"),
         ("status: measured", "status: assumed", "status must be"),
+        ("image: [3, 32, 32]", "image: [32, 32]", "image must have at least 3 items"),
         ('source: "my own stopwatch, 2026-03-01"\n', "", "'source' is missing"),
     ],
 )
@@ -331,6 +332,17 @@ def test_a_wrong_file_has_one_message(own, capsys, old, new, words):
     assert status == 2
     assert words in err
     assert "mine.yaml" in err
+
+
+def test_tables_of_energies_say_so(own, capsys):
+    """A file's two tables differ in their first line, as in the scores."""
+    own.board()
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, energy: 1 J")
+    lines = run_command(capsys, "validate", path)[1].splitlines()
+    assert [line for line in lines if line.startswith("mine")][:2] == [
+        "mine: steps on my board",
+        "mine, energy: steps on my board",
+    ]
 
 
 def test_a_wrong_file_among_others_is_a_note(own, capsys):
@@ -353,7 +365,7 @@ def test_a_board_that_cannot_be_priced(own, capsys):
     path = own.measured(f"{NETWORKS['small']}, time: 1 s")
     status, _, err = run_command(capsys, "validate", path)
     assert status == 2
-    assert "memory_bandwidth unknown" in err
+    assert "no value for memory_bandwidth" in err
 
 
 def test_an_unknown_power_counts_for_nothing(own):
