@@ -191,7 +191,15 @@ def test_no_launch_overhead_is_a_lower_bound(work):
     price = Pricer("board", board).price(job, link())
     assert price.between(lambda one: one.compute_s) == (price.compute_s, None)
     assert price.between(lambda one: one.energy.joules) == (price.energy.joules, None)
+    idle = Pricer("board", board).price(cost(None, 1, 1), link())
+    assert idle.between(lambda one: one.compute_s) == (0, 0)
     at_most = board.launch_overhead.model_copy(update={"high": 1e-3})
     bounded = Pricer("board", board.model_copy(update={"launch_overhead": at_most})).price(job, link())
     longest = Pricer("board", device(launch=1e-3)).price(job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
+
+
+def test_a_measured_step_is_no_lower_bound():
+    """It has what its kernels' starts took, also where no overhead of other steps is known."""
+    price = Pricer("board", measured([0.1, 0.3], launch="0 s")).price(cost(step(4)), NET)
+    assert price.corners is None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from plans import plan, prices, told
+from plans import plan, prices, told_all
 
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.corners import Interval
@@ -31,7 +31,7 @@ NOTHING = {"idle_w": 0, "compute_w": 0}
 @contextmanager
 def reading(plan_, carbon, category="sbc"):
     """The reader of a run of a plan, whose fleet has this carbon record; all clients are ``board``s."""
-    _, _, rows = told(plan_)
+    _, _, rows, tails = told_all(plan_)
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
@@ -39,6 +39,7 @@ def reading(plan_, carbon, category="sbc"):
     priced = replace(plan_, prices=tuple(replace(one, traces=(nothing,)) for one in plan_.prices))
     store.write_plan(priced, {}, [1] * len(plan_.clients))
     store.add_jobs(rows, [each.exchange for each in plan_.prices])
+    store.add_tails(tails)
     try:
         yield store.reader()
     finally:
@@ -235,6 +236,24 @@ def test_what_it_took_to_reach_a_target():
     assert to_target.total.grams == pytest.approx(200 + 100 + 200)
 
 
+def test_a_target_at_the_end_took_the_whole_run():
+    """Also what ends in that very moment: uploads, waiting, and a radio's tail, which outlasts the run."""
+    columns = {"up_s": [HOUR_S, 2 * HOUR_S], "up_bytes": 10**9, "tail_w": 300, "tail_s": 2 * HOUR_S}
+    two = plan([prices("train", 2, compute_s=HOUR_S, idle_w=100, **columns)])
+    carbon = {"regions": {"x": FLAT}, "server": {"power": "1 kW", "pue": 1}, "network": "1 kWh/GB"}
+    found = emitted(two, carbon, 3 * HOUR_S, {"global": 3 * HOUR_S})
+    assert found.to_target["global"] == found.emitted
+    assert found.emitted.waiting.grams == pytest.approx(0.1 * 1 * 100)
+    bounded = replace(two, prices=(replace(two.prices[0], corners=two.prices * 2),))
+    with reading(bounded, carbon) as reader:
+        end = Until(3 * HOUR_S)
+        again = footprint(reader, end, {"global": end}, bounds_of(reader))
+    assert again.to_target["global"] == again.emitted
+    silent = replace(two, prices=(replace(two.prices[0], tail_w=np.zeros(2)),))
+    without = emitted(silent, carbon, 3 * HOUR_S).emitted
+    assert found.emitted.devices.grams - without.devices.grams == pytest.approx(0.3 * 1 * 100)
+
+
 def test_waiting_is_apart():
     """1 h and 3 h of work, and the first client waits from 1 to 3 h at 400 W: no part of the sum."""
     two = plan([prices("train", 2, compute_s=[HOUR_S, 3 * HOUR_S], idle_w=400, compute_w=0)])
@@ -254,11 +273,11 @@ def test_regions_differ():
 
 
 def test_a_job_that_broke_off_counts_as_far_as_it_went():
-    """Its download was cut after half an hour."""
-    columns = {"down_s": HOUR_S, "down_bytes": 1000}
-    until = {"time": HOUR_S / 2}
+    """Its download of 4 h was cut after 2.5 h, at the grid's intensity until then."""
+    columns = {"down_s": 4 * HOUR_S, "down_bytes": 1000}
+    until = {"time": 2.5 * HOUR_S}
     one = plan([prices("train", 1, compute_s=HOUR_S, idle_w=1000, compute_w=0, **columns)], until=until)
-    assert emitted(one, {"regions": {"x": FLAT}}).emitted.devices.grams == pytest.approx(50)
+    assert emitted(one, {"regions": {"x": RAMP}}).emitted.devices.grams == pytest.approx(0 + 1 + 0.5 * 2)
 
 
 def test_a_run_without_jobs_emits_nothing():
