@@ -138,7 +138,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         low, high = price.between(figure)
         assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
     for name, (low, high) in price.energy_between().items():
-        assert low <= getattr(price.energy, name) * SLACK + 1e-12
+        assert 0 <= low <= getattr(price.energy, name) * SLACK + 1e-12
         assert getattr(price.energy, name) <= high * SLACK + 1e-12
 
 
@@ -173,6 +173,8 @@ def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
     low, high = no_active.between(lambda one: one.energy.joules)
     assert low == pytest.approx(2.0 * known.seconds)
     assert high is None or not known.compute_s
+    idle = Pricer("board", device(active=None)).price(cost(None, down, up), link())
+    assert idle.energy_between()["compute_j"] == (0, 0)
 
 
 @given(works, st.integers(1, 10**6))

@@ -151,6 +151,16 @@ def test_unknown_energy_stays_unknown(work, down, up):
         assert price.seconds == known.seconds
 
 
+@given(works)
+def test_an_unknown_power_of_one_core_matters_to_overheads_alone(work):
+    """Work without any takes what it takes."""
+    board = device(launch=0)
+    unknown = board.power.active.model_copy(update={"value": None, "status": "unknown"})
+    power = board.power.model_copy(update={"single_core": unknown})
+    price = Pricer("board", board.model_copy(update={"power": power})).price(cost(work), link())
+    assert price.energy == Pricer("board", board).price(cost(work), link()).energy
+
+
 def _unknown(price):
     return {name for name in Energy._fields if getattr(price.energy, name) is None}
 

@@ -112,7 +112,8 @@ def compared(measured, predicted, *, low=None, high=None, counted=True):
 def test_a_score_is_the_median_error_and_the_order():
     """Errors of 50%, 10%, 0 and 100%: the median is 30%; one of six pairs is in the wrong order."""
     exact = compared(3, 3, low=3, high=3)
-    assert (Score.of([exact]).inside, Score.of([exact]).bounded) == (1, 1)
+    others = [compared(3, 3, high=4), compared(3, 3, low=2, high=4, counted=False)]
+    assert (Score.of([exact, *others]).inside, Score.of([exact, *others]).bounded) == (1, 1)
     score = Score.of(
         [compared(1, 0.5), compared(10, 11), compared(3, 3), compared(2, 4), compared(9, 1, counted=False)]
     )
@@ -127,6 +128,7 @@ def test_a_score_without_an_order():
     """Two rows, or equal predictions, have no rank correlation; no rows have no error either."""
     assert Score.of([compared(1, 2), compared(2, 3)]).spearman is None
     assert Score.of([compared(1, 2), compared(2, 2), compared(3, 2)]).kendall is None
+    assert Score.of([compared(1, 2), compared(2, 3), compared(3, 4)]).spearman == pytest.approx(1)
     nothing = Score.of([compared(1, None), compared(1, 1, counted=False)])
     assert (nothing.rows, nothing.left_out, nothing.median_error, nothing.spearman) == (0, 2, None, None)
 
@@ -242,13 +244,54 @@ def test_what_another_file_says_of_the_board_counts_too(own):
     assert {name for name, row in rows.items() if not row.counted} == {"small"}
 
 
-def test_powers_fitted_to_energies_leave_times_alone(own):
+def test_only_what_a_number_was_fitted_to_fits_it_again(own):
+    """However wrong other rows are; a number that only one network knows keeps its value."""
+    own.board(dense=0.11)
+    truth, shipped = own.truth(dense=0.3), own.truth(dense=0.11)
+    rows = [f"{NETWORKS[n]}, time: {truth[n]} s, fitted: [efficiency.dense]" for n in ("small", "large")]
+    found = rows_of(validation([own.measured(*rows, f"{NETWORKS['middle']}, time: 1 h")]))
+    assert found["large"].error == pytest.approx(0, abs=1e-3)
+    rows[0] = rows[0].replace("dense]", "dense, launch_overhead]")
+    found = rows_of(validation([own.measured(*rows)]))
+    assert (found["small"].counted, found["small"].predicted) == (False, pytest.approx(shipped["small"]))
+
+
+def test_what_was_refitted_has_no_bounds(own):
+    """The intervals are those of the board's file, whose numbers it does not have."""
+    own.board(dense=0.11)
+    device = own.path / "devices" / "my-board.yaml"
+    text = device.read_text("utf-8").replace("{value: 10 us", "{low: 1 us, value: 10 us")
+    device.write_text(text, "utf-8")
+    rows = [f"{NETWORKS[n]}, time: 1 s, fitted: [efficiency.dense]" for n in ("small", "large")]
+    found = rows_of(validation([own.measured(*rows, f"{NETWORKS['middle']}, time: 1 s")]))
+    assert (found["small"].low, found["small"].high) == (None, None)
+    assert found["middle"].low < found["middle"].predicted
+
+
+def test_energies_depend_on_what_was_fitted_to_times(own):
+    """A network's energy is not held against a number that its own time gave; a row may have its status."""
+    own.board()
+    energy = f"{NETWORKS['small']}, energy: 1 J, status: derived"
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, fitted: [efficiency.dense]", energy)
+    found = validation([path])
+    (row,) = (one.rows[0] for one in found.comparisons if one.quantity == "energy")
+    assert (row.counted, row.status) == (False, "derived")
+    (total,) = (one for one in found.totals if one.quantity == "energy")
+    assert (total.boards, total.networks) == (0, 0)
+    assert {(one.measures, one.quantity) for one in found.totals} == {
+        ("training step", "time"),
+        ("training step", "energy"),
+    }
+
+
+@pytest.mark.parametrize(("dense", "fitted"), [(0.11, ""), (0.3, "efficiency.dense, ")])
+def test_powers_fitted_to_energies_leave_times_alone(own, dense, fitted):
     """Energies are predicted with the power that the other networks' energies give; times as always."""
-    own.board(active="10 W")
-    energies, times = own.truth("energy", active="6 W"), own.truth("time")
+    own.board(active="10 W", dense=0.11)
+    energies, times = (own.truth(one, active="6 W", dense=dense) for one in ("energy", "time"))
     path = own.measured(
         *(
-            f"{NETWORKS[n]}, time: {times[n]} s, energy: {energies[n]} J, fitted: [power.active]"
+            f"{NETWORKS[n]}, time: {times[n]} s, energy: {energies[n]} J, fitted: [{fitted}power.active]"
             for n in NETWORKS
         )
     )
@@ -256,7 +299,7 @@ def test_powers_fitted_to_energies_leave_times_alone(own):
     for row in rows_of(found, "energy").values():
         assert row.remark == "refitted"
         assert row.error == pytest.approx(0, abs=1e-3)
-    assert {row.remark for row in rows_of(found).values()} == {""}
+    assert {row.remark for row in rows_of(found).values()} == {"refitted" if fitted else ""}
 
 
 def test_bounds_are_those_of_the_boards_numbers(own):
@@ -287,7 +330,7 @@ def test_bounds_are_those_of_the_boards_numbers(own):
     ],
 )
 def test_bounds_of_energies(own, share, most_idle, low, high):
-    """Of 6 to 10 W active and 1 to 3 W idle: above idle, the one's least less the other's most, or nothing."""
+    """Of 6 to 10 W active and 1 W idle or more: above idle, at least the least less the most idle, or nothing."""
     text = BOARD.format(dense=0.2, launch="10 us", active="8 W").replace(
         "{value: 8 W", "{low: 6 W, high: 10 W"
     )

@@ -190,6 +190,8 @@ def test_bounds_of_numbers_are_bounds_of_grams():
     assert (bounded.network.grams, bounded.devices.between) == (None, None)
     assert bounded.network.between == pytest.approx((20, 80))
     assert emission(bounded.total) == "20 to 80 g"
+    both = emitted(one, {"regions": {"x": FLAT}, "network": number, "embodied": "busy"}, category="fpga")
+    assert both.emitted.embodied.between == both.emitted.total.between._replace(low=0) == (0, None)
     number["value"] = "0.2 kWh/GB"
     assert (
         emission(emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted.total) == "40 g (20 to 80)"

@@ -107,15 +107,22 @@ def test_seeds_are_averaged():
     assert document(runs[0])["carbon"]["regions"] == {"DE": 20}
 
 
-def test_an_average_says_that_it_lacks_clients():
-    """Where one of the runs does; bounds of all clients are none of it."""
-    amounts = (Amount(10.0, 1, 2, Interval(5.0, 30.0)), Amount(20.0, 2, 2, Interval(15.0, 25.0)))
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (Amount(10.0, 1, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (not of all clients)"),
+        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (10 to 27.5)"),
+        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2), ""),
+    ],
+)
+def test_an_average_has_the_bounds_of_all_its_runs(first, second, text):
+    """Their means; none where one lacks clients, which it says, or has no bounds."""
     runs = []
-    for seed, amount in zip((7, 8), amounts, strict=True):
+    for seed, amount in ((7, first), (8, second)):
         one = dry(ALL, seed=seed).summary
         carbon = replace(one.carbon, emitted=replace(one.carbon.emitted, total=amount))
         runs.append(replace(one, settings={"seed": seed}, fleet_id="same", carbon=carbon))
-    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(50**0.5)} (not of all clients)"]
+    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(50**0.5)}{text}"]
 
 
 def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):
