@@ -78,7 +78,7 @@ def at_corner(record: Record, corner: Corner) -> Record:
     corner, 0, if costs grow with it; else it is unknown. An idle power is at most the active one.
     """
     copied = changed(record, lambda _, number: _end(number, corner))
-    if isinstance(copied, Board) and corner is Corner.COSTLY and copied.power.idle.value is None:
+    if isinstance(copied, Board) and copied.power.idle.value is None:
         power = copied.power.model_copy(update={"idle": copied.power.active})
         return copied.model_copy(update={"power": power})
     return copied

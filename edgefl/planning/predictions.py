@@ -139,8 +139,7 @@ def refitted(name: str, board: Board, numbers: Sequence[str], samples: Sequence[
         -math.log(value) if _is_share(number) else math.inf
         for number, value in zip(numbers, values, strict=True)
     ]
-    # Where a share is 1 already, it can only fall.
-    start = [min(0.0, limit - 1e-6) for limit in limits]
+    start = [0.0] * len(numbers)
     return scaled(least_squares(residuals, start, bounds=(-math.inf, limits), diff_step=1e-3).x)
 
 

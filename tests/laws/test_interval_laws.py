@@ -138,7 +138,7 @@ def test_a_price_lies_between_its_bounds(kind, data, work, down, up):
         low, high = price.between(figure)
         assert figure(price) is None or low <= figure(price) * SLACK <= high * SLACK**2
     for name, (low, high) in price.energy_between().items():
-        assert low <= getattr(price.energy, name) * SLACK + 1e-12
+        assert 0 <= low <= getattr(price.energy, name) * SLACK + 1e-12
         assert getattr(price.energy, name) <= high * SLACK + 1e-12
 
 
@@ -173,6 +173,8 @@ def test_unknown_powers_are_bounded_by_what_is_known(work, down, up):
     low, high = no_active.between(lambda one: one.energy.joules)
     assert low == pytest.approx(2.0 * known.seconds)
     assert high is None or not known.compute_s
+    idle = Pricer("board", device(active=None)).price(cost(None, down, up), link())
+    assert idle.energy_between()["compute_j"] == (0, 0)
 
 
 @given(works, st.integers(1, 10**6))
@@ -191,7 +193,15 @@ def test_no_launch_overhead_is_a_lower_bound(work):
     price = Pricer("board", board).price(job, link())
     assert price.between(lambda one: one.compute_s) == (price.compute_s, None)
     assert price.between(lambda one: one.energy.joules) == (price.energy.joules, None)
+    idle = Pricer("board", board).price(cost(None, 1, 1), link())
+    assert idle.between(lambda one: one.compute_s) == (0, 0)
     at_most = board.launch_overhead.model_copy(update={"high": 1e-3})
     bounded = Pricer("board", board.model_copy(update={"launch_overhead": at_most})).price(job, link())
     longest = Pricer("board", device(launch=1e-3)).price(job, link())
     assert bounded.between(lambda one: one.compute_s) == (price.compute_s, longest.compute_s)
+
+
+def test_a_measured_step_is_no_lower_bound():
+    """It has what its kernels' starts took, also where no overhead of other steps is known."""
+    price = Pricer("board", measured([0.1, 0.3], launch="0 s")).price(cost(step(4)), NET)
+    assert price.corners is None

@@ -93,12 +93,12 @@ def test_higher_powers_never_take_less_energy(work, seconds, watts, others):
 
 @given(works, overheads, powers)
 def test_work_draws_between_one_core_and_all(work, seconds, watts):
-    """Computing takes the energy of one busy core at least and of all at most; of all without overheads."""
+    """Computing takes the energy of one busy core while overheads last, and of all cores otherwise."""
     price = Pricer("board", device(**seconds, **watts)).price(cost(work), link())
-    least, most = ((watts[key] - watts["idle"]) * price.compute_s for key in POWERS[1:])
-    assert least / SLACK <= price.energy.compute_j <= most * SLACK
-    free = Pricer("board", device(launch=0, **watts)).price(cost(work), link())
-    assert math.isclose(free.energy.compute_j, (watts["active"] - watts["idle"]) * free.compute_s)
+    one_core, all_cores = (watts[key] - watts["idle"] for key in POWERS[1:])
+    launch_s = price.bounds.launch_s
+    joules = one_core * launch_s + all_cores * (price.compute_s - launch_s)
+    assert math.isclose(price.energy.compute_j, joules, rel_tol=1e-9, abs_tol=1e-9)
 
 
 @given(SIZES, SIZES, rates, rates, factors, factors, st.floats(0, 9), radios)
@@ -149,6 +149,16 @@ def test_unknown_energy_stays_unknown(work, down, up):
     for price in (no_idle, no_active, no_radio):
         assert (price.energy.joules is None) == bool(_unknown(price))
         assert price.seconds == known.seconds
+
+
+@given(works)
+def test_an_unknown_power_of_one_core_matters_to_overheads_alone(work):
+    """Work without any takes what it takes."""
+    board = device(launch=0)
+    unknown = board.power.active.model_copy(update={"value": None, "status": "unknown"})
+    power = board.power.model_copy(update={"single_core": unknown})
+    price = Pricer("board", board.model_copy(update={"power": power})).price(cost(work), link())
+    assert price.energy == Pricer("board", board).price(cost(work), link()).energy
 
 
 def _unknown(price):

@@ -12,7 +12,7 @@ from edgefl.core.repricing import Repriced
 from edgefl.core.speed.thermal import Params as Thermal
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.report.bounds import read_jobs
+from edgefl.report.bounds import bounds_of, read_jobs
 from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.execute import Run, describe
@@ -43,18 +43,14 @@ OTHERS = {
     "fedasync": {"concurrency": 4},
     "deadline": {"quantile": 0.5},
 }
-# Devices that slow down within a second of work and draw less power then.
-HOT = {"name": "thermal", "onset": "0 s", "fall": "1 s", "floor": 0.5, "recovery": "1 h"}
 
 
 @cache
-def planned(policy="sync", selector="random", *, hot=False):
+def planned(policy="sync", selector="random"):
     """A plan with corners at half and twice each price."""
     server = {**SCENARIO["server"], "policy": {"name": policy, **OTHERS[policy]}, "selector": selector}
     method = SCENARIO["method"] if policy == "sync" else "fedavg"
-    fleet = {**SCENARIO["fleet"], "speed": [HOT]} if hot else SCENARIO["fleet"]
-    local = {**SCENARIO["local"], "epochs": 20 if hot else 2}
-    (draft,) = drafts({**SCENARIO, "server": server, "method": method, "fleet": fleet, "local": local})
+    (draft,) = drafts({**SCENARIO, "server": server, "method": method})
     found = plan(draft, DataAccess(need="embedded"))
     prices = tuple(widened(one, 2.0) for one in found.plan.prices)
     return replace(found, plan=replace(found.plan, prices=prices))
@@ -72,6 +68,19 @@ def widened(prices, spread):
     return replace(bare, corners=tuple(ends))
 
 
+def evaluated(plan_):
+    """When a plan's run evaluates, the server's version then, and the energy until then."""
+    told = []
+
+    def noted(need):
+        if isinstance(need, Evaluate):
+            told.append((need.t_s, need.version, need.totals.energy.joules))
+        return Feedback()
+
+    converse(simulate(plan_, lambda _: None, lambda _: None), noted)
+    return told
+
+
 def summed(found, look=lambda _: None):
     """A run's summary, and what ``look`` finds in its rows."""
     store = Store.in_memory()
@@ -82,21 +91,6 @@ def summed(found, look=lambda _: None):
     result = summary(reader), look(reader)
     store.abandon()
     return result
-
-
-def test_work_at_less_than_full_power_stays_so():
-    """Of devices that slow down as they grow hot; their runs are not blind to time."""
-    found = planned(hot=True)
-
-    def again(reader):
-        prices, jobs = read_prices(reader), read_jobs(reader)
-        own = Repriced(jobs, prices, prices, blind=reader.meta["blind"])
-        return own.joules(reader.meta["virtual_s"]), jobs
-
-    result, (joules, jobs) = summed(found, again)
-    assert (jobs.full_power_s < 0.99 * jobs.work_s).any()
-    assert not is_blind(found.plan)
-    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", OTHERS)
@@ -155,6 +149,7 @@ def test_throttled_jobs_took_what_they_took():
 
     result, (joules, jobs) = summed(found, again)
     assert (jobs.full_power_s < 0.99 * jobs.work_s).any()
+    assert not is_blind(found.plan)
     assert joules == pytest.approx(result.energy.joules, rel=1e-9)
     low, high = result.joules_between
     assert low < joules < high
@@ -163,27 +158,31 @@ def test_throttled_jobs_took_what_they_took():
 @pytest.mark.parametrize("selector", ["random", "round-robin"])
 @pytest.mark.parametrize("end", [0, 1])
 def test_corners_are_what_a_run_there_takes(selector, end):
-    """Where a run is blind to time, its bounds are the time and energy of a run on the corners' numbers."""
+    """Where a run is blind to time, its bounds are the time and energy of a run on the corners' numbers.
+
+    In all, and until each evaluation.
+    """
     found = planned(selector=selector)
-    bounds, _ = summed(found)
     there = tuple(replace(one.corners[end], traces=one.traces) for one in found.plan.prices)
-    result, _ = summed(replace(found, plan=replace(found.plan, prices=there)))
+    other = replace(found, plan=replace(found.plan, prices=there))
+    here, at_corner = evaluated(found.plan), evaluated(other.plan)
+
+    def bounded(reader):
+        bounds = bounds_of(reader)
+        return [(bounds.seconds(*one[:2])[end], bounds.joules(*one[:2])[end]) for one in here]
+
+    (bounds, until), (result, _) = summed(found, bounded), summed(other)
     assert bounds.virtual_s_between[end] == pytest.approx(result.virtual_s, rel=1e-9)
     assert bounds.joules_between[end] == pytest.approx(result.energy.joules, rel=1e-9)
+    for one, (t_s, _, joules) in zip(until, at_corner, strict=True):
+        assert one == pytest.approx((t_s, joules), rel=1e-9)
 
 
 @pytest.mark.parametrize("policy", OTHERS)
 def test_what_was_spent_until_an_evaluation_is_spent_again(policy):
     """Stages under way and open tails count as far as they got, as in the run's own totals."""
     found = planned(policy)
-    told = []
-
-    def noted(need):
-        if isinstance(need, Evaluate):
-            told.append((need.t_s, need.version, need.totals.energy.joules))
-        return Feedback()
-
-    converse(simulate(found.plan, lambda _: None, lambda _: None), noted)
+    told = evaluated(found.plan)
 
     def again(reader):
         prices = read_prices(reader)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from plans import device
 
+from edgefl.core.carbon import Making
 from edgefl.core.catalogue import entries
-from edgefl.core.corners import Corner, at_corner, has_interval
-from edgefl.core.devices import Roofline, Systolic
+from edgefl.core.corners import Corner, at_corner, corners, has_interval
+from edgefl.core.devices import Battery, Roofline, Systolic
 from edgefl.core.link import Link
+from edgefl.core.sourced import Costs, sourced
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
@@ -58,6 +61,28 @@ def test_an_unknown_rate_stays_unknown():
         assert at_corner(device, corner).memory_bandwidth.value is None
     assert at_corner(device, Corner.CHEAP).power.active.value == 0.0
     assert at_corner(device, Corner.COSTLY).power.active.value is None
+
+
+def test_at_a_corner_a_number_has_a_value_or_is_unknown():
+    """None is an interval, and its status says which it is."""
+    unknown = {"status": "unknown", "source": "not found"}
+    for own in (_device(), _device(active=unknown), _device(active={"high": "15 W", **_AT})):
+        for corner in Corner:
+            for _, number in sourced(at_corner(own, corner)):
+                assert not number.is_interval
+                assert (number.value is None) == (number.status == "unknown")
+
+
+def test_the_outermost_kind_of_a_number_counts():
+    """Seconds cost more, but those of a lifetime, over which a making is spread, less."""
+    assert Making.model_fields["lifetime"].annotation.costs() is Costs.LESS
+
+
+def test_only_what_changes_a_price_makes_corners():
+    """An unknown power does; of an unknown capacity, neither corner knows more."""
+    unknown = Battery.model_validate({"status": "unknown", "source": "not found"})
+    assert corners(device().model_copy(update={"battery": unknown})) is None
+    assert corners(device(active=None)) is not None
 
 
 def test_whole_radios_have_corners():

@@ -8,6 +8,7 @@ import pytest
 from plans import sourced
 
 from edgefl.core import catalogue
+from edgefl.core.corners import Corner, at_corner
 from edgefl.core.devices import KINDS, Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.units import RESOLVED
@@ -28,8 +29,33 @@ def test_a_battery_has_what_its_file_says():
     assert (battery.capacity_j, battery.fill_w, battery.cut_off_level) == (36_000, pytest.approx(4), 0.25)
     lossless = read(Battery, capacity="10 Wh", charge_power="5 W")
     assert (lossless.fill_w, lossless.cut_off_level) == (5, None)
+    no_share = read(Battery, capacity="10 Wh", charge_power="5 W", charge_efficiency=None)
+    assert no_share.fill_w == 5
     unknown = read(Battery, capacity=None, charge_power=None, cut_off=None)
     assert (unknown.capacity_j, unknown.fill_w, unknown.cut_off_level) == (None, None, None)
+
+
+@pytest.mark.parametrize(("record", "low_is_cheap"), [
+    (Battery, {"capacity": False, "charge_power": False, "charge_efficiency": False, "cut_off": True}),
+    (Throttling, {"after": False, "over": False, "to": False, "recovery": True}),
+])  # fmt: skip
+def test_which_end_of_an_interval_is_cheap(record, low_is_cheap):
+    """Much energy and power, late and slight throttling; a low cut-off and a short recovery."""
+    units = {"capacity": " Wh", "charge_power": " W", "after": " s", "over": " s", "recovery": " s"}
+    plain = {"charge_efficiency": (0.5, 0.6, 0.7), "cut_off": (0.1, 0.2, 0.3), "to": (0.5, 0.6, 0.7)}
+    given = {
+        name: {
+            key: f"{value}{units[name]}" if name in units else value
+            for key, value in zip(("low", "value", "high"), plain.get(name, (5, 6, 7)), strict=True)
+        }
+        | {"status": "assumed", "source": "test"}
+        for name in low_is_cheap
+    }
+    own = record.model_validate(given)
+    cheap = at_corner(own, Corner.CHEAP)
+    for name, low in low_is_cheap.items():
+        number = getattr(own, name)
+        assert getattr(cheap, name).value == (number.low if low else number.high)
 
 
 def test_a_number_alone_is_a_capacity():

@@ -77,6 +77,20 @@ class Folder:
         return {row.network: row.predicted for row in one.rows}
 
 
+def yaml_of_inference(board, launch):
+    """A board's text with a runtime for inference, which differs in its launch overhead."""
+    lines = board.splitlines()
+    first, last = (
+        lines.index("efficiency:"),
+        lines.index("memory_bandwidth: {value: 10 GB/s, status: assumed, source: made up}"),
+    )
+    inner = "\n".join(f"  {line}" for line in lines[first:last])
+    source = "status: assumed, source: made up"
+    return (
+        f"{board}inference:\n  runtime: made up\n{inner}\n  launch_overhead: {{value: {launch}, {source}}}\n"
+    )
+
+
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A folder on EDGEFL_PATH."""
@@ -97,6 +111,9 @@ def compared(measured, predicted, *, low=None, high=None, counted=True):
 
 def test_a_score_is_the_median_error_and_the_order():
     """Errors of 50%, 10%, 0 and 100%: the median is 30%; one of six pairs is in the wrong order."""
+    exact = compared(3, 3, low=3, high=3)
+    others = [compared(3, 3, high=4), compared(3, 3, low=2, high=4, counted=False)]
+    assert (Score.of([exact, *others]).inside, Score.of([exact, *others]).bounded) == (1, 1)
     score = Score.of(
         [compared(1, 0.5), compared(10, 11), compared(3, 3), compared(2, 4), compared(9, 1, counted=False)]
     )
@@ -111,6 +128,7 @@ def test_a_score_without_an_order():
     """Two rows, or equal predictions, have no rank correlation; no rows have no error either."""
     assert Score.of([compared(1, 2), compared(2, 3)]).spearman is None
     assert Score.of([compared(1, 2), compared(2, 2), compared(3, 2)]).kendall is None
+    assert Score.of([compared(1, 2), compared(2, 3), compared(3, 4)]).spearman == pytest.approx(1)
     nothing = Score.of([compared(1, None), compared(1, 1, counted=False)])
     assert (nothing.rows, nothing.left_out, nothing.median_error, nothing.spearman) == (0, 2, None, None)
 
@@ -167,6 +185,41 @@ def test_two_numbers_are_fitted_again_together(own):
         assert row.error == pytest.approx(0, abs=1e-3)
 
 
+@pytest.mark.parametrize("dense", [0.5, 1])
+def test_a_share_is_at_most_1(own, dense):
+    """Also where the measurements would have more, and where it is 1 before it is fitted."""
+    own.board(dense=dense)
+    most = own.truth(dense=1)
+    path = own.measured(*(f"{NETWORKS[n]}, time: 1 us, fitted: [efficiency.dense]" for n in NETWORKS))
+    for name, row in rows_of(validation([path])).items():
+        assert row.predicted == pytest.approx(most[name])
+
+
+def test_half_and_twice_the_time_weigh_alike(own):
+    """A fit to two networks, one half and one twice as fast as predicted, moves nothing."""
+    own.board(launch="80 us", dense=0.001)
+    truth = own.truth(dense=0.001)
+    factors = {"small": 0.5, "middle": 2, "large": 1}
+    rows = [f"{NETWORKS[n]}, time: {truth[n] * factors[n]} s, fitted: [efficiency.dense]" for n in NETWORKS]
+    large = rows_of(validation([own.measured(*rows)]))["large"]
+    assert large.predicted == pytest.approx(truth["large"], rel=0.05)
+
+
+def test_steps_and_inference_have_their_own_runtimes(own):
+    """A board that has figures for inference is priced on these there, whatever was priced before."""
+    own.board(launch="1 ms")
+    device = own.path / "devices" / "my-board.yaml"
+    training = own.measured(f"{NETWORKS['small']}, time: 1 s", name="training")
+    text = (own.path / "validation" / "training.yaml").read_text("utf-8")
+    inference = own.path / "validation" / "inference.yaml"
+    inference.write_text(text.replace("training step", "inference"), "utf-8")
+    alone = rows_of(validation([str(inference)]))["small"].predicted
+    quicker = yaml_of_inference(device.read_text("utf-8"), "0.5 us")
+    device.write_text(quicker, "utf-8")
+    step, one = (each.rows[0].predicted for each in validation([training, str(inference)]).comparisons)
+    assert one < 0.9 * alone < alone < step
+
+
 def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
     """Its row is shown and does not count; so is the same network at another batch size; others count."""
     own.board()
@@ -191,13 +244,54 @@ def test_what_another_file_says_of_the_board_counts_too(own):
     assert {name for name, row in rows.items() if not row.counted} == {"small"}
 
 
-def test_powers_fitted_to_energies_leave_times_alone(own):
+def test_only_what_a_number_was_fitted_to_fits_it_again(own):
+    """However wrong other rows are; a number that only one network knows keeps its value."""
+    own.board(dense=0.11)
+    truth, shipped = own.truth(dense=0.3), own.truth(dense=0.11)
+    rows = [f"{NETWORKS[n]}, time: {truth[n]} s, fitted: [efficiency.dense]" for n in ("small", "large")]
+    found = rows_of(validation([own.measured(*rows, f"{NETWORKS['middle']}, time: 1 h")]))
+    assert found["large"].error == pytest.approx(0, abs=1e-3)
+    rows[0] = rows[0].replace("dense]", "dense, launch_overhead]")
+    found = rows_of(validation([own.measured(*rows)]))
+    assert (found["small"].counted, found["small"].predicted) == (False, pytest.approx(shipped["small"]))
+
+
+def test_what_was_refitted_has_no_bounds(own):
+    """The intervals are those of the board's file, whose numbers it does not have."""
+    own.board(dense=0.11)
+    device = own.path / "devices" / "my-board.yaml"
+    text = device.read_text("utf-8").replace("{value: 10 us", "{low: 1 us, value: 10 us")
+    device.write_text(text, "utf-8")
+    rows = [f"{NETWORKS[n]}, time: 1 s, fitted: [efficiency.dense]" for n in ("small", "large")]
+    found = rows_of(validation([own.measured(*rows, f"{NETWORKS['middle']}, time: 1 s")]))
+    assert (found["small"].low, found["small"].high) == (None, None)
+    assert found["middle"].low < found["middle"].predicted
+
+
+def test_energies_depend_on_what_was_fitted_to_times(own):
+    """A network's energy is not held against a number that its own time gave; a row may have its status."""
+    own.board()
+    energy = f"{NETWORKS['small']}, energy: 1 J, status: derived"
+    path = own.measured(f"{NETWORKS['small']}, time: 1 s, fitted: [efficiency.dense]", energy)
+    found = validation([path])
+    (row,) = (one.rows[0] for one in found.comparisons if one.quantity == "energy")
+    assert (row.counted, row.status) == (False, "derived")
+    (total,) = (one for one in found.totals if one.quantity == "energy")
+    assert (total.boards, total.networks) == (0, 0)
+    assert {(one.measures, one.quantity) for one in found.totals} == {
+        ("training step", "time"),
+        ("training step", "energy"),
+    }
+
+
+@pytest.mark.parametrize(("dense", "fitted"), [(0.11, ""), (0.3, "efficiency.dense, ")])
+def test_powers_fitted_to_energies_leave_times_alone(own, dense, fitted):
     """Energies are predicted with the power that the other networks' energies give; times as always."""
-    own.board(active="10 W")
-    energies, times = own.truth("energy", active="6 W"), own.truth("time")
+    own.board(active="10 W", dense=0.11)
+    energies, times = (own.truth(one, active="6 W", dense=dense) for one in ("energy", "time"))
     path = own.measured(
         *(
-            f"{NETWORKS[n]}, time: {times[n]} s, energy: {energies[n]} J, fitted: [power.active]"
+            f"{NETWORKS[n]}, time: {times[n]} s, energy: {energies[n]} J, fitted: [{fitted}power.active]"
             for n in NETWORKS
         )
     )
@@ -205,7 +299,7 @@ def test_powers_fitted_to_energies_leave_times_alone(own):
     for row in rows_of(found, "energy").values():
         assert row.remark == "refitted"
         assert row.error == pytest.approx(0, abs=1e-3)
-    assert {row.remark for row in rows_of(found).values()} == {""}
+    assert {row.remark for row in rows_of(found).values()} == {"refitted" if fitted else ""}
 
 
 def test_bounds_are_those_of_the_boards_numbers(own):
@@ -227,13 +321,20 @@ def test_bounds_are_those_of_the_boards_numbers(own):
     assert (score.inside, score.bounded) == (2, 3)
 
 
-@pytest.mark.parametrize(("share", "low", "high"), [("whole device", 6, 10), ("above idle", 6 - 3, 10 - 1)])
-def test_bounds_of_energies(own, share, low, high):
-    """Of 6 to 10 W active and 1 to 3 W idle: above idle, the one's least less the other's most."""
+@pytest.mark.parametrize(
+    ("share", "most_idle", "low", "high"),
+    [
+        ("whole device", "3 W", 6, 10),
+        ("above idle", "3 W", 6 - 3, 10 - 1),
+        ("above idle", "7 W", 0, 10 - 1),
+    ],
+)
+def test_bounds_of_energies(own, share, most_idle, low, high):
+    """Of 6 to 10 W active and 1 W idle or more: above idle, at least the least less the most idle, or 0."""
     text = BOARD.format(dense=0.2, launch="10 us", active="8 W").replace(
         "{value: 8 W", "{low: 6 W, high: 10 W"
     )
-    text = text.replace("{value: 2 W", "{low: 1 W, value: 2 W, high: 3 W")
+    text = text.replace("{value: 2 W", f"{{low: 1 W, value: 2 W, high: {most_idle}")
     (own.path / "devices" / "my-board.yaml").write_text(text, encoding="utf-8")
     path = own.measured(f"{NETWORKS['small']}, time: 1 s, energy: 1 J")
     mine = own.path / "validation" / "mine.yaml"

@@ -12,6 +12,7 @@ from plans import plan, prices, told
 from edgefl.core.cost import Trace, Work
 from edgefl.planning.profile import profile
 from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
+from edgefl.report.bounds import bounds_of
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.costs import profile as costs
 from edgefl.report.usage import usage
@@ -62,6 +63,51 @@ def test_an_unknown_energy_is_no_share():
     found = used(22.0, compute_w=[5.0, 5.0, 5.0, math.nan])
     assert found == {"board": BatteryUse(2, 1000, None, None, None, None)}
     assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
+
+
+def test_bounds_of_a_round_by_hand():
+    """Half and twice the power above idle: 10 to 65 J of training, and half of 2 to 13 J of sharing.
+
+    What is done once at the start is no part of a round; nor has a device a round that never took part.
+    """
+    draw = {"compute_w": [5.0, 5.0, 5.0], "idle_w": 1.0}
+    times = {
+        "greet": (100.0, {"at": "start", "everyone": True}),
+        "train": (10.0, {}),
+        "share": (2.0, {"every": 2}),
+    }
+    trace = Trace("", {}, {}, Work(), (), Work(), {}, 0)
+    tables = []
+    for name, (seconds, when) in times.items():
+        own = replace(prices(name, 3, compute_s=seconds, **draw, **when), traces=(trace,))
+        bare = replace(own, traces=())
+        ends = tuple(replace(bare, compute_w=bare.compute_w * factor) for factor in (0.0, 1.1))
+        tables.append(replace(own, corners=ends))
+    none = (None,) * 2
+    plan_ = plan(
+        tables, rounds=2, device=[0, 1, 1], participants=1, refused=[2], batteries=none, throttling=none
+    )
+    store = Store.in_memory()
+    store.set_meta({"batteries": {"board": 1000.0, "board 2": 1000.0}, "blind": True})
+    store.write_plan(plan_, {}, [0] * 3)
+    rows = told(plan_)[2]
+    store.add_jobs(rows, list(times))
+    reader = store.reader()
+    found = battery_use(reader, usage(reader, 2), 224.0, bounds_of(reader))
+    store.abandon()
+    assert {name: use.clients for name, use in found.items()} == {"board": 1, "board 2": 1}
+    trained = set(rows["client"][rows["exchange"] > 0])
+    for client, use in enumerate(found.values()):
+        mine = rows[rows["client"] == client]
+        seconds = sum(
+            times[name][0] / times[name][1].get("every", 1)
+            for place, name in enumerate(times)
+            if place and place in mine["exchange"]
+        )
+        expected = pytest.approx((seconds / 1000, 6.5 * seconds / 1000)) if client in trained else None
+        assert use.per_round_between == expected
+        assert use.per_round == (pytest.approx(6 * seconds / 1000) if client in trained else None)
+    assert len(trained) > 0
 
 
 def test_tails_drain_batteries_too():

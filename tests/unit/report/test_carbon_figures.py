@@ -190,6 +190,8 @@ def test_bounds_of_numbers_are_bounds_of_grams():
     assert (bounded.network.grams, bounded.devices.between) == (None, None)
     assert bounded.network.between == pytest.approx((20, 80))
     assert emission(bounded.total) == "20 to 80 g"
+    both = emitted(one, {"regions": {"x": FLAT}, "network": number, "embodied": "busy"}, category="fpga")
+    assert both.emitted.embodied.between == both.emitted.total.between._replace(low=0) == (0, None)
     number["value"] = "0.2 kWh/GB"
     assert (
         emission(emitted(one, {"regions": {"x": FLAT}, "network": number}).emitted.total) == "40 g (20 to 80)"
@@ -254,6 +256,24 @@ def test_bounds_until_a_target_have_the_tails_until_then():
         assert until.devices.between.high > until.devices.grams
 
 
+def test_a_target_at_the_end_took_the_whole_run():
+    """Also what ends in that very moment: uploads, waiting, and a radio's tail, which outlasts the run."""
+    columns = {"up_s": [HOUR_S, 2 * HOUR_S], "up_bytes": 10**9, "tail_w": 300, "tail_s": 2 * HOUR_S}
+    two = plan([prices("train", 2, compute_s=HOUR_S, idle_w=100, **columns)])
+    carbon = {"regions": {"x": FLAT}, "server": {"power": "1 kW", "pue": 1}, "network": "1 kWh/GB"}
+    found = emitted(two, carbon, 3 * HOUR_S, {"global": 3 * HOUR_S})
+    assert found.to_target["global"] == found.emitted
+    assert found.emitted.waiting.grams == pytest.approx(0.1 * 1 * 100)
+    bounded = replace(two, prices=(replace(two.prices[0], corners=two.prices * 2),))
+    with reading(bounded, carbon) as reader:
+        end = Until(3 * HOUR_S)
+        again = footprint(reader, end, {"global": end}, bounds_of(reader))
+    assert again.to_target["global"] == again.emitted
+    silent = replace(two, prices=(replace(two.prices[0], tail_w=np.zeros(2)),))
+    without = emitted(silent, carbon, 3 * HOUR_S).emitted
+    assert found.emitted.devices.grams - without.devices.grams == pytest.approx(0.3 * 1 * 100)
+
+
 def test_waiting_is_apart():
     """1 h and 3 h of work, and the first client waits from 1 to 3 h at 400 W: no part of the sum."""
     two = plan([prices("train", 2, compute_s=[HOUR_S, 3 * HOUR_S], idle_w=400, compute_w=0)])
@@ -273,11 +293,11 @@ def test_regions_differ():
 
 
 def test_a_job_that_broke_off_counts_as_far_as_it_went():
-    """Its download was cut after half an hour."""
-    columns = {"down_s": HOUR_S, "down_bytes": 1000}
-    until = {"time": HOUR_S / 2}
+    """Its download of 4 h was cut after 2.5 h, at the grid's intensity until then."""
+    columns = {"down_s": 4 * HOUR_S, "down_bytes": 1000}
+    until = {"time": 2.5 * HOUR_S}
     one = plan([prices("train", 1, compute_s=HOUR_S, idle_w=1000, compute_w=0, **columns)], until=until)
-    assert emitted(one, {"regions": {"x": FLAT}}).emitted.devices.grams == pytest.approx(50)
+    assert emitted(one, {"regions": {"x": RAMP}}).emitted.devices.grams == pytest.approx(0 + 1 + 0.5 * 2)
 
 
 def test_a_run_without_jobs_emits_nothing():

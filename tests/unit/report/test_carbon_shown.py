@@ -8,9 +8,11 @@ from functools import cache
 import pytest
 from commands import shown
 
+from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.report.averages import averages, seeds_together
+from edgefl.report.carbon import Amount
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.emissions import emission
 from edgefl.report.summary import Target
@@ -103,6 +105,24 @@ def test_seeds_are_averaged():
     (average,) = averages(compared)
     assert average.figures["carbon.emitted.total.grams"].mean == pytest.approx(sum(grams) / 2)
     assert document(runs[0])["carbon"]["regions"] == {"DE": 20}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        (Amount(10.0, 1, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (not of all clients)"),
+        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (10 to 27.5)"),
+        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2), ""),
+    ],
+)
+def test_an_average_has_the_bounds_of_all_its_runs(first, second, text):
+    """Their means; none where one lacks clients, which it says, or has no bounds."""
+    runs = []
+    for seed, amount in ((7, first), (8, second)):
+        one = dry(ALL, seed=seed).summary
+        carbon = replace(one.carbon, emitted=replace(one.carbon.emitted, total=amount))
+        runs.append(replace(one, settings={"seed": seed}, fleet_id="same", carbon=carbon))
+    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(50**0.5)}{text}"]
 
 
 def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):
