@@ -9,12 +9,12 @@ arrives. Elsewhere jobs keep the times at which they began and ended, which othe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from edgefl.core.plan import Floats, Ints, Prices
+from edgefl.core.plan import Bools, Floats, Ints, Prices
 from edgefl.core.price import Demand, PowerDraw, times
 
 
@@ -30,6 +30,8 @@ class Jobs(NamedTuple):
         receive_s, work_s, transmit_s: busy seconds by stage.
         full_power_s: of the work, see ``edgefl.core.event.JOB``.
         down_bytes, up_bytes: as far as they moved.
+        earlier: the place of its client's job before, of those with a transfer; -1 for none.
+        last: whether it is its client's last one with a transfer.
     """
 
     client: Ints
@@ -48,17 +50,45 @@ class Jobs(NamedTuple):
     full_power_s: Floats
     down_bytes: Ints
     up_bytes: Ints
+    earlier: Ints
+    last: Bools
 
     @classmethod
-    def of(cls, rows: np.ndarray, kinds: Ints) -> Jobs:
+    def of(cls, columns: Mapping[str, Any]) -> Jobs:
+        """Jobs of all columns but those that follow from the others."""
+        client, moved = columns["client"], (columns["receive_s"] > 0) | (columns["transmit_s"] > 0)
+        order = np.flatnonzero(moved)
+        order = order[np.argsort(client[order], kind="stable")]
+        again = client[order[1:]] == client[order[:-1]]
+        earlier = np.full(len(client), -1, dtype=np.int64)
+        earlier[order[1:][again]] = order[:-1][again]
+        moved[order[:-1][again]] = False
+        return cls(**columns, earlier=earlier, last=moved)
+
+    @classmethod
+    def of_rows(cls, rows: np.ndarray, kinds: Ints) -> Jobs:
         """Jobs of rows of ``edgefl.core.event.JOB``, given the kind of each client."""
-        given = {name: rows[name] for name in cls._fields if name != "kind"}
-        given["into_version"] = np.maximum(rows["into_version"], 0)
-        return cls(kind=kinds[rows["client"]], **given)
+        given = {name: rows[name] for name in COLUMNS if name != "kind"}
+        given |= {"kind": kinds[rows["client"]], "into_version": np.maximum(rows["into_version"], 0)}
+        return cls.of(given)
+
+    def taken(self, places: slice | Ints) -> Jobs:
+        """Some of them."""
+        return Jobs._make(column[places] for column in self)
+
+    def chunks(self) -> Iterator[slice]:
+        """The places of all, so many at a time that memory does not grow with a run."""
+        for first in range(0, len(self.client), _CHUNK):
+            yield slice(first, min(first + _CHUNK, len(self.client)))
+
+
+COLUMNS = tuple(name for name in Jobs._fields if name not in {"earlier", "last"})
+"""Those of ``Jobs`` that a run's rows have."""
+_CHUNK = 1 << 16
 
 
 class Taken(NamedTuple):
-    """What a run's jobs took, (n,) each; NaN where it is unknown.
+    """What some of a run's jobs took, (n,) each; NaN where it is unknown.
 
     Attributes:
         stage_j: the joules of receiving, working and sending, with the tails that a job's row has; see
@@ -72,13 +102,47 @@ class Taken(NamedTuple):
     busy_s: tuple[Floats, Floats, Floats]
 
 
+class _Stages(NamedTuple):
+    """Some jobs at other prices.
+
+    Attributes:
+        jobs: which.
+        demand: what they ask for there.
+        busy_s, full_power_s: as of ``Jobs``, there.
+        began_s, ended_s: of each stage; NaN for one that did not begin.
+    """
+
+    jobs: Jobs
+    demand: Demand
+    busy_s: tuple[Floats, Floats, Floats]
+    full_power_s: Floats
+    began_s: tuple[Floats, Floats, Floats]
+    ended_s: tuple[Floats, Floats, Floats]
+
+    def first_s(self) -> Floats:
+        """When the first transfer began."""
+        return np.where(self.jobs.receive_s > 0, self.began_s[0], self.began_s[2])
+
+    def tail_j(self, since_s: Floats, until_s: Floats | float, opened: Bools) -> Floats:
+        """The joules of their radios' tails, where they were open for some time."""
+        left_s = until_s - since_s
+        joules: Floats = self.demand.draw.tail_j(opened & ~(left_s <= 0), left_s)
+        return joules
+
+    def last_j(self, until_s: Floats | float) -> Floats:
+        """The joules of the tail after the last transfer."""
+        sends = self.jobs.transmit_s > 0
+        since_s = np.where(sends, self.ended_s[2], self.ended_s[0])
+        return self.tail_j(since_s, until_s, sends | (self.jobs.receive_s > 0))
+
+
 class Repriced:
     """A run's jobs at other prices."""
 
     def __init__(
         self, jobs: Jobs, prices: Sequence[Prices], others: Sequence[Prices], *, blind: bool
     ) -> None:
-        """Works out times and powers; what nothing bounds is NaN.
+        """Takes what was done, and prices; what nothing bounds is NaN.
 
         Args:
             jobs: what was done.
@@ -86,18 +150,8 @@ class Repriced:
             others: those to take in their place.
             blind: whether the run is blind to time.
         """
-        self._jobs, self._blind = jobs, blind
-        before, after = _demands(prices, jobs), _demands(others, jobs)
-        self._demand = after
-        work = _factor(before, after, lambda one: one.work_s)
-        self._full_power_s = jobs.full_power_s * work
-        self._busy = (
-            jobs.receive_s * _factor(before, after, lambda one: one.down_s),
-            jobs.work_s * work,
-            jobs.transmit_s * _factor(before, after, lambda one: one.up_s),
-        )
+        self._jobs, self._prices, self._others = jobs, prices, others
         self._ends = self._merged() if blind else None
-        self._stages = self._begun_and_ended()
 
     def seconds(self, version: int | None = None) -> float | None:
         """When a version of the server was merged, or the last one; None where times stand as they are."""
@@ -114,80 +168,86 @@ class Repriced:
         until_s = t_s if then_s is None else then_s
         if math.isnan(until_s):
             return math.nan
-        done = [_share(began, ended, until_s) for began, ended in self._stages]
+        return math.fsum(self._until(self._at(places), until_s) for places in self._jobs.chunks())
+
+    def _until(self, some: _Stages, until_s: float) -> float:
+        """The energy of some jobs until a time, stages under way as far as they got."""
+        done = [
+            _share(began, ended, until_s) for began, ended in zip(some.began_s, some.ended_s, strict=True)
+        ]
         receive_s, work_s, transmit_s = (
-            times(busy, share) for share, busy in zip(done, self._busy, strict=True)
+            times(busy, share) for share, busy in zip(done, some.busy_s, strict=True)
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
-        down, up = self._jobs.down_bytes, self._jobs.up_bytes
-        down = np.where(done[0] < 1, np.minimum(down, self._demand.moved_down(receive_s)), down)
-        up = np.where(done[2] < 1, np.minimum(up, self._demand.moved_up(transmit_s)), up)
-        powered_s = times(self._full_power_s, done[1])
-        charges = self._demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
-        joules = sum(float(np.sum(part)) for charge in charges for part in charge)
-        return joules + float(np.sum(self._tails_j(until_s)))
+        down, up, demand = some.jobs.down_bytes, some.jobs.up_bytes, some.demand
+        down = np.where(done[0] < 1, np.minimum(down, demand.moved_down(receive_s)), down)
+        up = np.where(done[2] < 1, np.minimum(up, demand.moved_up(transmit_s)), up)
+        powered_s = times(some.full_power_s, done[1])
+        charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
+        parts = [part for charge in charges for part in charge]
+        return sum(float(np.sum(part)) for part in (*parts, *self._tails_j(some, until_s)))
 
-    def by_job(self, t_s: float) -> Taken:
-        """What each job took in the whole run, each tail where the run charges it.
+    def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
+        """What each job took in the whole run, each tail where the run charges it; some jobs at a time.
 
         Args:
             t_s: the run's end on its own clock.
         """
-        then_s, jobs = self.seconds(), self._jobs
-        charges = self._demand.charges(self._busy, (jobs.down_bytes, jobs.up_bytes), self._full_power_s)
-        receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
-        earlier_j, between_j, open_j = self._tails_j(t_s if then_s is None else then_s)
-        return Taken((receive_j + earlier_j, work_j + between_j, transmit_j), open_j, self._busy)
+        then_s = self.seconds()
+        for places in self._jobs.chunks():
+            some = self._at(places)
+            moved = some.jobs.down_bytes, some.jobs.up_bytes
+            charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
+            receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
+            earlier_j, between_j, open_j = self._tails_j(some, t_s if then_s is None else then_s)
+            stage_j = receive_j + earlier_j, work_j + between_j, transmit_j
+            yield places, Taken(stage_j, open_j, some.busy_s)
+
+    def _at(self, places: slice | Ints) -> _Stages:
+        """Some of the jobs."""
+        jobs, demand, busy_s, full_power_s = self._worked(places)
+        if self._ends is None:
+            began_s = jobs.dispatched_s, jobs.received_s, jobs.worked_s
+            reached = jobs.received_s, jobs.worked_s, jobs.arrived_s
+            received_s, worked_s, arrived_s = (np.where(np.isnan(one), jobs.ended_s, one) for one in reached)
+        else:
+            at_s = self._ends[jobs.version]
+            received_s = at_s + busy_s[0]
+            worked_s = received_s + busy_s[1]
+            began_s, arrived_s = (at_s, received_s, worked_s), worked_s + busy_s[2]
+        return _Stages(jobs, demand, busy_s, full_power_s, began_s, (received_s, worked_s, arrived_s))
+
+    def _worked(self, places: slice | Ints) -> tuple[Jobs, Demand, tuple[Floats, Floats, Floats], Floats]:
+        """Some of the jobs, what they ask for there, and how long they are busy and at full power."""
+        jobs = self._jobs.taken(places)
+        before, after = _demands(self._prices, jobs), _demands(self._others, jobs)
+        work = _factor(before, after, lambda one: one.work_s)
+        receive_s = jobs.receive_s * _factor(before, after, lambda one: one.down_s)
+        transmit_s = jobs.transmit_s * _factor(before, after, lambda one: one.up_s)
+        return jobs, after, (receive_s, jobs.work_s * work, transmit_s), jobs.full_power_s * work
 
     def _merged(self) -> Floats:
         """When each version was merged: after the slowest of its jobs."""
-        jobs = self._jobs
-        longest = np.zeros(int(jobs.into_version.max(initial=0)) + 1)
-        took_s = self._busy[0] + self._busy[1] + self._busy[2]
-        with np.errstate(invalid="ignore"):
-            np.maximum.at(longest, jobs.into_version, np.where(jobs.into_version > 0, took_s, 0.0))
+        longest = np.zeros(int(self._jobs.into_version.max(initial=0)) + 1)
+        for places in self._jobs.chunks():
+            jobs, _, busy_s, _ = self._worked(places)
+            took_s = np.where(jobs.into_version > 0, busy_s[0] + busy_s[1] + busy_s[2], 0.0)
+            with np.errstate(invalid="ignore"):
+                np.maximum.at(longest, jobs.into_version, took_s)
         return np.cumsum(longest)
 
-    def _begun_and_ended(self) -> list[tuple[Floats, Floats]]:
-        """When each stage began and ended; NaN for one that did not begin."""
-        jobs = self._jobs
-        if self._ends is None:
-            stations = (jobs.dispatched_s, jobs.received_s, jobs.worked_s)
-            reached = (jobs.received_s, jobs.worked_s, jobs.arrived_s)
-            ended = (np.where(np.isnan(one), jobs.ended_s, one) for one in reached)
-            return list(zip(stations, ended, strict=True))
-        at_s, found = self._ends[jobs.version], []
-        for busy in self._busy:
-            found.append((at_s, at_s + busy))
-            at_s = at_s + busy
-        return found
-
-    def _tails_j(self, until_s: float) -> Floats:
-        """The joules of radios' tails by the job that they are charged with, (3, n).
+    def _tails_j(self, some: _Stages, until_s: float) -> tuple[Floats, Floats, Floats]:
+        """The joules of radios' tails by the job that they are charged with.
 
         Those before a job's first transfer, those between its two, and those that are open in the end. Each
         lasts until its client's next transfer begins.
         """
-        transfers = self._stages[0], self._stages[2]
-        moved = np.concatenate((self._jobs.receive_s > 0, self._jobs.transmit_s > 0))
-        job = np.tile(np.arange(len(self._jobs.client)), 2)[moved]
-        began, ended = (np.concatenate(each)[moved] for each in zip(*transfers, strict=True))
-        order = np.lexsort((began, self._jobs.client[job]))
-        job, began, ended = job[order], began[order], ended[order]
-        client, following = self._jobs.client[job], np.full(len(order), np.inf)
-        again = np.flatnonzero(client[1:] == client[:-1])
-        following[again] = began[again + 1]
-        left_s = np.minimum(following, until_s) - ended
-        draw = PowerDraw(*(np.broadcast_to(one, self._jobs.client.shape)[job] for one in self._demand.draw))
-        kind, charged = np.full(len(order), _OPEN), job.copy()
-        kind[again] = np.where(job[again + 1] == job[again], _BETWEEN, _EARLIER)
-        charged[again] = job[again + 1]
-        joules = np.zeros((3, len(self._jobs.client)))
-        joules[kind, charged] = draw.tail_j(~(left_s <= 0), left_s)
-        return joules
-
-
-_EARLIER, _BETWEEN, _OPEN = range(3)
+        jobs, earlier_j = some.jobs, np.zeros(len(some.jobs.client))
+        after = np.flatnonzero(jobs.earlier >= 0)
+        earlier_j[after] = self._at(jobs.earlier[after]).last_j(np.minimum(some.first_s()[after], until_s))
+        both = (jobs.receive_s > 0) & (jobs.transmit_s > 0)
+        between_j = some.tail_j(some.ended_s[0], np.minimum(some.began_s[2], until_s), both)
+        return earlier_j, between_j, np.where(jobs.last, some.last_j(until_s), 0.0)
 
 
 def at_corners(jobs: Jobs, prices: Sequence[Prices], *, blind: bool) -> tuple[Repriced, Repriced]:
@@ -211,6 +271,8 @@ def is_unbounded(prices: Prices) -> bool:
 
 def _demands(prices: Sequence[Prices], jobs: Jobs) -> Demand:
     """What each job asked for."""
+    if len(prices) == 1:
+        return prices[0].demand(jobs.kind)
     mine = [np.flatnonzero(jobs.exchange == place) for place in range(len(prices))]
     rows = [one.demand(jobs.kind[places]) for one, places in zip(prices, mine, strict=True)]
     order = np.argsort(np.concatenate(mine))

@@ -105,9 +105,11 @@ def _rounds_between(reader: Reader, bounds: Bounds, virtual_s: float) -> dict[st
     group, size = device[jobs.kind] * shape[1] + jobs.exchange, shape[0] * shape[1]
     counts = np.bincount(group, minlength=size).reshape(shape)
     ends = []
-    for taken in bounds.by_job(virtual_s):
-        sums = np.bincount(group, sum(taken.stage_j, taken.open_j), size).reshape(shape)
-        means = np.divide(sums, counts, out=np.zeros(shape), where=counts > 0)
+    for end in bounds.by_job(virtual_s):
+        sums = np.zeros(size)
+        for places, taken in end:
+            sums += np.bincount(group[places], sum(taken.stage_j, taken.open_j), size)
+        means = np.divide(sums.reshape(shape), counts, out=np.zeros(shape), where=counts > 0)
         ends.append(np.where(weight > 0, means * weight, 0.0).sum(axis=1).tolist())
     took_part = ((counts > 0) * weight).sum(axis=1) > 0
     return {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from edgefl.core.corners import Interval
-from edgefl.core.repricing import Jobs, Taken, at_corners, is_unbounded
+from edgefl.core.repricing import COLUMNS, Jobs, Taken, at_corners, is_unbounded
 from edgefl.store import Reader, read_prices
 
-_WHOLE = {"client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes"}
+_WHOLE = dict.fromkeys(("client", "kind", "exchange", "version", "into_version"), np.int32)
+_BYTES = dict.fromkeys(("down_bytes", "up_bytes"), np.int64)
 _SQL = """
 SELECT client, kind, place, version, IFNULL(into_version, 0), dispatched_s, {stations}, ended_s,
   receive_s, work_s, transmit_s, full_power_s, down_bytes, up_bytes
@@ -42,8 +45,8 @@ class Bounds:
         """
         return Interval.of(self._cheap.joules(t_s, version), self._costly.joules(t_s, version))
 
-    def by_job(self, t_s: float) -> tuple[Taken, Taken]:
-        """What each job took, at the cheap and at the costly corner.
+    def by_job(self, t_s: float) -> tuple[Iterator[tuple[slice, Taken]], Iterator[tuple[slice, Taken]]]:
+        """What each job took, some of ``jobs`` at a time, at the cheap and at the costly corner.
 
         Args:
             t_s: the run's end.
@@ -68,8 +71,8 @@ def read_jobs(reader: Reader) -> Jobs:
     """A run's jobs."""
     # A number that no station has stands for those not reached, since columns are without NULLs.
     stations = ", ".join(f"IFNULL({name}, -1.0)" for name in ("received_s", "worked_s", "arrived_s"))
-    dtypes = {name: np.int64 if name in _WHOLE else np.float64 for name in Jobs._fields}
+    dtypes: dict[str, type[np.generic]] = {**dict.fromkeys(COLUMNS, np.float64), **_WHOLE, **_BYTES}
     found = reader.arrays(_SQL.format(stations=stations), **dtypes)
     for name in ("received_s", "worked_s", "arrived_s"):
         found[name][found[name] < 0] = np.nan
-    return Jobs(**found)
+    return Jobs.of(found)

@@ -17,7 +17,8 @@ from edgefl.core.carbon import Carbon, dealt
 from edgefl.core.draws import Floats
 from edgefl.core.event import JOULES
 from edgefl.core.intensity import Intensities, grams
-from edgefl.core.plan import Bools, Ints
+from edgefl.core.plan import Ints
+from edgefl.core.repricing import Jobs, Taken
 from edgefl.report.bounds import Bounds
 from edgefl.store import Reader
 
@@ -158,32 +159,36 @@ def at_corners(
         until: the times.
         end_s: the run's end.
     """
-    jobs, clients = bounds.jobs, len(whom.region)
+    jobs, clients, settled_s = bounds.jobs, len(whom.region), _settled_s(reader, end_s)
+    found = []
+    for corner in bounds.by_job(end_s):
+        ends = [own._replace(devices_g=np.zeros(clients), busy_s=np.zeros(clients)) for own in sums]
+        for places, taken in corner:
+            _add_jobs(ends, jobs.taken(places), taken, settled_s[places], whom, grid, until)
+        found.append(ends)
+    return list(zip(*found, strict=True))
+
+
+def _add_jobs(
+    sums: Sequence[Sums],
+    jobs: Jobs,
+    taken: Taken,
+    settled_s: Floats,
+    whom: Whom,
+    grid: Intensities,
+    until: Sequence[float],
+) -> None:
+    """Adds what jobs took at a corner, in the hours of the run, to those sums at whose times it was over."""
     reached = (jobs.received_s, jobs.worked_s, jobs.arrived_s)
     ends = [np.where(np.isnan(one), jobs.ended_s, one) for one in reached]
-    settled_s = _settled_s(reader, end_s)
     starts, ends = [jobs.dispatched_s, *ends[:-1], settled_s], [*ends, settled_s]
-    region = whom.region[jobs.client]
-    means = [grid.mean(region, start, end) for start, end in zip(starts, ends, strict=True)]
-    found, by_job = [], bounds.by_job(end_s)
-    for own, t_s in zip(sums, until, strict=True):
-        over = [end <= t_s for end in ends]
-
-        def by_client(amounts: Sequence[Floats], over: Sequence[Bools] = over) -> Floats:
-            total = np.zeros(clients)
-            for amount, done in zip(amounts, over, strict=False):
-                total += np.bincount(jobs.client[done], weights=amount[done], minlength=clients)
-            return total
-
-        cheap, costly = (
-            own._replace(
-                devices_g=by_client(list(map(grams, (*taken.stage_j, taken.open_j), means))),
-                busy_s=by_client(taken.busy_s),
-            )
-            for taken in by_job
-        )
-        found.append((cheap, costly))
-    return found
+    busy_s = (*taken.busy_s, np.zeros(len(settled_s)))
+    for start, end, joules, seconds in zip(starts, ends, (*taken.stage_j, taken.open_j), busy_s, strict=True):
+        emitted = grams(joules, grid.mean(whom.region[jobs.client], start, end))
+        for end_s, each in zip(until, sums, strict=True):
+            over = end <= end_s
+            for total, amount in ((each.devices_g, emitted), (each.busy_s, seconds)):
+                total[:] += np.bincount(jobs.client[over], weights=amount[over], minlength=len(total))
 
 
 def _settled_s(reader: Reader, end_s: float) -> Floats:

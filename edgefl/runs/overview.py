@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
@@ -130,11 +131,15 @@ def _at_corners(planned: Plan, ended: np.ndarray, energy: float, end_s: float) -
         return energy, energy
     rows = ended[np.argsort(ended["job"])]
     during = np.array([prices.at == "round" for prices in planned.prices])[rows["exchange"]]
-    jobs = Jobs.of(rows, planned.clients.kind)
+    jobs = Jobs.of_rows(rows, planned.clients.kind)
     corners = at_corners(jobs, planned.prices, blind=is_blind(planned))
     low, high = (
-        float(sum(joules[during].sum() for joules in (*taken.stage_j, taken.open_j)))
-        for taken in (corner.by_job(end_s) for corner in corners)
+        math.fsum(
+            float(joules[during[places]].sum())
+            for places, taken in corner.by_job(end_s)
+            for joules in (*taken.stage_j, taken.open_j)
+        )
+        for corner in corners
     )
     return low, high
 

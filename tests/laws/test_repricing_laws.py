@@ -110,8 +110,9 @@ def test_at_their_own_prices_jobs_took_what_they_took(policy):
 
 
 @pytest.mark.parametrize("policy", OTHERS)
-def test_at_their_own_prices_each_stage_took_what_it_took(policy):
-    """Each job's joules by stage, with the tails that its row has, and those that were open at the end."""
+def test_at_their_own_prices_each_stage_took_what_it_took(policy, monkeypatch):
+    """Each job's joules by stage, with its row's tails, and those open at the end; seven jobs at a time."""
+    monkeypatch.setattr("edgefl.core.repricing._CHUNK", 7)
     found = planned(policy)
     sql = """
     SELECT receive_j + receive_idle_j + earlier_tail_j AS receive, work_j + work_idle_j + work_tail_j AS work,
@@ -122,12 +123,14 @@ def test_at_their_own_prices_each_stage_took_what_it_took(policy):
     def again(reader):
         prices = read_prices(reader)
         own = Repriced(read_jobs(reader), prices, prices, blind=reader.meta["blind"])
-        return own.by_job(reader.meta["virtual_s"]), reader.query(sql)
+        parts = [[*taken.stage_j, taken.open_j] for _, taken in own.by_job(reader.meta["virtual_s"])]
+        return np.concatenate(parts, axis=1), reader.query(sql), own.joules(reader.meta["virtual_s"])
 
-    _, (taken, rows) = summed(found, again)
+    result, (taken, rows, joules) = summed(found, again)
     told = [[row[name] for row in rows] for name in ("receive", "work", "transmit", "open")]
-    assert np.array([*taken.stage_j, taken.open_j]) == pytest.approx(np.array(told), rel=1e-9)
-    assert (taken.open_j > 0).any() == (policy != "sync")
+    assert taken == pytest.approx(np.array(told), rel=1e-9)
+    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
+    assert (taken[3] > 0).any() == (policy != "sync")
 
 
 def test_work_that_fits_into_a_time_is_not_blind_to_it():
