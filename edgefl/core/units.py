@@ -89,7 +89,7 @@ def _field(dimension: str) -> tuple[BeforeValidator, WithJsonSchema]:
 Seconds = Annotated[float, *_field("time"), Costs.MORE]
 Watts = Annotated[float, *_field("power"), Costs.MORE]
 Joules = Annotated[float, *_field("energy")]
-Bytes = Annotated[float, *_field("bytes"), Costs.LESS]
+Bytes = Annotated[float, *_field("bytes")]
 BytesPerSecond = Annotated[float, *_field("byte rate"), Costs.LESS]
 BitsPerSecond = Annotated[float, *_field("bit rate"), Costs.LESS]
 FlopsPerSecond = Annotated[float, *_field("operation rate"), Costs.LESS]

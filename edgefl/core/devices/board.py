@@ -15,7 +15,7 @@ from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, Kernel, Work
 from edgefl.core.devices.sustained import Battery, Throttling
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
-from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.sourced import Costs, Sourced, sourced
 
 DType = Annotated[
     Literal["fp32", "fp16", "bf16", "int8"],
@@ -28,6 +28,7 @@ TRACED = "fp32"
 """The type that kernels' bytes are counted in."""
 
 Bandwidth = Annotated[units.BytesPerSecond, Field(ge=1)]
+Room = Annotated[units.Bytes, Costs.LESS]
 Trains = Literal["everything", "last layer", "nothing"]
 
 

@@ -21,7 +21,7 @@ from pydantic import Field, model_validator
 
 from edgefl.core import units
 from edgefl.core.cost import DENSE, ELEMENTWISE, OP_CLASSES, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
+from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -46,7 +46,7 @@ class Cache(Strict):
         bandwidth: bytes per second.
     """
 
-    size: Sourced[units.Bytes]
+    size: Sourced[Room]
     bandwidth: Sourced[Bandwidth]
 
 

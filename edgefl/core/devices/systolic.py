@@ -21,7 +21,7 @@ from pydantic import Field
 
 from edgefl.core import units
 from edgefl.core.cost import DEPTHWISE, ELEMENTWISE, Kernel
-from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock
+from edgefl.core.devices.board import TRACED, WIDTHS, Bandwidth, Board, DType, KernelClock, Room
 from edgefl.core.params import Strict
 from edgefl.core.sourced import Costs, Sourced
 
@@ -76,7 +76,7 @@ class Systolic(Board):
     dtypes_supported: Annotated[tuple[DType, ...], Field(min_length=1)]
     memory_bandwidth: Sourced[Bandwidth]
     bandwidth_efficiency: Sourced[Share]
-    on_chip_memory: Sourced[units.Bytes]
+    on_chip_memory: Sourced[Room]
     launch_overhead: Sourced[units.Seconds]
     stride_handling: Literal["phase", "zero-insert"] = "phase"
     depthwise: Literal["array", "special_unit"] = "array"

@@ -130,3 +130,9 @@ def test_bounds_that_are_absent_are_not_written():
     document = Document.read(entries("links")["4g"].path)
     assert not has_interval(validate(Link, plain, document))
     assert has_interval(validate(Link, {**plain, "latency": {"high": "2 s", **latency}}, document))
+
+
+def test_memory_is_no_interval():
+    """It admits or refuses a client, so bounds of it would have no effect."""
+    with pytest.raises(Exception, match="cannot be an interval"):
+        _device(memory={"low": "2 GB", "value": "4 GB", **_AT})
