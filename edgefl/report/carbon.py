@@ -14,7 +14,6 @@ from edgefl.core.corners import Corner, Interval, at_corner, has_interval, toget
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.draws import Floats
 from edgefl.core.intensity import Intensities, grams
-from edgefl.core.ledger import total
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -197,7 +196,9 @@ def _sum(amounts: Sequence[Amount]) -> Amount:
     between = None
     if any(each.between for each in amounts):
         between = together(each.between or Interval.of(each.grams, each.grams) for each in amounts)
-    return Amount(total(*(each.grams for each in amounts)), worst.known, worst.clients, between)
+    terms = [each.grams for each in amounts if each.grams is not None]
+    whole = math.fsum(terms) if len(terms) == len(amounts) else None
+    return Amount(whole, worst.known, worst.clients, between)
 
 
 def boundary(carbon: Carbon) -> str:
