@@ -254,7 +254,7 @@ def test_exchanges_that_take_turns_have_their_own_prices():
     plan_ = hand_made(own, rounds=5)
     rows = told(plan_)[2]
     rows = rows[np.argsort(rows["job"])]
-    jobs, end_s = Jobs.of(rows, plan_.clients.kind), rows["ended_s"].max()
+    jobs, end_s = Jobs.of_rows(rows, plan_.clients.kind), rows["ended_s"].max()
     shares = int((rows["exchange"] == 1).sum())
     assert 0 < shares < len(rows) / 2
     whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)
