@@ -21,8 +21,12 @@ works = st.builds(Work.of, st.lists(kernels, max_size=5))
 rates = st.floats(1e3, 1e9)
 factors = st.floats(1, 100)
 radios = st.fixed_dictionaries(
-    {"base": st.builds("{} W".format, WATTS), "tail": st.builds("{} W".format, WATTS)},
-    optional={"up_w_per_mbps": WATTS, "down_w_per_mbps": WATTS, "tail_time": st.builds("{} s".format, WATTS)},
+    {
+        "base": st.builds("{} W".format, WATTS),
+        "tail": st.builds("{} W".format, WATTS),
+        "tail_time": st.builds("{} s".format, st.floats(0.001, 5)),
+    },
+    optional={"up_w_per_mbps": WATTS, "down_w_per_mbps": WATTS},
 )
 SLACK = 1 + 1e-9
 
@@ -149,6 +153,17 @@ def test_unknown_energy_stays_unknown(work, down, up):
     for price in (no_idle, no_active, no_radio):
         assert (price.energy.joules is None) == bool(_unknown(price))
         assert price.seconds == known.seconds
+
+
+@given(st.integers(1, 10**9))
+def test_narrower_numbers_move_fewer_bytes(size):
+    """In fp16, which has fp32's peak here, memory takes half the time."""
+    board = device(launch=0)
+    board = board.model_copy(update={"peak": {**board.peak, "fp16": board.peak["fp32"]}})
+    job = cost(Work.of([kernel(size=2 * size)]))
+    wide, narrow = (Pricer("board", board, dtype).price(job, link()) for dtype in ("fp32", "fp16"))
+    assert math.isclose(wide.compute_s, 2 * narrow.compute_s)
+    assert math.isclose(narrow.compute_s, size / 1e9)
 
 
 @given(works)

@@ -7,11 +7,16 @@ from functools import cache
 
 import numpy as np
 import pytest
+from plans import plan as hand_made
+from plans import prices as exchange
+from plans import told
 
-from edgefl.core.repricing import Repriced
+from edgefl.core.repricing import Jobs, Repriced, is_unbounded
 from edgefl.core.speed.thermal import Params as Thermal
+from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
+from edgefl.planning.repricing import Repricer
 from edgefl.report.bounds import bounds_of, read_jobs
 from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Callbacks
@@ -240,3 +245,40 @@ def test_a_run_without_jobs_took_nothing():
     found = summary(store.reader())
     store.abandon()
     assert (found.virtual_s_between, found.joules_between) == ((0.0, 0.0), (0.0, 0.0))
+
+
+def test_exchanges_that_take_turns_have_their_own_prices():
+    """Jobs of two exchanges in turn: the energy is that of each, also where one alone becomes dearer."""
+    draw = {"compute_w": 5, "idle_w": 1}
+    own = (exchange("train", 3, compute_s=10, **draw), exchange("share", 3, compute_s=2, every=2, **draw))
+    plan_ = hand_made(own, rounds=5)
+    rows = told(plan_)[2]
+    rows = rows[np.argsort(rows["job"])]
+    jobs, end_s = Jobs.of_rows(rows, plan_.clients.kind), rows["ended_s"].max()
+    shares = int((rows["exchange"] == 1).sum())
+    assert 0 < shares < len(rows) / 2
+    whole = 6.0 * (10 * (len(rows) - shares) + 2 * shares)
+    assert Repriced(jobs, own, own, blind=False).joules(end_s) == pytest.approx(whole)
+    dearer = (own[0], replace(own[1], idle_w=own[1].idle_w + 10))
+    assert Repriced(jobs, own, dearer, blind=False).joules(end_s) == pytest.approx(whole + 20 * shares)
+
+
+def test_work_that_nobody_can_price_is_no_lower_bound():
+    """A kind that is refused has no time at any corner; one without an end has none at the costly corner."""
+    known, unknown = (exchange("train", 2, compute_s=one) for one in ([1.0, 2.0], [1.0, np.nan]))
+    assert not is_unbounded(replace(unknown, corners=(unknown, unknown)))
+    assert is_unbounded(replace(known, corners=(known, unknown)))
+    assert not is_unbounded(unknown)
+
+
+def test_models_that_take_alike_steps_have_their_own_costs():
+    """Priced again on the plan's own numbers, each kind of client has the plan's prices."""
+    models = [{"name": "mlp", "hidden": [size]} for size in (16, 256)]
+    partition = {"name": "iid"}
+    task = {**SCENARIO["task"], "partition": partition}
+    (draft,) = drafts({**SCENARIO, "task": task, "model": models, "method": "local"})
+    found = plan(draft, DataAccess(need="embedded"))
+    again = Repricer(found.plan).prices(devices_of(found.plan.fleet, ""), found.plan.fleet.links)
+    for one, own in zip(again, found.plan.prices, strict=True):
+        assert len(set(own.work_s.tolist())) > 2
+        assert one.work_s.tolist() == own.work_s.tolist()

@@ -107,6 +107,24 @@ def test_dirichlet_is_more_skewed_with_a_smaller_alpha():
     assert skew(0.1) > skew(1.0) + 0.1 > skew(100.0) + 0.2
 
 
+def test_dirichlet_gives_who_has_an_even_share_nothing_more():
+    """The first class goes whole to one of two clients, n / N of all; the second then goes to the other."""
+    available, alpha = np.array([10, 10]), 1e-6
+    drawn = [dirichlet._draw(alpha, available, 2, _rng(seed)) for seed in range(20)]  # noqa: SLF001 - redraws hide it
+    for counts in (*drawn, *dirichlet._drawn(alpha, available, (20, 2), _rng())):  # noqa: SLF001 - likewise
+        assert counts.sum(axis=1).tolist() == [10, 10]
+
+
+def test_two_shards_are_the_default():
+    """As in the paper."""
+    parts = [
+        shards.split(params, EVEN, CLASSES, 5, _rng())
+        for params in (shards.Params(), shards.Params(shards_per_client=2))
+    ]
+    for one, other in zip(*parts, strict=True):
+        assert np.array_equal(one, other)
+
+
 def test_dirichlet_refuses_too_few_samples():
     """101 clients of 10 samples each need 1,010."""
     with pytest.raises(UserError, match=r"\(1000\) to give 101 clients 10 each"):

@@ -220,6 +220,27 @@ def test_steps_and_inference_have_their_own_runtimes(own):
     assert one < 0.9 * alone < alone < step
 
 
+def test_every_row_is_its_own_work(own):
+    """By what is measured, the batch and the optimizer, also where the network is the same."""
+    own.board()
+    more = f"{NETWORKS['large']}, time: 1 s"
+    paths = [own.measured(more, f"{more}, batch: 64", name="whole")]
+    text = (own.path / "validation" / "whole.yaml").read_text("utf-8")
+    for name, old, new in (
+        ("momentum", "batch: 16\n", "batch: 16\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"),
+        ("last", "training step", "last-layer step"),
+        ("forward", "training step", "inference"),
+    ):
+        path = own.path / "validation" / f"{name}.yaml"
+        path.write_text(text.replace(old, new), "utf-8")
+        paths.append(str(path))
+    whole, momentum, last, forward = (
+        [row.predicted for row in one.rows] for one in validation(paths).comparisons
+    )
+    assert whole[1] > 1.5 * whole[0]
+    assert forward[0] < last[0] < whole[0] < momentum[0]
+
+
 def test_a_number_fitted_to_one_network_alone_leaves_it_out(own):
     """Its row is shown and does not count; so is the same network at another batch size; others count."""
     own.board()
@@ -330,7 +351,7 @@ def test_bounds_are_those_of_the_boards_numbers(own):
     ],
 )
 def test_bounds_of_energies(own, share, most_idle, low, high):
-    """Of 6 to 10 W active and 1 W idle or more: above idle, at least the least less the most idle, or 0."""
+    """Of 6 to 10 W active and 1 W idle or more: above idle, the one's least less the other's most."""
     text = BOARD.format(dense=0.2, launch="10 us", active="8 W").replace(
         "{value: 8 W", "{low: 6 W, high: 10 W"
     )

@@ -65,8 +65,9 @@ def test_an_unknown_energy_is_no_share():
     assert used(22.0, compute_w=[5.0, math.nan, math.nan, 5.0])["board"].joules == 264
 
 
-def test_bounds_of_a_round_by_hand():
-    """Half and twice the power above idle: 10 to 65 J of training, and half of 2 to 13 J of sharing.
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_bounds_of_a_round_by_hand(rounds):
+    """None or more of the power above idle: 10 to 65 J of training, and half of 2 to 13 J of sharing.
 
     What is done once at the start is no part of a round; nor has a device a round that never took part.
     """
@@ -85,7 +86,7 @@ def test_bounds_of_a_round_by_hand():
         tables.append(replace(own, corners=ends))
     none = (None,) * 2
     plan_ = plan(
-        tables, rounds=2, device=[0, 1, 1], participants=1, refused=[2], batteries=none, throttling=none
+        tables, rounds=rounds, device=[0, 1, 1], participants=1, refused=[2], batteries=none, throttling=none
     )
     store = Store.in_memory()
     store.set_meta({"batteries": {"board": 1000.0, "board 2": 1000.0}, "blind": True})
