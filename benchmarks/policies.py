@@ -56,7 +56,7 @@ def share(runs: list[Run], wasted: Callable[[Run], float | None], whole: Callabl
 def row(name: str, runs: list[Run], sync_s: dict[int, float]) -> list[str]:
     """A policy's row, of one run for each seed."""
     reached = [(run["seed"], run["target"]["global"]) for run in runs if run["target"]["global"]]
-    gains = [f"{sync_s[seed] / hit['t_s']:.2g}x" for seed, hit in reached if seed in sync_s]
+    gains = [f"{rounded(sync_s[seed] / hit['t_s'], 2)}x" for seed, hit in reached if seed in sync_s]
     return [
         name,
         f"{len(reached)} of {len(runs)}",
