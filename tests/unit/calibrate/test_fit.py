@@ -8,7 +8,8 @@ from itertools import chain
 import pytest
 
 from edgefl.calibrate import suites
-from edgefl.calibrate.fit import Observation, fit
+from edgefl.calibrate.fit import Observation, RooflineFit, fit
+from edgefl.calibrate.record import efficiencies
 from edgefl.calibrate.workloads import FIT
 from edgefl.core.devices import Roofline
 
@@ -127,3 +128,14 @@ def test_the_overhead_of_a_pass_needs_backward_passes(works):
 def test_the_dense_rate_keeps_its_bound(works):
     """A bound below the true rate is reached, not exceeded."""
     assert fit(timings(works), BANDWIDTH, most_dense=20e9).dense == pytest.approx(20e9, rel=1e-3)
+
+
+def test_efficiencies_are_shares_of_the_peak():
+    """Each class has its own; none is above 1."""
+    fitted = RooflineFit(2e9, 0.25e9, 0.6, 1e-5, 2e-5, 8.0, spread=0.1, workloads=5)
+    shares = efficiencies(fitted, 1e9, "here")["efficiency"]
+    assert {key: entry["value"] for key, entry in shares.items()} == {
+        "dense": 1.0,
+        "depthwise": 0.25,
+        "elementwise": 0.6,
+    }
