@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from calibrated import Worker, files, trace_once
@@ -160,9 +161,9 @@ def test_a_wattmeters_log(tmp_path, text):
         (HEAD + "noon,2\n", 2, "'noon' must be seconds since the epoch or an ISO 8601 time"),
         (HEAD + "nan,2\n", 2, "'nan' must be a finite time"),
         (HEAD + "100,two\n", 2, "'two' must be watts"),
-        (HEAD + "100,nan\n", 2, "nan W must be between 0 and 1e\\+06"),
-        (HEAD + "100,-1\n", 2, "-1 W must be between 0 and 1e\\+06"),
-        (HEAD + f"100,{'9' * 5000}\n", 2, "must be between 0 and 1e\\+06"),
+        (HEAD + "100,nan\n", 2, "nan W must be between 0 and 1,000,000"),
+        (HEAD + "100,-1\n", 2, "-1 W must be between 0 and 1,000,000"),
+        (HEAD + f"100,{'9' * 5000}\n", 2, "must be between 0 and 1,000,000"),
         (HEAD + "9" * 400 + "-01-01,2\n", 2, "must be seconds since the epoch"),
         ('100,"2\n', 1, "must be a time and watts|must be watts|between"),
     ],
@@ -213,7 +214,8 @@ def _worked(monkeypatch) -> Worker:
     """Measuring processes and a rest of 9 s each, one after another, from 1000 s on."""
     worker = Worker(1010.0)
     clock = iter([1000.0, 1009.0])
-    monkeypatch.setattr(power.time, "time", lambda: next(clock))
+    # Not of the module itself, which logging asks for the time too.
+    monkeypatch.setattr(power, "time", SimpleNamespace(time=lambda: next(clock), sleep=lambda _: None))
     return worker
 
 
