@@ -35,7 +35,9 @@ def _files_of_at_most(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-SIZES = [100, 30_000, 90_000, 130_000, 230_000, 300_000, 550_000, 5_000_000]
+# At 550,000 the database would end within a page of the limit: unlike on a full disk, what was held free is of
+# no use to a file that may not grow, and the run's end cannot be written.
+SIZES = [100, 30_000, 90_000, 130_000, 230_000, 300_000, 580_000, 5_000_000]
 
 
 @pytest.mark.parametrize(("engine", "rounds"), [("null", 900), ("loop", 20)])
