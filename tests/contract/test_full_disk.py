@@ -35,8 +35,8 @@ def _files_of_at_most(size):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-# At 550,000 the database would end within a page of the limit: unlike on a full disk, what was held free is of
-# no use to a file that may not grow, and the run's end cannot be written.
+# At 550,000 the database would end within a page of the limit. Unlike on a full disk, what was held free is
+# of no use to a file that may not grow, and the run's end cannot be written.
 SIZES = [100, 30_000, 90_000, 130_000, 230_000, 300_000, 580_000, 5_000_000]
 
 

@@ -122,7 +122,7 @@ def test_an_unknown_number_or_type_is_refused():
     """What timing needs must be known; another type than the cells' has no figure."""
     with pytest.raises(UserError, match="no value for on_chip_memory"):
         array(on_chip_memory=sourced(None)).clock("array", "fp32")
-    with pytest.raises(UserError, match="no value for special_unit.lanes"):
+    with pytest.raises(UserError, match=r"no value for special_unit\.lanes"):
         array(special_unit={"lanes": sourced(None)}).clock("array", "fp32")
     with pytest.raises(UserError, match="no figure for int8"):
         array().clock("array", "int8")
