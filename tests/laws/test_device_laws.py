@@ -13,28 +13,19 @@ from hardware import array, measured, product, step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
+from random_work import SIDES, moves, products, works
 
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Cost, Kernel, Work
+from edgefl.core.cost import ELEMENTWISE, Cost, Kernel, Work
 from edgefl.core.devices.roofline import Cache
 from edgefl.core.devices.systolic import Gemm, cycles, dram_words, floor_words, kept_words, traffic
 from edgefl.core.pricer import Pricer
 
-SIDES = st.integers(1, 300)
 MORE = st.integers(0, 300)
 FLOWS = st.sampled_from(["os", "ws", "is"])
 CELLS = st.integers(1, 64)
 FACTORS = st.floats(1, 100)
 STEPS = st.integers(0, 500)
 SLACK = 1 + 1e-9
-
-
-products = st.builds(
-    product, SIDES, SIDES, SIDES, st.integers(1, 8), kind=st.sampled_from([DENSE, DEPTHWISE])
-)
-moves = st.builds(
-    lambda size: Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4 * size), st.integers(0, 10**6)
-)
-works = st.builds(Work.of, st.lists(st.one_of(products, moves), min_size=1, max_size=5))
 
 
 curves = st.lists(st.floats(0.001, 10), min_size=2, max_size=5).map(sorted)

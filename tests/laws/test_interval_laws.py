@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from hardware import array, measured, product, step
+from hardware import array, measured, step
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
+from random_work import works
 
 from edgefl.core.corners import corners
-from edgefl.core.cost import DENSE, DEPTHWISE, ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
 from edgefl.core.sweeps import scaled
 from edgefl.core.units import RESOLVED
 
-SIDES = st.integers(1, 300)
 SLACK = 1 + 1e-9
-products = st.builds(
-    product, SIDES, SIDES, SIDES, st.integers(1, 8), kind=st.sampled_from([DENSE, DEPTHWISE])
-)
-moves = st.builds(
-    lambda size: Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 4 * size), st.integers(0, 10**6)
-)
-works = st.builds(Work.of, st.lists(st.one_of(products, moves), min_size=1, max_size=5))
 payloads = st.integers(0, 10**6)
 
 
