@@ -65,6 +65,14 @@ def learned(run: RunResult) -> dict[str, torch.Tensor]:
     }
 
 
+def same_trees(one: Tree, other: Tree) -> bool:
+    """Whether two trees, or two Nones, are equal bit for bit."""
+    if one is None or other is None:
+        return one is other
+    left, right = flatten(one), flatten(other)
+    return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
+
+
 def arrival(upload: Tree, ctx: Ctx, received: Tree | None = None) -> Arrival:
     """An upload that is not stale, weighted by its client's samples."""
     return Arrival(upload, {} if received is None else received, ctx, 0, float(ctx.samples))
@@ -110,7 +118,7 @@ class Federation:
         for phase in fold.phases:
             for batch in self.batches(phase, client):
                 carry = phase.step(carry, batch)
-        upload, state = fold.finish(carry, self.ctx(client))
+        upload, state = fold.finished(carry, self.ctx(client), self.states[client])
         if state is not None:
             self.states[client] = state
         return payload, upload

@@ -39,7 +39,7 @@ class Gradients:
         weights, scalars = carry["weights"], carry["scalars"]
         values = [leaf.value for leaf in leaves({part: weights[part] for part in step.trained})]
         rest = {key: value for key, value in carry.items() if key not in {"weights", "slots"}}
-        slots, function = unwrapped(carry["slots"]), None
+        slots, function, shift = unwrapped(carry["slots"][step.key]), None, unwrapped(step.shift(carry))
         measures = SQUARES in scalars
         sums = {name: total.value for name, total in scalars.items() if name in {"loss", SQUARES, SAMPLES}}
         buffers: Sequence[Tensor] = [leaf.value for leaf in leaves(weights[BUFFERS])]
@@ -57,11 +57,11 @@ class Gradients:
                 sums[SQUARES] = sums[SQUARES] + others.pop()
                 sums[SAMPLES] = sums[SAMPLES] + batch.y.shape[1]
             buffers, gradients = others[: len(buffers)], others[len(buffers) :]
-            slots = updated(step.optimizer, values, gradients, slots, carry["lr"], clients=True)
+            slots = updated(step.optimizer, values, gradients, slots, carry["lr"], shift=shift, clients=True)
         return {
             **carry,
             "weights": {**weights, BUFFERS: rebuild(weights[BUFFERS], map(Stack, buffers))},
-            "slots": wrapped(slots),
+            "slots": {**carry["slots"], step.key: wrapped(slots)},
             "scalars": {**scalars, **wrapped(sums)},
         }
 

@@ -32,10 +32,13 @@ def work(task: Task) -> Outcome:
         carry = task.fold.start(task.payload, task.state, task.ctx)
         steps = 0
         for phase in task.fold.phases:
+            scalars = carry.get("scalars")
             for batch in task.batches(phase):
                 carry = phase.step(carry, batch)
-                steps += 1
-        upload, state = task.fold.finish(carry, task.ctx)
+                steps += phase.reports
+            if scalars is not None and not phase.reports:
+                carry = {**carry, "scalars": scalars}
+        upload, state = task.fold.finished(carry, task.ctx, task.state)
         totals = carry.get("scalars", {}) if steps else {}
         scalars = {name: float(total) / steps for name, total in totals.items()}
         return Outcome(task.job, upload, state, scalars, all_finite(upload, state))

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from edgefl.compute.kernels import Roles, kernels_of, storage_key, tensors
 from edgefl.compute.known_shapes import run
 from edgefl.core.cost import FORWARD, FROZEN, GRAD_INPUT, UPDATE, Kernel
-from edgefl.protocol import Carry, leaves
+from edgefl.protocol import Carry, is_carry, leaves
 from edgefl.protocol.modules import layer_of
 
 PARAMETERS = "parameters"
@@ -125,13 +125,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         Time advances, so that storages that are gone do not overlap with those of this step.
         """
         self._now += 1
+        carries = [carry, *filter(is_carry, carry.values())]
         owned = [
-            (part, weight) for part, inner in carry.get("weights", {}).items() for weight in leaves(inner)
+            (part, weight)
+            for each in carries
+            for part, inner in each.get("weights", {}).items()
+            for weight in leaves(inner)
         ]
         self._weights = {
             storage_key(tensor): FROZEN
-            for key, inner in carry.items()
-            if key not in _CARRY_PARTS
+            for each in carries
+            for key, inner in each.items()
+            if key not in _CARRY_PARTS and not is_carry(inner)
             for tensor in tensors(inner)
         }
         self._weights |= {storage_key(weight): part for part, weight in owned}
@@ -144,6 +149,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def label(self, carry: Carry) -> None:
         """Names the parts of the storages that a carry holds."""
         for key, inner in carry.items():
+            if is_carry(inner):
+                self.label(inner)
+                continue
             for tensor in tensors(inner):
                 self.watch(tensor, _CARRY_PARTS.get(key, COPIES))
 
@@ -206,7 +214,10 @@ class LayerTracer(Tracer):  # type: ignore[no-untyped-call]
     @contextmanager
     def following(self) -> Iterator[None]:
         """Follows the calls of modules while it is open."""
-        hooks = register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave)
+        hooks = (
+            register_module_forward_pre_hook(self._enter),
+            register_module_forward_hook(self._leave, always_call=True),
+        )
         try:
             yield
         finally:

@@ -43,6 +43,8 @@ from edgefl.protocol import (
     Payload,
     Phase,
     Tree,
+    Within,
+    is_carry,
     leaves,
     unstacked,
 )
@@ -91,23 +93,35 @@ def _work(group: Group, gradients: Gradients) -> list[Outcome]:
     count, context = len(tasks), _contexts([task.ctx for task in tasks])
     payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
     carry = over(lambda payload, state, ctx: fold.start(payload, state, Ctx(**ctx)), payload, state, context)
-    if BUFFERS in carry.get("weights", {}):
-        # Batch norm writes to its running statistics in place: every client needs its own.
-        carry["weights"] = {**carry["weights"], BUFFERS: spread(carry["weights"][BUFFERS], count)}
-    carry |= {key: turned(carry[key]) for key in ("weights", "slots") if key in carry}
-    carries, steps = _Carries(carry, [0] * count), [0] * count
+    carries, steps = _Carries(_prepared(carry, count), [0] * count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
+        scalars = carries.carry.get("scalars")
         _train(phase, carries, feed, gradients)
-        steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
+        if phase.reports:
+            steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]
+        elif scalars is not None:
+            carries.carry["scalars"] = scalars
     outcomes: list[Outcome] = []
     for places in carries.by_variant():
         carry = carries.of(places)
         contexts = context if len(places) == count else chosen(context, places)
-        upload, state = over(lambda carry, ctx: fold.finish(carry, Ctx(**ctx)), carry, contexts)
+        before = state if len(places) == count else chosen(state, places)
+        upload, after = over(
+            lambda carry, ctx, state: fold.finished(carry, Ctx(**ctx), state), carry, contexts, before
+        )
         scalars = _means(carry.get("scalars", {}), [steps[place] for place in places])
-        outcomes += _outcomes([tasks[place].job for place in places], upload, state, scalars)
+        outcomes += _outcomes([tasks[place].job for place in places], upload, after, scalars)
     return outcomes
+
+
+def _prepared(carry: Carry, count: int) -> Carry:
+    """The carry, and each carry inside it, as steps of ``count`` clients need it."""
+    prepared = {key: _prepared(inner, count) if is_carry(inner) else inner for key, inner in carry.items()}
+    if BUFFERS in carry.get("weights", {}):
+        # Batch norm writes to its running statistics in place: every client needs its own.
+        prepared["weights"] = {**carry["weights"], BUFFERS: spread(carry["weights"][BUFFERS], count)}
+    return prepared | {key: turned(prepared[key]) for key in ("weights", "slots") if key in carry}
 
 
 def _outcomes(
@@ -240,13 +254,15 @@ def _train(phase: Phase, carries: _Carries, feed: Feed, gradients: Gradients) ->
 
     while places := schedule.places(done, carries.variant):
         size = feed.sizes[places[0]][done[places[0]]]
+        carry, step = carries.of(places), phase.step
+        inner, gradient = (carry[step.key], step.step) if isinstance(step, Within) else (carry, step)
         # Leaves that change with every step, such as Adam's counter, are compared after each.
-        alone = not isinstance(phase.step, GradientStep) or "steps" in carries.carry["slots"]
-        count = 1 if alone else schedule.in_a_row(done, places)
-        carry, batches = carries.of(places), taken(places, count)
-        if isinstance(phase.step, GradientStep):
+        alone = not isinstance(gradient, GradientStep) or "steps" in inner["slots"][gradient.key]
+        batches = taken(places, 1 if alone else schedule.in_a_row(done, places))
+        if isinstance(gradient, GradientStep):
             recorded = (size, len(places)) in frequent
-            carry = gradients.steps(phase.step, carry, batches, recorded=recorded)
+            inner = gradients.steps(gradient, inner, batches, recorded=recorded)
+            carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
             for batch in batches:
                 carry = carries.align(places, over(phase.step, carry, Batch._make(map(Stack, batch))))

@@ -26,13 +26,17 @@ from edgefl.protocol import (
     Carry,
     Method,
     Phase,
+    Seen,
     Site,
     Tree,
+    anchored,
     averaging,
-    fit_loss,
     leaves,
     plain_objective,
     sgd,
+)
+from edgefl.protocol import (
+    fit as fitted,
 )
 
 
@@ -71,20 +75,21 @@ def build(params: Params, site: Site) -> Method:
     def contrasted(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
         views, size = batch.x.shape[:2]
         features, buffers = net.features(weights, batch.x.flatten(0, 1), True)
-        logits = net.head(weights["head"], features[:size])
+        first = features[:size]
+        seen = Seen(weights, batch.x[0], batch.y, first, net.head(weights["head"], first), {})
         contrast = supervised_contrastive(features, batch.y.repeat(views), params.contrastive_temperature)
-        return fit_loss(net, logits, batch.y, carry) + params.contrastive * contrast, buffers
+        return fitted(net, seen, carry) + params.contrastive * contrast, buffers
 
     fit, views = (contrasted, 2) if params.contrastive else (plain_objective(net), 1)
     step = sgd(objective, local.optimizer, net.trained)
-    return averaging(
+    method = averaging(
         site,
         Phase("train", step, local.passes, views=views, augment=params.augment),
         shared=(*net.trained, BUFFERS) if params.share_body else ("head",),
         own=() if params.share_body else ("head",),
-        anchored=("head",) if pulled else (),
         neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
     )
+    return anchored(method, net, ["head"]) if pulled else method
 
 
 def supervised_contrastive(features: Tensor, labels: Tensor, temperature: float) -> Tensor:

@@ -19,6 +19,7 @@ from edgefl.protocol import (
     Method,
     Site,
     Tree,
+    anchored,
     averaging,
     leaves,
     local_training,
@@ -46,10 +47,6 @@ def build(params: Params, site: Site) -> Method:
         )
         return loss + (params.mu / 2) * squares.sum(), buffers
 
-    return averaging(
-        site,
-        local_training(site, objective if params.mu else plain),
-        shared=(*net.trained, BUFFERS),
-        anchored=net.trained if params.mu else (),
-        neutral={"mu": 0.0},
-    )
+    train = local_training(site, objective if params.mu else plain)
+    method = averaging(site, train, shared=(*net.trained, BUFFERS), neutral={"mu": 0.0})
+    return anchored(method, net, net.trained) if params.mu else method

@@ -70,14 +70,14 @@ def build(params: Params, site: Site) -> Method:
 
     def server(initial: Tree) -> Tree:
         fixed = _fixed_head(initial)
-        return {"base": base.server(fixed), "head": fixed["head"]}
+        return {**base.server(fixed), "head": fixed["head"]}
 
     def client(initial: Tree) -> Tree:
         fixed = _fixed_head(initial)
         return {**(base.client(fixed) or {}), "head": fixed["head"]}
 
     def predictor(state: Tree) -> Predictor:
-        return base.personal_model(state["base"], {"head": state["head"]})
+        return base.personal_model(state, {"head": state["head"]})
 
     def body(state: Tree, client: int) -> Payload:  # noqa: ARG001 - all clients receive the same
         return {part: tree for part, tree in predictor(state).weights.items() if part != "head"}
@@ -86,7 +86,7 @@ def build(params: Params, site: Site) -> Method:
     return Method(
         server=server,
         client=client,
-        exchanges=(_announce(), *(_lifted(exchange) for exchange in base.exchanges), *around),
+        exchanges=(_announce(), *base.exchanges, *around),
         global_model=predictor,
         personal_model=lambda state, _: predictor(state),
     )
@@ -135,15 +135,6 @@ def _fixed_head(weights: Tree) -> Tree:
     # With fixed signs the factorisation is unique, whatever LAPACK chooses.
     rows = (q * torch.sign(torch.diagonal(r))).mT
     return {**weights, "head": {"weight": rows.to(random.dtype).contiguous()}}
-
-
-def _lifted(exchange: Exchange) -> Exchange:
-    """The base's exchange on the "base" part of the server state; the client's state keeps its head."""
-    return replace(
-        exchange,
-        down=lambda server, client: exchange.down(server["base"], client),
-        merge=lambda server, arrivals: {**server, "base": exchange.merge(server["base"], arrivals)},
-    )
 
 
 def _delivery(name: str, when: When) -> Exchange:

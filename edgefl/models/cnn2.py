@@ -69,7 +69,16 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
             )
         )
 
-    return functional_net("cnn2", body, shape, classes, width=params.hidden, head_bias=params.head_bias)
+    return functional_net(
+        "cnn2",
+        body,
+        shape,
+        classes,
+        width=params.hidden,
+        head_bias=params.head_bias,
+        layers=("relu1", "relu2", "relu3"),
+        stage=("pool1", "conv2", "relu2"),
+    )
 
 
 def _pooled(size: int, padding: int) -> int:

@@ -28,7 +28,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
 
     Without hidden layers the features are the flattened sample and the body has no parameters.
     """
-    widths = (prod(shape), *params.hidden)
+    widths, last = (prod(shape), *params.hidden), len(params.hidden)
 
     def body() -> nn.Module:
         layers = nn.Sequential()
@@ -38,4 +38,13 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
             layers.add_module(f"relu{number}", nn.ReLU())
         return layers
 
-    return functional_net("mlp", body, shape, classes, width=widths[-1], head_bias=params.head_bias)
+    return functional_net(
+        "mlp",
+        body,
+        shape,
+        classes,
+        width=widths[-1],
+        head_bias=params.head_bias,
+        layers=tuple(f"relu{number + 1}" for number in range(last)),
+        stage=(f"relu{last - 1}" if last > 1 else "flatten", f"fc{last}", f"relu{last}") if last else (),
+    )

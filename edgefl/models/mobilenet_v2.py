@@ -72,4 +72,12 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         network.classifier = nn.Linear(_LAST, params.wrap) if params.wrap else nn.Identity()
         return network
 
-    return functional_net("mobilenet_v2", body, shape, classes, width=width, head_bias=params.head_bias)
+    return functional_net(
+        "mobilenet_v2",
+        body,
+        shape,
+        classes,
+        width=width,
+        head_bias=params.head_bias,
+        layers=tuple(f"features.{number}" for number in range(19)),
+    )

@@ -58,4 +58,13 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         network.fc = nn.Linear(_LAST, params.wrap) if params.wrap else nn.Identity()
         return network
 
-    return functional_net("resnet18", body, shape, classes, width=width, head_bias=params.head_bias)
+    return functional_net(
+        "resnet18",
+        body,
+        shape,
+        classes,
+        width=width,
+        head_bias=params.head_bias,
+        layers=("relu", *(f"layer{stage}.{block}" for stage in range(1, 5) for block in range(2))),
+        stage=("layer3", "layer4"),
+    )

@@ -38,6 +38,7 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
     Raises:
         UserError: the groups do not divide 32, the smallest width.
     """
+    last = len(_LAYERS)
     norm = norm_layer("spherefed_convnet", params.norm, params.groups, _COMMON)
     # Four strides of 2, each rounding up.
     width = _LAYERS[-1][0] * ceil(shape[1] / 16) * ceil(shape[2] / 16)
@@ -53,4 +54,13 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         layers.add_module("flatten", nn.Flatten())
         return layers
 
-    return functional_net("spherefed_convnet", body, shape, classes, width=width, head_bias=params.head_bias)
+    return functional_net(
+        "spherefed_convnet",
+        body,
+        shape,
+        classes,
+        width=width,
+        head_bias=params.head_bias,
+        layers=tuple(f"relu{number + 1}" for number in range(last)),
+        stage=(f"relu{last - 1}", f"conv{last}", f"norm{last}", f"relu{last}"),
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from edgefl.protocol.training import Objective, sgd, trainer
+from edgefl.protocol.nets import Carry, Net, Predictor
+from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
 from edgefl.protocol.trees import BUFFERS, Payload, Tree, weighted_mean
-from edgefl.protocol.values import Arrival, Carry, Ctx, Exchange, Fold, Method, Phase, Predictor, Site
+from edgefl.protocol.values import Arrival, Ctx, Exchange, Fold, Method, Phase, Site
 
 
 def local_training(site: Site, objective: Objective) -> Phase:
@@ -17,39 +18,35 @@ def local_training(site: Site, objective: Objective) -> Phase:
 
 def averaging(
     site: Site,
-    train: Phase,
-    *,
+    *phases: Phase,
     shared: Sequence[str],
     own: Sequence[str] = (),
-    anchored: Sequence[str] = (),
     neutral: Mapping[str, Any] | None = None,
 ) -> Method:
     """A method with local training and averaging of shared parts.
 
     Args:
         site: net and local training.
-        train: the phase that trains; see ``local_training``.
+        phases: those that train; see ``local_training``.
         shared: the parts that are sent and averaged; the others are the client's state.
         own: shared parts whose trained version a client also keeps, for its personal model.
-        anchored: received parts that the objective reads, under the carry's "anchor".
         neutral: see ``Method``.
 
     Raises:
-        ValueError: the net lacks a part, or one that is kept or read was not shared.
+        ValueError: the net lacks a part, or one that is kept was not shared.
     """
     net, parts = site.net, site.net.parts()
     _check_parts("shared", shared, parts, "the net has")
     _check_parts("own", own, shared, "shared are")
-    _check_parts("anchored", anchored, shared, "shared are")
     kept = tuple(part for part, names in parts.items() if names and (part not in shared or part in own))
+    steps = [phase.step for phase in phases if isinstance(phase.step, GradientStep)]
     trains_kept = any(part in net.trained or part == BUFFERS for part in kept)
 
     def down(server: Tree, client: int) -> Payload:  # noqa: ARG001 - all clients receive the same
         return {part: server[part] for part in shared}
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        carry = trainer(whole(parts, state or {}, payload), site.local.optimizer, net.trained, ctx.lr)
-        return {**carry, "anchor": {part: payload[part] for part in anchored}} if anchored else carry
+        return trainer(starting(net, payload, state), site.local.optimizer, net.trained, ctx.lr, steps)
 
     def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:  # noqa: ARG001
         weights = carry["weights"]
@@ -59,12 +56,13 @@ def averaging(
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         if not shared:
             return server
-        return weighted_mean([each.upload for each in arrivals], [each.weight for each in arrivals])
+        uploads = [{part: each.upload[part] for part in shared} for each in arrivals]
+        return {**server, **weighted_mean(uploads, [each.weight for each in arrivals])}
 
     def personal(server: Tree, state: Tree | None) -> Predictor:
         return Predictor(whole(parts, server, state or {}), net.logits)
 
-    fold = Fold(start, (train,), finish)
+    fold = Fold(start, phases, finish)
     return Method(
         server=lambda initial: {part: initial[part] for part in shared},
         client=lambda initial: {part: initial[part] for part in kept} if kept else None,
@@ -79,6 +77,11 @@ def _check_parts(argument: str, given: Iterable[str], known: Iterable[str], whos
     unknown = [part for part in given if part not in known]
     if unknown:
         raise ValueError(f"{argument} names {', '.join(map(repr, unknown))}; {whose} {', '.join(known)}")
+
+
+def starting(net: Net, payload: Payload, state: Tree | None) -> Tree:
+    """The model that a client starts from: what it received, and what it keeps of the rest; no copies."""
+    return whole(net.parts(), state or {}, payload)
 
 
 def whole(parts: Iterable[str], base: Tree, over: Tree) -> Tree:

@@ -20,9 +20,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from edgefl.core.errors import UserError
 from edgefl.core.user_code import defined_at
+from edgefl.protocol.layers import observed
+from edgefl.protocol.nets import Net, Stage
 from edgefl.protocol.pooling import with_faster_pools
 from edgefl.protocol.trees import BUFFERS, Tree, tree_map
-from edgefl.protocol.values import Net
 
 
 def functional_net(
@@ -33,6 +34,8 @@ def functional_net(
     *,
     width: int,
     head_bias: bool,
+    layers: tuple[str, ...] = (),
+    stage: tuple[str, ...] = (),
 ) -> Net:
     """A net of a body and a linear head, initialised as the modules initialise themselves.
 
@@ -46,6 +49,9 @@ def functional_net(
         classes: C.
         width: l; given, because deriving it on the meta device takes two seconds of imports.
         head_bias: whether the head has a bias.
+        layers: the names of the body's modules whose outputs are ``Net.layers``.
+        stage: the name of the module before the last stage, and those of the body's children that make it,
+            in order; empty where it has none that can be sliced.
 
     Raises:
         UserError: when the net is called: the body returns something else than features of this width.
@@ -54,23 +60,10 @@ def functional_net(
     def head() -> nn.Module:
         return nn.Linear(width, classes, bias=head_bias)
 
-    def checked(output: Tensor) -> Tensor:
-        if output.shape[1:] != (width,):
-            raise _of_another_shape(name, body, output, width)
-        return output
-
     with torch.device("meta"):
         skeleton, top = _without_counters(body()).eval(), _Skeleton("head", head())
     plain, faster = _Skeleton("body", skeleton), with_faster_pools(copy.deepcopy(skeleton))
-    evaluated, trained = _Skeleton("body", faster), _Skeleton("body", copy.deepcopy(faster).train())
-
-    def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
-        buffers = weights[BUFFERS]
-        if not train:
-            return checked(evaluated.call(weights["body"], buffers, x)), buffers
-        # Batch norm writes its running statistics in place: here into copies of the input.
-        new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
-        return checked(trained.call(weights["body"], new, x)), new
+    trained = copy.deepcopy(faster).train()
 
     def init(seed: int) -> Tree:
         with _drawing(seed):
@@ -86,13 +79,65 @@ def functional_net(
     return Net(
         name=name,
         init=init,
-        features=features,
+        features=_features(name, body, faster, trained, width),
         head=lambda weights, features: top.call(weights, {}, features),
         shape=shape,
         classes=classes,
         feature_width=width,
         module=module,
+        layers=layers,
+        stage=_stage(trained, stage) if stage else None,
     )
+
+
+def _features(
+    name: str, body: Callable[[], nn.Module], evaluated: nn.Module, trained: nn.Module, width: int
+) -> Callable[[Tree, Tensor, bool], tuple[Tensor, Tree]]:
+    """``Net.features`` of a body's two skeletons."""
+    at_rest, training = _Skeleton("body", evaluated), _Skeleton("body", trained)
+
+    def run(skeleton: _Skeleton, weights: Tree, buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
+        with observed(skeleton.module, name):
+            output = skeleton.call(weights["body"], buffers, x)
+        if output.shape[1:] != (width,):
+            raise _of_another_shape(name, body, output, width)
+        return output
+
+    def features(weights: Tree, x: Tensor, train: bool) -> tuple[Tensor, Tree]:  # noqa: FBT001 - Net's signature
+        buffers = weights[BUFFERS]
+        if not train:
+            return run(at_rest, weights, buffers, x), buffers
+        # Batch norm writes its running statistics in place: here into copies of the input.
+        new = {key: value.clone() for key, value in buffers.items()} if buffers else buffers
+        return run(training, weights, new, x), new
+
+    return features
+
+
+def _stage(body: nn.Module, names: tuple[str, ...]) -> Stage:
+    """The children of the body after the first of the names as its last stage."""
+    before, *children = names
+    modules = nn.Sequential()
+    for name in children:
+        modules.add_module(name, copy.deepcopy(body.get_submodule(name)))
+    skeleton = _Skeleton("body", modules)
+
+    def call(weights: Tree, x: Tensor, share: float) -> Tensor:
+        parameters = {name: _first(weights["body"][name], share) for name in skeleton.parameters}
+        # Batch norm writes its running statistics in place: into copies that nobody keeps.
+        buffers = {name: _first(weights[BUFFERS][name], share).clone() for name in skeleton.buffers}
+        return skeleton.call(parameters, buffers, x[:, : _part(x.shape[1], share)])
+
+    return Stage(before, children[-1], call)
+
+
+def _part(channels: int, share: float) -> int:
+    return math.ceil(channels * share)
+
+
+def _first(tensor: Tensor, share: float) -> Tensor:
+    """The first channels of a layer's tensor: outputs, and inputs where it has any."""
+    return tensor[tuple(slice(_part(side, share)) for side in tensor.shape[:2])]
 
 
 def _of_another_shape(name: str, body: Callable[[], nn.Module], output: Tensor, width: int) -> UserError:
@@ -130,13 +175,23 @@ class _Skeleton:
     """A module on the meta device and the places of its tensors; ``part`` is the part of the net it is."""
 
     def __init__(self, part: str, module: nn.Module) -> None:
-        self._module = module
+        self.module = module
         for name, inner in module.named_modules():
             _LAYERS[inner] = f"{part}.{name}" if name else part
         # An attribute in the instance's own dict hides the parameter of that name, and bypasses
         # nn.Module's slow ``__getattr__``.
         self._parameters = [(vars(inner), key, name) for inner, key, name in _places(module, "_parameters")]
         self._buffers = [(vars(inner), key, name) for inner, key, name in _places(module, "_buffers")]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of its parameters."""
+        return [name for _, _, name in self._parameters]
+
+    @property
+    def buffers(self) -> list[str]:
+        """The names of its buffers."""
+        return [name for _, _, name in self._buffers]
 
     def call(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor], x: Tensor) -> Tensor:
         """The module on ``x`` with the tensors of these names; afterwards it holds none of them.
@@ -149,7 +204,7 @@ class _Skeleton:
                 attributes[key] = parameters[name]
             for attributes, key, name in self._buffers:
                 attributes[key] = buffers[name]
-            result: Tensor = self._module(x)
+            result: Tensor = self.module(x)
             return result
         finally:
             for attributes, key, _ in self._parameters:
@@ -159,7 +214,7 @@ class _Skeleton:
 
     def filled(self, parameters: Mapping[str, Tensor], buffers: Mapping[str, Tensor]) -> nn.Module:
         """A copy of the module that holds these tensors, the parameters with gradients enabled."""
-        module = copy.deepcopy(self._module)
+        module = copy.deepcopy(self.module)
         for inner, key, name in _places(module, "_parameters"):
             setattr(inner, key, nn.Parameter(parameters[name]))
         for inner, key, name in _places(module, "_buffers"):

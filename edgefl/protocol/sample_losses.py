@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from edgefl.core.errors import RunError
+from edgefl.protocol.nets import Carry
 from edgefl.protocol.trees import Payload, Tree
-from edgefl.protocol.values import Carry, Ctx, Fold
+from edgefl.protocol.values import Ctx, Fold
 
 LOSS_RMS = "loss_rms"
 """The root mean square of the losses of all samples of all steps."""

@@ -13,22 +13,32 @@ from torch import Tensor
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.user_code import defined_at, returned
+from edgefl.protocol.layers import forward
+from edgefl.protocol.nets import Carry, Net, Seen, transformed
 from edgefl.protocol.sample_losses import SAMPLES, SQUARES, note, noted
 from edgefl.protocol.trees import BUFFERS, Tree, leaves, rebuild, tree_map
-from edgefl.protocol.values import Batch, Carry, Net, transformed
+from edgefl.protocol.values import Batch
 
 Tensors: TypeAlias = Sequence[Tensor]
 Objective: TypeAlias = Callable[[Tree, Batch, Carry], tuple[Tensor, Tree]]
 
 
 def plain_objective(net: Net) -> Objective:
-    """The net's own loss on the batch, as (weights, batch, carry) -> (loss, new buffers)."""
+    """The net's own loss on the batch and its terms, as (weights, batch, carry) -> (loss, new buffers)."""
 
     def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        features, buffers = net.features(weights, batch.x, True)
-        return fit_loss(net, net.head(weights["head"], features), batch.y, carry), buffers
+        seen, buffers = forward(net, weights, batch.x, batch.y)
+        return fit(net, seen, carry), buffers
 
     return objective
+
+
+def fit(net: Net, seen: Seen, carry: Carry) -> Tensor:
+    """The net's loss of a forward pass as training sees it, and its terms."""
+    loss = fit_loss(net, seen.logits, seen.y, carry)
+    for term in net.terms:
+        loss = loss + term.loss(seen, carry)
+    return loss
 
 
 def fit_loss(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
@@ -63,10 +73,11 @@ class GradientStep:
     ``vmap``, one backward pass and one update for all of them. A method's own step around it also works
     under ``vmap``, more slowly.
 
-    The carry's "weights" are a tree of parts, "slots" the optimizer's state (see ``slots``), "lr" the rate,
-    "scalars" sums over steps (see ``edgefl.protocol.sample_losses`` for those of samples). Weights and slots
-    are updated in place: ``Fold.start`` made them. Gradients are not: autograd may return the same tensor for
-    two weights, or a constant's expanded view.
+    The carry's "weights" are a tree of parts, "slots" the optimizer's state (see ``slots``) by ``key``, "lr"
+    the rate, "scalars" sums over steps (see ``edgefl.protocol.sample_losses`` for those of samples). Its
+    "shift", if there is one, is a tree like the trained parts that is added to every gradient, before it is
+    clipped. Weights and slots are updated in place: ``Fold.start`` made them. Gradients are not: autograd may
+    return the same tensor for two weights, or a constant's expanded view.
 
     Attributes:
         objective: (weights, batch, carry) -> (scalar loss, new buffers).
@@ -77,6 +88,16 @@ class GradientStep:
     objective: Objective
     optimizer: Optimizer
     trained: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Names the optimizer's state: steps on the same parts share it."""
+        return "+".join(self.trained)
+
+    def shift(self, carry: Carry) -> Tensors | None:
+        """What is added to the gradients; None for nothing."""
+        found = carry.get("shift")
+        return None if found is None else leaves({part: found[part] for part in self.trained})
 
     def __call__(self, carry: Carry, batch: Batch) -> Carry:
         """The carry after one step."""
@@ -94,13 +115,16 @@ class GradientStep:
             buffers, squares = buffers
             scalars[SQUARES] = scalars[SQUARES] + squares
             scalars[SAMPLES] = scalars[SAMPLES] + len(batch.y)
+        key = self.key
         with torch.no_grad():
-            slots_after = updated(self.optimizer, values, gradients, carry["slots"], carry["lr"])
+            slots_after = updated(
+                self.optimizer, values, gradients, carry["slots"][key], carry["lr"], shift=self.shift(carry)
+            )
         scalars["loss"] = scalars["loss"] + loss.detach()
         return {
             **carry,
             "weights": {**weights, BUFFERS: buffers},
-            "slots": slots_after,
+            "slots": {**carry["slots"], key: slots_after},
             "scalars": scalars,
         }
 
@@ -124,24 +148,62 @@ class GradientStep:
         return loss, buffers
 
 
+@dataclass(frozen=True)
+class Within:
+    """A gradient step on a carry inside the carry, such as a second model's.
+
+    Attributes:
+        key: the inner carry's, made by ``trainer``; the objective sees the inner carry alone, and its losses
+            are not reported.
+        step: the step.
+    """
+
+    key: str
+    step: GradientStep
+
+    def __call__(self, carry: Carry, batch: Batch) -> Carry:
+        """The carry after one step."""
+        return {**carry, self.key: self.step(carry[self.key], batch)}
+
+
 def sgd(objective: Objective, optimizer: Optimizer, trained: Sequence[str]) -> GradientStep:
     """One optimizer step on the objective; see ``GradientStep``."""
     return GradientStep(objective, optimizer, tuple(trained))
 
 
-def trainer(weights: Tree, optimizer: Optimizer, trained: Sequence[str], lr: float) -> Carry:
+def trainer(
+    weights: Tree,
+    optimizer: Optimizer,
+    trained: Sequence[str],
+    lr: float,
+    steps: Sequence[GradientStep] = (),
+) -> Carry:
     """A carry to train from: its own copy of the trained parts, fresh optimizer state, no steps yet.
 
     The other parts are shared, because no step writes to them.
+
+    Args:
+        weights: a tree of parts.
+        optimizer: its settings.
+        trained: the parts that any step trains.
+        lr: the rate.
+        steps: those that train, if not all of them train all of ``trained``.
     """
     own = {part: tree_map(torch.clone, weights[part]) for part in trained}
     values = leaves(own)
+    sets = dict.fromkeys(step.trained for step in steps) or [tuple(trained)]
+    chosen = {"+".join(each): leaves({part: own[part] for part in each}) for each in sets}
     return {
         "weights": {**weights, **own},
-        "slots": slots(optimizer, values),
+        "slots": {key: slots(optimizer, each) for key, each in chosen.items()},
         "lr": lr,
         "scalars": {"loss": values[0].new_zeros(())},
     }
+
+
+def is_carry(value: Any) -> bool:
+    """Whether an entry of a carry is itself one to train from; see ``Within``."""
+    return isinstance(value, dict) and value.keys() >= {"weights", "slots"}
 
 
 def slots(optimizer: Optimizer, values: Tensors) -> dict[str, Any]:
@@ -169,6 +231,7 @@ def updated(
     state: dict[str, Any],
     lr: float,
     *,
+    shift: Tensors | None = None,
     clients: bool = False,
 ) -> dict[str, Any]:
     """Updates ``values`` and the tensors of ``state`` in place; returns the new state.
@@ -179,8 +242,11 @@ def updated(
         gradients: theirs; not written to.
         state: see ``slots``.
         lr: the rate.
+        shift: what is added to the gradients; None for nothing.
         clients: whether the tensors' first dimension counts clients, each with a norm of its own to clip.
     """
+    if shift is not None:
+        gradients = _each("add", gradients, shift)
     if optimizer.clip_norm is not None:
         gradients = _clipped(gradients, optimizer.clip_norm, clients=clients)
     return optimizer.update(_each, values, gradients, state, lr)

@@ -1,114 +1,20 @@
-"""The values a method is made of: nets, phases, folds, exchanges."""
+"""The values a method is made of: phases, folds, exchanges."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.core.user_code import returned
-from edgefl.protocol.trees import Payload, Tree, tree_map
-
-Carry: TypeAlias = dict[str, Any]
-
-
-def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """The batch mean of cross-entropy; logits (B, C), labels (B,) of int64."""
-    if transformed():
-        # vmap decomposes torch's own into a dozen operators.
-        return -F.log_softmax(logits, dim=-1).gather(-1, labels.unsqueeze(-1)).mean()
-    return F.cross_entropy(logits, labels)
-
-
-def transformed() -> bool:
-    """Whether a function transform such as ``vmap`` is active."""
-    return bool(torch._C._are_functorch_transforms_active())  # noqa: SLF001 - torch.func offers no other way to ask
-
-
-@dataclass(frozen=True)
-class Net:
-    """A model as pure functions of its weights.
-
-    Attributes:
-        name: for messages.
-        init: seed -> weights, a tree ``{part: {name: tensor}}`` with the part ``buffers`` last
-            (empty where the model has none).
-        features: (weights, x, train) -> (features (B, l), new buffers); ``train`` chooses batch
-            statistics and returns updated running ones.
-        head: (head weights, features) -> logits (B, C).
-        shape: one sample's shape, (channels, height, width).
-        classes: C.
-        feature_width: l.
-        module: weights -> an ``nn.Module`` from x to logits, for tools that need one.
-        trained: the parts that local training changes.
-        temperature: training divides the logits by it.
-        sample_temperature: (logits (B, C), labels (B,)) -> (B, 1), by which training divides the logits too,
-            without a gradient; None for none.
-        loss: (logits, labels) -> scalar, what training minimises.
-    """
-
-    name: str
-    init: Callable[[int], Tree]
-    features: Callable[[Tree, Tensor, bool], tuple[Tensor, Tree]]
-    head: Callable[[Tree, Tensor], Tensor]
-    shape: tuple[int, ...]
-    classes: int
-    feature_width: int
-    module: Callable[[Tree], nn.Module]
-    trained: tuple[str, ...] = ("body", "head")
-    temperature: float = 1.0
-    sample_temperature: Callable[[Tensor, Tensor], Tensor] | None = None
-    loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
-
-    def logits(self, weights: Tree, x: Tensor) -> Tensor:
-        """Evaluation: running statistics, temperature 1; x (B, *shape) -> (B, C)."""
-        features, _ = self.features(weights, x, False)
-        return self.head(weights["head"], features)
-
-    def parts(self) -> dict[str, tuple[str, ...]]:
-        """The names of every part's tensors; each name is in one part."""
-        return dict(self._parts)
-
-    @cached_property
-    def _parts(self) -> dict[str, tuple[str, ...]]:
-        # Cached, because building a deep model even without data takes as long as some training steps.
-        return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
-
-    def on_meta(self) -> Tree:
-        """The weights' shapes, without data; new tensors every time."""
-        return tree_map(_another, self._on_meta)
-
-    @cached_property
-    def _on_meta(self) -> Tree:
-        # Cached for the same reason.
-        with torch.device("meta"):
-            return self.init(0)
-
-
-def _another(leaf: Tensor) -> Tensor:
-    return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """A model to evaluate or export.
-
-    Attributes:
-        weights: a tree.
-        logits: (weights, x (B, *shape)) -> (B, C), in evaluation mode.
-    """
-
-    weights: Tree
-    logits: Callable[[Tree, Tensor], Tensor]
+from edgefl.protocol.nets import Carry, Net, Predictor
+from edgefl.protocol.trees import Payload, Tree
 
 
 class Batch(NamedTuple):
@@ -184,6 +90,7 @@ class Phase:
         data: "train" (shuffled, augmented) or "plain" (in order, never augmented).
         views: the number of augmentations of each sample in a batch.
         augment: the phase's augmentation; None is the task's.
+        reports: whether its steps count in the means of the carry's scalars.
     """
 
     name: str
@@ -192,6 +99,7 @@ class Phase:
     data: str = "train"
     views: int = 1
     augment: Component | None = None
+    reports: bool = True
 
 
 @dataclass(frozen=True)
@@ -199,12 +107,24 @@ class Fold:
     """A client's work as a value: start, phases of steps, finish.
 
     ``start`` copies what the steps will change, so that payload and state are never modified. The carry's
-    "scalars" are summed over steps and reported as means per step.
+    "scalars" are summed over steps and reported as means per step. The state that ``finish`` returns replaces
+    the parts that it has; None changes nothing.
     """
 
     start: Callable[[Payload, Tree | None, Ctx], Carry]
     phases: tuple[Phase, ...]
     finish: Callable[[Carry, Ctx], tuple[Payload, Tree | None]]
+
+    def finished(self, carry: Carry, ctx: Ctx, state: Tree | None) -> tuple[Payload, Tree | None]:
+        """What a client sends, and its whole new state; None if the work writes none.
+
+        Args:
+            carry: after the last step.
+            ctx: the job's.
+            state: what the client started with.
+        """
+        upload, own = self.finish(carry, ctx)
+        return upload, None if own is None else {**(state or {}), **own}
 
 
 @dataclass(frozen=True)

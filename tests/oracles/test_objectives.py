@@ -204,7 +204,7 @@ def test_spherefed_minimises_squared_error_on_the_sphere(net: Net):
 
 
 def unit_features(net: Net, method: Method, one: Batch) -> torch.Tensor:
-    body = method.server(net.init(0))["base"]
+    body = method.server(net.init(0))
     found = features(flatten(body), one.x).to(torch.float64)
     return found / found.norm(dim=1, keepdim=True)
 

@@ -80,7 +80,7 @@ def test_steps_are_those_of_torch(net: Net, key: str):
     for value, expected in zip(found, module.parameters(), strict=True):
         torch.testing.assert_close(value, expected.detach(), rtol=1e-4, atol=1e-6)
     assert carry["scalars"]["loss"].item() == pytest.approx(total, rel=1e-4)
-    assert carry["slots"].get("steps", STEPS) == STEPS
+    assert carry["slots"][step.key].get("steps", STEPS) == STEPS
 
 
 def shared_gradient(weights: Tree, batch: Batch, carry: Carry) -> tuple[torch.Tensor, Tree]:  # noqa: ARG001
@@ -122,7 +122,7 @@ def test_untrained_parts_stay(net: Net):
     carry = trainer(weights, OPTIMIZERS["momentum"][0], ("head",), RATE)
     assert carry["weights"]["body"] is weights["body"]
     assert carry["weights"]["head"]["weight"] is not weights["head"]["weight"]
-    assert len(carry["slots"]["momentum"]) == 2
+    assert len(carry["slots"]["head"]["momentum"]) == 2
     step = sgd(plain_objective(net), OPTIMIZERS["momentum"][0], ("head",))
     for batch in batches()[:2]:
         carry = step(carry, batch)

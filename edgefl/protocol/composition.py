@@ -1,0 +1,161 @@
+"""Methods made of methods: what one adds beside its base's exchange.
+
+The state of a server is a dict whose top level has the shared parts of the net; all else that a method keeps
+is under the method's name, and so it is in client states, payloads and uploads. A method passes on what it
+does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from edgefl.core.errors import UserError
+from edgefl.core.params import Component
+from edgefl.protocol.aggregation import starting
+from edgefl.protocol.nets import Carry, Net
+from edgefl.protocol.trees import Payload, Tree, leaves, rebuild
+from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, Phase
+
+Start: TypeAlias = Callable[[Carry, Payload, Tree | None, Ctx], Carry]
+Arrivals: TypeAlias = Sequence[Arrival]
+
+
+def extended(
+    base: Method,
+    name: str,
+    *,
+    server: Callable[[Tree], Tree] | None = None,
+    client: Callable[[Tree], Tree] | None = None,
+    down: Callable[[Tree], Payload] | None = None,
+    start: Start | None = None,
+    phases: Sequence[Phase] = (),
+    finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None = None,
+    arrivals: Callable[[Tree, Arrivals], Arrivals] | None = None,
+    merge: Callable[[Tree, Tree, Arrivals], Tree] | None = None,
+    stale: bool = True,
+    exchange: str = "train",
+) -> Method:
+    """The base with what a method adds to one of its exchanges, each under the method's name.
+
+    Args:
+        base: the method to extend; it does the same as before.
+        name: of the extending method: its key in server state, client state, payload and upload.
+        server: initial weights -> its own part of the server state.
+        client: initial weights -> its own part of the client state, which makes the exchange stateful.
+        down: server state -> its own part of the payload.
+        start: (the base's carry, payload, client state or None, ctx) -> carry.
+        phases: what is done after the base's phases.
+        finish: (carry, ctx) -> its own parts of the upload and of the client state; None for none.
+        arrivals: (server state, arrivals) -> the arrivals as the base merges them.
+        merge: (what the base merged, the server state before, arrivals) -> server state.
+        stale: whether the extended exchange can still merge stale uploads.
+        exchange: the exchange's name.
+
+    Raises:
+        UserError: the base has no such exchange, or a part of this name already.
+    """
+    names = [each.name for each in base.exchanges]
+    if exchange not in names:
+        raise UserError(
+            f"{name} needs a base that has the exchange {exchange!r}; this one has {', '.join(names)}",
+            hint="choose another base, such as fedavg",
+        )
+    changed = _extended(
+        base.exchanges[names.index(exchange)], name, down, start, phases, finish, arrivals, merge
+    )
+    changed = replace(changed, stateful=changed.stateful or client is not None, stale=changed.stale and stale)
+    return replace(
+        base,
+        server=base.server
+        if server is None
+        else lambda initial: beside(base.server(initial), name, server(initial)),
+        client=base.client
+        if client is None
+        else lambda initial: beside(base.client(initial) or {}, name, client(initial)),
+        exchanges=tuple(changed if each.name == exchange else each for each in base.exchanges),
+        neutral=None,
+    )
+
+
+def _extended(
+    base: Exchange,
+    name: str,
+    down: Callable[[Tree], Payload] | None,
+    start: Start | None,
+    phases: Sequence[Phase],
+    finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None,
+    arrivals: Callable[[Tree, Arrivals], Arrivals] | None,
+    merge: Callable[[Tree, Tree, Arrivals], Tree] | None,
+) -> Exchange:
+    work = base.work
+
+    def sent(server: Tree, to: int) -> Payload:
+        payload = base.down(server, to)
+        return payload if down is None else beside(payload, name, down(server))
+
+    def started(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+        carry = work.start(payload, state, ctx)
+        return carry if start is None else start(carry, payload, state, ctx)
+
+    def finished(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree | None]:
+        upload, state = work.finish(carry, ctx)
+        own, kept = (None, None) if finish is None else finish(carry, ctx)
+        if own is not None:
+            upload = beside(upload, name, own)
+        return upload, state if kept is None else beside(state or {}, name, kept)
+
+    def merged(server: Tree, given: Arrivals) -> Tree:
+        found = base.merge(server, given if arrivals is None else arrivals(server, given))
+        return found if merge is None else merge(found, server, given)
+
+    fold = replace(work, start=started, phases=(*work.phases, *phases), finish=finished)
+    return replace(base, down=sent, work=fold, merge=merged)
+
+
+def beside(tree: Tree, name: str, own: Tree) -> Tree:
+    """The tree with a part more.
+
+    Raises:
+        UserError: it has one of this name.
+    """
+    if name in tree:
+        raise UserError(
+            f"{name} cannot be combined with itself: its base has a part {name!r} already",
+            hint="choose another base",
+        )
+    return {**tree, name: own}
+
+
+def anchored(method: Method, net: Net, parts: Iterable[str], exchange: str = "train") -> Method:
+    """The method, its carry's "anchor" holding parts of the model that a client starts from."""
+    wanted = tuple(parts)
+
+    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+        model = starting(net, payload, state)
+        return {**carry, "anchor": {**carry.get("anchor", {}), **{part: model[part] for part in wanted}}}
+
+    return replace(extended(method, "anchor", start=start, exchange=exchange), neutral=method.neutral)
+
+
+def shifted(carry: Carry, shift: Tree) -> Carry:
+    """The carry with a tree that is added to every gradient, beside what is added already."""
+    before = carry.get("shift")
+    if before is not None:
+        pairs = zip(leaves(before), leaves({part: shift[part] for part in before}), strict=True)
+        shift = rebuild(before, (one + other for one, other in pairs))
+    return {**carry, "shift": shift}
+
+
+def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str, Any] | None:
+    """The neutral parameters of a method and its base; None if the base has none.
+
+    Args:
+        component: the base, as the scenario names it.
+        base: the base, built.
+        own: the method's.
+    """
+    if base.neutral is None:
+        return None
+    return {**own, "base": {"name": component.name, **component.params, **base.neutral}}

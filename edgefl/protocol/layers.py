@@ -1,0 +1,127 @@
+"""Activations inside a net, and passes of frozen copies.
+
+A net's ``features`` runs modules whose names are known (see ``edgefl.protocol.modules``). While ``reading``
+is open, the outputs of those that are asked for are kept; a pass that nobody trains on can stop after the
+last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from edgefl.core.errors import UserError
+from edgefl.protocol.nets import Net, Seen
+from edgefl.protocol.trees import Tree
+
+
+class _EnoughError(Exception):
+    """All activations that were asked for are there."""
+
+
+@dataclass
+class _Reading:
+    names: tuple[str, ...]
+    stops: bool
+    activations: dict[str, Tensor] = field(default_factory=dict)
+
+    def keep(self, name: str, activation: Tensor) -> None:
+        self.activations[name] = activation
+        if self.stops and len(self.activations) == len(self.names):
+            raise _EnoughError
+
+
+_reading: ContextVar[_Reading | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def reading(names: Iterable[str], *, stops: bool = False) -> Iterator[Mapping[str, Tensor]]:
+    """The activations of the layers of these names, as passes inside compute them.
+
+    Args:
+        names: of modules of the net's body.
+        stops: whether a pass ends, and with it the block, once all of them are there.
+    """
+    wanted = _Reading(tuple(dict.fromkeys(names)), stops)
+    token = _reading.set(wanted)
+    try:
+        yield wanted.activations
+    except _EnoughError:
+        if not stops:
+            raise
+    finally:
+        _reading.reset(token)
+
+
+def observed(module: nn.Module, net: str) -> AbstractContextManager[None]:
+    """Runs a module inside, whose inner activations may be read; see ``_observed``."""
+    wanted = _reading.get()
+    return _NOBODY if wanted is None else _observed(module, net, wanted)
+
+
+# Opening a generator's context takes longer, at every pass of a small model.
+_NOBODY = nullcontext()
+
+
+@contextmanager
+def _observed(module: nn.Module, net: str, wanted: _Reading) -> Iterator[None]:
+    """Keeps the activations that are read.
+
+    Raises:
+        UserError: it has no layer of a name that is asked for.
+    """
+    known = dict(module.named_modules())
+    hooks = []
+    try:
+        for name in wanted.names:
+            if name not in known:
+                raise UserError(
+                    f"{net} has no layer {name!r}", hint=f"its layers are {', '.join(filter(None, known))}"
+                )
+            hooks.append(known[name].register_forward_hook(_keeper(wanted, name)))
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _keeper(wanted: _Reading, name: str) -> Any:
+    return lambda module, inputs, output: wanted.keep(name, output)  # noqa: ARG005 - a hook's signature
+
+
+def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
+    """A training step's forward pass, and the new buffers; x (B, *shape), y (B,)."""
+    names = [name for term in net.terms for name in term.layers]
+    layers: Mapping[str, Tensor] = {}
+    if names:
+        with reading(names) as layers:
+            features, buffers = net.features(weights, x, True)
+    else:
+        features, buffers = net.features(weights, x, True)
+    return Seen(weights, x, y, features, net.head(weights["head"], features), layers), buffers
+
+
+def layers_of(net: Net, weights: Tree, x: Tensor, names: Iterable[str]) -> Mapping[str, Tensor]:
+    """The activations (B, ...) of some layers in evaluation mode, without a gradient; x (B, *shape).
+
+    The pass ends after the last of them.
+
+    Raises:
+        UserError: the net has no such layer.
+    """
+    with torch.no_grad(), reading(names, stops=True) as activations:
+        net.features(weights, x, False)
+    return activations
+
+
+def frozen(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Features (B, l) and logits (B, C) in evaluation mode, without a gradient; x (B, *shape)."""
+    with torch.no_grad():
+        features, _ = net.features(weights, x, False)
+        return features, net.head(weights["head"], features)

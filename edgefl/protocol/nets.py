@@ -1,0 +1,180 @@
+"""Models as pure functions of their weights, and what methods add to their training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from edgefl.core.errors import UserError
+from edgefl.protocol.trees import Tree, tree_map
+
+Carry: TypeAlias = dict[str, Any]
+
+
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """The batch mean of cross-entropy; logits (B, C), labels (B,) of int64."""
+    if transformed():
+        # vmap decomposes torch's own into a dozen operators.
+        return -F.log_softmax(logits, dim=-1).gather(-1, labels.unsqueeze(-1)).mean()
+    return F.cross_entropy(logits, labels)
+
+
+def transformed() -> bool:
+    """Whether a function transform such as ``vmap`` is active."""
+    return bool(torch._C._are_functorch_transforms_active())  # noqa: SLF001 - torch.func offers no other way to ask
+
+
+class Seen(NamedTuple):
+    """One training step's forward pass, as terms of the objective see it.
+
+    Attributes:
+        weights: the model's, as they are trained.
+        x: (B, *shape); where the phase has several views, the first.
+        y: (B,).
+        features: (B, l).
+        logits: (B, C), before any temperature.
+        layers: the activations that terms asked for, by name.
+    """
+
+    weights: Tree
+    x: Tensor
+    y: Tensor
+    features: Tensor
+    logits: Tensor
+    layers: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Term:
+    """What a method adds to the objective of the base that it is built on.
+
+    Attributes:
+        loss: (what the step has seen, carry) -> scalar.
+        layers: the names of the layers whose activations it reads; see ``Net.layers``.
+    """
+
+    loss: Callable[[Seen, Carry], Tensor]
+    layers: tuple[str, ...] = ()
+
+
+class Stage(NamedTuple):
+    """A body's last stage, which can be run at a part of its width.
+
+    Attributes:
+        before: the layer whose activation is its input.
+        after: the layer whose activation is its output.
+        call: (weights, activation (B, D, ...), share) -> (B, ceil(share * D'), ...): the stage of the first
+            channels of each of its layers, on the first channels of the activation, in training mode.
+    """
+
+    before: str
+    after: str
+    call: Callable[[Tree, Tensor, float], Tensor]
+
+
+@dataclass(frozen=True)
+class Net:
+    """A model as pure functions of its weights.
+
+    Attributes:
+        name: for messages.
+        init: seed -> weights, a tree ``{part: {name: tensor}}`` with the part ``buffers`` last
+            (empty where the model has none).
+        features: (weights, x, train) -> (features (B, l), new buffers); ``train`` chooses batch
+            statistics and returns updated running ones.
+        head: (head weights, features) -> logits (B, C).
+        shape: one sample's shape, (channels, height, width).
+        classes: C.
+        feature_width: l.
+        module: weights -> an ``nn.Module`` from x to logits, for tools that need one.
+        trained: the parts that local training changes.
+        temperature: training divides the logits by it.
+        sample_temperature: (logits (B, C), labels (B,)) -> (B, 1), by which training divides the logits too,
+            without a gradient; None for none.
+        loss: (logits, labels) -> scalar, what training minimises.
+        layers: the names of the body's layers whose activations tell what it has learned, in order: after
+            their nonlinearity and before pooling. See ``edgefl.protocol.layers``.
+        stage: the body's last stage; None where it cannot be run at a part of its width.
+        terms: what methods add to the objective.
+    """
+
+    name: str
+    init: Callable[[int], Tree]
+    features: Callable[[Tree, Tensor, bool], tuple[Tensor, Tree]]
+    head: Callable[[Tree, Tensor], Tensor]
+    shape: tuple[int, ...]
+    classes: int
+    feature_width: int
+    module: Callable[[Tree], nn.Module]
+    trained: tuple[str, ...] = ("body", "head")
+    temperature: float = 1.0
+    sample_temperature: Callable[[Tensor, Tensor], Tensor] | None = None
+    loss: Callable[[Tensor, Tensor], Tensor] = cross_entropy
+    layers: tuple[str, ...] = ()
+    stage: Stage | None = None
+    terms: tuple[Term, ...] = ()
+
+    def with_term(self, loss: Callable[[Seen, Carry], Tensor], layers: tuple[str, ...] = ()) -> Net:
+        """The net with one more term of the objective."""
+        return replace(self, terms=(*self.terms, Term(loss, layers)))
+
+    def first_layers(self, count: int) -> tuple[str, ...]:
+        """The names of the first layers.
+
+        Raises:
+            UserError: the net has fewer.
+        """
+        known = len(self.layers)
+        if count > known:
+            raise UserError(
+                f"{self.name} has {known} layers whose activations can be read, not {count}",
+                hint=f"choose at most {known}" if known else "choose a model that names its layers",
+            )
+        return self.layers[:count]
+
+    def logits(self, weights: Tree, x: Tensor) -> Tensor:
+        """Evaluation: running statistics, temperature 1; x (B, *shape) -> (B, C)."""
+        features, _ = self.features(weights, x, False)
+        return self.head(weights["head"], features)
+
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """The names of every part's tensors; each name is in one part."""
+        return dict(self._parts)
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[str, ...]]:
+        # Cached, because building a deep model even without data takes as long as some training steps.
+        return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
+
+    def on_meta(self) -> Tree:
+        """The weights' shapes, without data; new tensors every time."""
+        return tree_map(_another, self._on_meta)
+
+    @cached_property
+    def _on_meta(self) -> Tree:
+        # Cached for the same reason.
+        with torch.device("meta"):
+            return self.init(0)
+
+
+def _another(leaf: Tensor) -> Tensor:
+    return torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device=leaf.device)
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A model to evaluate or export.
+
+    Attributes:
+        weights: a tree.
+        logits: (weights, x (B, *shape)) -> (B, C), in evaluation mode.
+    """
+
+    weights: Tree
+    logits: Callable[[Tree, Tensor], Tensor]
