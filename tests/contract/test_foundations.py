@@ -7,22 +7,19 @@ from dataclasses import replace
 import pytest
 import torch
 from builders import MOMENTUM, NETS, Federation, build_method, build_net, same_trees
+from made_methods import counting, phases_by_part, with_second_model
 
 from edgefl.compute import meta
 from edgefl.core.cost import FORWARD
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.protocol import (
-    BUFFERS,
     Batch,
-    Method,
     Net,
     Phase,
     Site,
-    Within,
     anchored,
     averaging,
-    extended,
     forward,
     frozen,
     layers_of,
@@ -51,10 +48,6 @@ def net(request) -> Net:
     """Each kind of net."""
     name, shape, settings = NETS[request.param]
     return build_net(name, shape, 10, **settings)
-
-
-def train_phase(net: Net) -> Phase:
-    return local_training(Site(net, MOMENTUM, None), plain_objective(net))
 
 
 def test_layers_are_what_the_modules_return(cnn: Net):
@@ -147,16 +140,6 @@ def test_a_shift_is_added_to_the_gradient(cnn: Net):
     assert all(bool((leaf == 2).all()) for leaf in leaves(twice))
 
 
-def phases_by_part(net: Net) -> Method:
-    """First the head alone, then the body alone."""
-    site = Site(net, MOMENTUM, None)
-    phases = [
-        Phase(part, sgd(plain_objective(net), MOMENTUM.optimizer, [part]), MOMENTUM.passes)
-        for part in ("head", "body")
-    ]
-    return averaging(site, *phases, shared=(*net.trained, BUFFERS))
-
-
 def test_phases_have_their_own_optimizer_state(net: Net):
     """Two phases on different parts train each alone, each with its own momentum, engines alike."""
     method = phases_by_part(net)
@@ -173,23 +156,6 @@ def test_phases_have_their_own_optimizer_state(net: Net):
     assert peak["optimizer"] == trained
 
 
-def with_second_model(net: Net) -> Method:
-    """FedAvg whose clients train a second model besides, pulled to nothing, and keep it."""
-    site = Site(net, MOMENTUM, None)
-    step = sgd(plain_objective(net), MOMENTUM.optimizer, net.trained)
-    return extended(
-        averaging(site, local_training(site, plain_objective(net)), shared=(*net.trained, BUFFERS)),
-        "second",
-        client=lambda initial: initial,
-        start=lambda carry, _, state, ctx: {
-            **carry,
-            "second": trainer(state["second"], MOMENTUM.optimizer, net.trained, ctx.lr),
-        },
-        phases=[Phase("second", Within("second", step), MOMENTUM.passes, reports=False)],
-        finish=lambda carry, _: (None, carry["second"]["weights"]),
-    )
-
-
 def test_a_carry_inside_the_carry_trains_a_second_model(net: Net):
     """The first model trains as without it; the second trains as the first does, and is its memory's."""
     method, plain = with_second_model(net), build_method("fedavg", net)
@@ -203,23 +169,6 @@ def test_a_carry_inside_the_carry_trains_a_second_model(net: Net):
     peak = meta.trace(plain, plain.exchanges[0], net, [[{6: 1}]]).peaks[6,]
     assert ours_peak["parameters"] >= 2 * peak["parameters"]
     assert ours_peak["optimizer"] == 2 * peak["optimizer"]
-
-
-def counting(base: Method, name: str) -> Method:
-    """The base, its server counting what arrives, its clients their rounds."""
-    return extended(
-        base,
-        name,
-        server=lambda _: {"count": torch.zeros(())},
-        client=lambda _: {"rounds": torch.zeros(())},
-        down=lambda server: {"count": server[name]["count"]},
-        start=lambda carry, _, state, __: {**carry, name: state[name]},
-        finish=lambda carry, _: ({"one": torch.ones(())}, {"rounds": carry[name]["rounds"] + 1}),
-        merge=lambda merged, server, arrivals: {
-            **merged,
-            name: {"count": server[name]["count"] + sum(each.upload[name]["one"] for each in arrivals)},
-        },
-    )
 
 
 def test_extensions_nest(net: Net):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from builders import MOMENTUM, NETS, arrival, build_method, build_net
+from made_methods import MADE
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
@@ -144,6 +145,15 @@ def test_clients_together_are_clients_alone(method, net):
     name, shape, settings = NETS[net]
     built = build_net(name, shape, 10, **settings)
     check(build_method(method, built, MOMENTUM), built)
+
+
+@pytest.mark.parametrize("net", NETS)
+@pytest.mark.parametrize("made", MADE)
+def test_what_methods_are_made_of_stacks(made, net):
+    """Terms on inner layers, shifts, several phases and models, and extensions agree with the loop's."""
+    name, shape, settings = NETS[net]
+    built = build_net(name, shape, 10, **settings)
+    check(MADE[made](built), built)
 
 
 @pytest.mark.parametrize("base", NAMES)
