@@ -1,0 +1,96 @@
+"""How similar two representations of the same samples are.
+
+x (n, d) and y (n, d') hold one row a sample, such as a layer's flattened activations in two models. Each
+function returns a scalar and is differentiable. Centred kernel alignment (CKA) is that of Kornblith et al.
+2019; it needs two samples or more, and is 0 where a representation is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def linear_cka(x: Tensor, y: Tensor) -> Tensor:
+    """||Y^T X||_F^2 / (||X^T X||_F * ||Y^T Y||_F) with centred columns (Kornblith et al. 2019, section 3).
+
+    Where there are more columns than samples it is computed from the Gram matrices X X^T and Y Y^T (n, n),
+    since ||Y^T X||_F^2 is the sum of their elementwise product.
+
+    Args:
+        x: (n, d).
+        y: (n, d').
+    """
+    x, y = (values - values.mean(dim=0) for values in (x, y))
+    if max(x.shape[1], y.shape[1]) > x.shape[0]:
+        return _alignment(x @ x.mT, y @ y.mT)
+    return _ratio((y.mT @ x).square().sum(), x.mT @ x, y.mT @ y)
+
+
+def kernel_cka(x: Tensor, y: Tensor, bandwidth: float) -> Tensor:
+    """CKA of two Gaussian kernels, exp(-d^2 / (2 * bandwidth^2 * median d^2)).
+
+    d is the distance of two samples, and its median is over all pairs (i, j), those with i = j among them, as
+    in the code of Kornblith et al. 2019. Gradients flow through the median, too.
+
+    Args:
+        x: (n, d).
+        y: (n, d').
+        bandwidth: the kernel's width as a share of the median distance.
+    """
+    return _alignment(_double_centred(_gaussian(x, bandwidth)), _double_centred(_gaussian(y, bandwidth)))
+
+
+def negative_squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """-||X - Y||_F^2; x and y (n, d)."""
+    return -(x - y).square().sum()
+
+
+def cosine(x: Tensor, y: Tensor) -> Tensor:
+    """The cosine of the angle between rows, (...) for x and y (..., d); 0 where one has the length 0."""
+    lengths = torch.linalg.vector_norm(x, dim=-1) * torch.linalg.vector_norm(y, dim=-1)
+    return (x * y).sum(dim=-1) / lengths.clamp(min=_least(lengths))
+
+
+def contrast(positive: Tensor, negative: Tensor) -> Tensor:
+    """-log[e^p / (e^p + e^n)] of similarities p and n of the same shape, elementwise.
+
+    It falls as p grows, and rises with n: log 2 where they are equal.
+    """
+    return -torch.log_softmax(torch.stack([positive, negative], dim=-1), dim=-1)[..., 0]
+
+
+def _alignment(x: Tensor, y: Tensor) -> Tensor:
+    """The cosine of the angle between two centred Gram matrices (n, n)."""
+    return _ratio((x * y).sum(), x, y)
+
+
+def _ratio(product: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    sizes = torch.linalg.vector_norm(x) * torch.linalg.vector_norm(y)
+    return product / sizes.clamp(min=_least(sizes))
+
+
+def _gaussian(x: Tensor, bandwidth: float) -> Tensor:
+    """The Gram matrix (n, n) of a Gaussian kernel."""
+    products = x @ x.mT
+    lengths = products.diagonal()
+    squares = lengths[:, None] + lengths[None, :] - 2 * products
+    return torch.exp(squares / (-2 * bandwidth**2 * _median(squares.flatten())).clamp(max=-_least(x)))
+
+
+def _median(values: Tensor) -> Tensor:
+    """The median of values (n,), the mean of the middle two where n is even."""
+    # torch.median returns the lower one of two, which is 0 for the distances of two samples.
+    half = values.shape[0] // 2
+    smallest = torch.topk(values, half + 1, largest=False).values
+    return smallest[-1] if values.shape[0] % 2 else smallest[-2:].mean()
+
+
+def _double_centred(gram: Tensor) -> Tensor:
+    rows = gram - gram.mean(dim=0)
+    return rows - rows.mean(dim=1, keepdim=True)
+
+
+def _least(values: Tensor) -> float:
+    """What a denominator is at least, so that no gradient overflows."""
+    return float(torch.finfo(values.dtype).tiny ** 0.5)

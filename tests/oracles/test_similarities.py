@@ -1,0 +1,132 @@
+"""Similarities of representations, against their definitions in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from complex_step import gradient, length
+
+from edgefl.protocol.similarities import (
+    contrast,
+    cosine,
+    kernel_cka,
+    linear_cka,
+    negative_squared_distance,
+)
+
+# More samples than columns, and fewer; the smallest batch that has a CKA.
+SHAPES = [(9, 4, 3), (9, 4, 4), (5, 12, 7), (4, 6, 6), (2, 3, 5)]
+
+
+def drawn(n: int, *widths: int, seed: int = 0) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return [generator.normal(1.0, 2.0, (n, width)) for width in widths]
+
+
+def centring(n: int) -> np.ndarray:
+    return np.eye(n) - 1 / n
+
+
+def cka(k, m):
+    """HSIC(K, L) / sqrt(HSIC(K, K) HSIC(L, L)) with HSIC = tr(K H L H), as Kornblith et al. print it."""
+    h = centring(len(k))
+
+    def hsic(a, b):
+        return np.trace(a @ h @ b @ h)
+
+    return hsic(k, m) / np.sqrt(hsic(k, k) * hsic(m, m))
+
+
+def gaussian(x, bandwidth):
+    n = len(x)
+    squares = np.array([[((x[i] - x[j]) ** 2).sum() for j in range(n)] for i in range(n)])
+    flat = squares.flatten()
+    order = np.argsort(flat.real, kind="stable")
+    median = (flat[order[(n * n - 1) // 2]] + flat[order[n * n // 2]]) / 2
+    return np.exp(-squares / (2 * bandwidth**2 * median))
+
+
+NUMPY = {
+    "linear": (linear_cka, lambda x, y: cka(x @ x.T, y @ y.T)),
+    "kernel": (
+        lambda x, y: kernel_cka(x, y, 0.7),
+        lambda x, y: cka(gaussian(x, 0.7), gaussian(y, 0.7)),
+    ),
+}
+
+
+def agree(ours, theirs, x, y) -> None:
+    """The value, and the gradient by x."""
+    live = torch.tensor(x, requires_grad=True)
+    found = ours(live, torch.tensor(y))
+    (slope,) = torch.autograd.grad(found, live)
+    np.testing.assert_allclose(found.detach().numpy(), theirs(x, y), rtol=0, atol=1e-10)
+    expected = gradient(lambda at: theirs(at["x"], y), {"x": x})["x"]
+    np.testing.assert_allclose(slope.numpy(), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", NUMPY)
+def test_cka_is_the_normalised_independence_criterion(name: str, shape):
+    """Linear and kernel CKA, and their gradients, are those of HSIC with a centring matrix."""
+    agree(*NUMPY[name], *drawn(*shape))
+
+
+def test_linear_cka_is_the_same_whichever_products_it_takes():
+    """With one more zero column than samples, the Gram matrices give what the cross products give."""
+    x, y = map(torch.tensor, drawn(6, 5, 4))
+    wide = torch.cat([x, torch.zeros(6, 3)], dim=1)
+    torch.testing.assert_close(linear_cka(wide, y), linear_cka(x, y), rtol=0, atol=1e-12)
+
+
+def test_linear_cka_ignores_what_it_should():
+    """Kornblith's invariances: offsets, one scale and rotations leave it; stretching one column does not."""
+    x, y = map(torch.tensor, drawn(8, 4, 4))
+    expected, turn = linear_cka(x, y), torch.linalg.qr(torch.tensor(drawn(4, 4, seed=1)[0])).Q
+    for other in (x + 5, 3 * x, x @ turn):
+        torch.testing.assert_close(linear_cka(other, y), expected, rtol=0, atol=1e-12)
+    assert abs(linear_cka(x * torch.tensor([9.0, 1, 1, 1]), y) - expected) > 1e-3
+    torch.testing.assert_close(linear_cka(x, x), torch.ones((), dtype=torch.float64))
+    torch.testing.assert_close(kernel_cka(x, 3 * x, 0.5), torch.ones((), dtype=torch.float64))
+
+
+def test_frobenius_and_cosine():
+    """-||X - Y||^2, and the cosine of the angle between the two as vectors."""
+    x, y = drawn(3, 4, 4)
+    agree(negative_squared_distance, lambda a, b: -((a - b) ** 2).sum(), x, y)
+    agree(
+        lambda a, b: cosine(a.flatten(), b.flatten()),
+        lambda a, b: (a * b).sum() / (length(a) * length(b)),
+        x,
+        y,
+    )
+
+
+def test_contrast_by_its_definition():
+    """-log of the positive's share of two exponentials."""
+    p, n = drawn(6, 1, 1)
+    found = contrast(torch.tensor(p), torch.tensor(n)).numpy()
+    np.testing.assert_allclose(found, -np.log(np.exp(p) / (np.exp(p) + np.exp(n))), rtol=0, atol=1e-12)
+    far = torch.tensor([-1e4, 1e4])
+    assert contrast(far, far.flip(0)).tolist() == [2e4, 0.0]
+
+
+@pytest.mark.parametrize("similarity", [linear_cka, lambda x, y: kernel_cka(x, y, 1.0), cosine])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_does_not_vary_is_not_similar(similarity, dtype):
+    """A layer that is 0 for all samples has the similarity 0, and gradients are finite."""
+    x = torch.zeros(4, 6, dtype=dtype, requires_grad=True)
+    found = similarity(x, torch.randn(4, 6, dtype=dtype, generator=torch.Generator().manual_seed(0))).sum()
+    assert found == 0
+    assert torch.autograd.grad(found, x)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [(9, 4, 3), (4, 6, 6)], ids=str)
+@pytest.mark.parametrize("similarity", [linear_cka, lambda x, y: kernel_cka(x, y, 0.7)])
+def test_similarities_of_many_clients_at_once(similarity, shape):
+    """Under vmap each pair has the similarity that it has alone."""
+    pairs = [map(torch.tensor, drawn(*shape, seed=seed)) for seed in range(3)]
+    x, y = (torch.stack(each) for each in zip(*pairs, strict=True))
+    alone = torch.stack([similarity(*pair) for pair in zip(x, y, strict=True)])
+    torch.testing.assert_close(torch.vmap(similarity)(x, y), alone, rtol=0, atol=1e-12)
