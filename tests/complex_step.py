@@ -1,7 +1,7 @@
 """Gradients of NumPy functions to machine precision, without automatic differentiation.
 
-The derivative of an analytic f at x is Im f(x + ih) / h: nothing is subtracted, so that h may be 1e-30. A loss
-must be written without ``abs``, conjugates and ``np.linalg``; comparisons take the real part.
+The derivative of an analytic f at x is Im f(x + ih) / h: nothing is subtracted, so that h may be 1e-30. A
+loss must be written without ``abs``, conjugates and ``np.linalg``; comparisons take the real part.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def descended(
     weights, speed = dict(start), {name: np.zeros_like(value) for name, value in start.items()}
     for batch in batches:
         found = gradient(lambda at, batch=batch: loss(at, batch), weights)
-        for name in weights:
-            speed[name] = momentum * speed[name] + found[name]
+        for name, slope in found.items():
+            speed[name] = momentum * speed[name] + slope
             weights[name] = weights[name] - rate * speed[name]
     return weights
 

@@ -49,7 +49,8 @@ def negative_squared_distance(x: Tensor, y: Tensor) -> Tensor:
 def cosine(x: Tensor, y: Tensor) -> Tensor:
     """The cosine of the angle between rows, (...) for x and y (..., d); 0 where one has the length 0."""
     lengths = torch.linalg.vector_norm(x, dim=-1) * torch.linalg.vector_norm(y, dim=-1)
-    return (x * y).sum(dim=-1) / lengths.clamp(min=_least(lengths))
+    found: Tensor = (x * y).sum(dim=-1) / lengths.clamp(min=_least(lengths))
+    return found
 
 
 def contrast(positive: Tensor, negative: Tensor) -> Tensor:
@@ -67,7 +68,8 @@ def _alignment(x: Tensor, y: Tensor) -> Tensor:
 
 def _ratio(product: Tensor, x: Tensor, y: Tensor) -> Tensor:
     sizes = torch.linalg.vector_norm(x) * torch.linalg.vector_norm(y)
-    return product / sizes.clamp(min=_least(sizes))
+    found: Tensor = product / sizes.clamp(min=_least(sizes))
+    return found
 
 
 def _gaussian(x: Tensor, bandwidth: float) -> Tensor:
