@@ -76,7 +76,7 @@ def build(params: Params, site: Site) -> Method:
         views, size = batch.x.shape[:2]
         features, buffers = net.features(weights, batch.x.flatten(0, 1), True)
         first = features[:size]
-        seen = Seen(weights, batch.x[0], batch.y, first, net.head(weights["head"], first), {})
+        seen = Seen(net, weights, batch.x[0], batch.y, first, net.head(weights["head"], first), {})
         contrast = supervised_contrastive(features, batch.y.repeat(views), params.contrastive_temperature)
         return fitted(net, seen, carry) + params.contrastive * contrast, buffers
 

@@ -1,52 +1,38 @@
-"""FedProx: FedAvg with a pull towards the received weights (Li et al. 2020, Equation 2).
+"""FedProx: a pull towards the received weights (Li et al. 2020, Equation 2).
 
-A step minimises L(w) + (mu / 2) * ||w - w_received||^2 over all trained parts.
+A step minimises the base's objective + (mu / 2) * ||w - w_received||^2 over all trained parts. Of parts that
+stay with a client, w_received is what it began the round with.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
-import torch
 from pydantic import Field
-from torch import Tensor
 
-from edgefl.core.params import Strict
-from edgefl.protocol import (
-    BUFFERS,
-    Batch,
-    Carry,
-    Method,
-    Site,
-    Tree,
-    anchored,
-    averaging,
-    leaves,
-    local_training,
-    plain_objective,
-)
+from edgefl.core.params import Component, Strict
+from edgefl.protocol import Method, Site, anchored, needs_received, neutral_over, proximal_term
 
 
 class Params(Strict):
-    """FedProx's parameter."""
+    """FedProx's parameters."""
 
-    mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is FedAvg")] = 0.01
+    mu: Annotated[float, Field(ge=0, description="strength of the pull; 0 is the base method")] = 0.01
+    base: Annotated[Component, Field(description="the method whose objective is pulled")] = Component(
+        name="fedavg"
+    )
 
 
 def build(params: Params, site: Site) -> Method:
-    """FedAvg whose objective has the proximal term."""
+    """The base whose objective has the proximal term.
+
+    Raises:
+        UserError: clients of the base receive none of the trained parts.
+    """
     net = site.net
-    plain = plain_objective(net)
-
-    def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        loss, buffers = plain(weights, batch, carry)
-        live = leaves({part: weights[part] for part in net.trained})
-        received = leaves(carry["anchor"])
-        squares = torch.stack(
-            [(own - other).square().sum() for own, other in zip(live, received, strict=True)]
-        )
-        return loss + (params.mu / 2) * squares.sum(), buffers
-
-    train = local_training(site, objective if params.mu else plain)
-    method = averaging(site, train, shared=(*net.trained, BUFFERS), neutral={"mu": 0.0})
-    return anchored(method, net, net.trained) if params.mu else method
+    base = method = site.base(net.with_term(proximal_term(net, params.mu)) if params.mu else net)
+    if params.mu:
+        needs_received("fedprox", base, params.base, net, net.trained)
+        method = anchored(base, net, net.trained)
+    return replace(method, neutral=neutral_over(params.base, base, mu=0.0))

@@ -11,6 +11,7 @@ from edgefl.protocol.aggregation import local_training as local_training
 from edgefl.protocol.aggregation import starting as starting
 from edgefl.protocol.composition import anchored as anchored
 from edgefl.protocol.composition import extended as extended
+from edgefl.protocol.composition import needs_received as needs_received
 from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
 from edgefl.protocol.files import read_tree as read_tree
@@ -19,6 +20,7 @@ from edgefl.protocol.layers import forward as forward
 from edgefl.protocol.layers import frozen as frozen
 from edgefl.protocol.layers import layers_of as layers_of
 from edgefl.protocol.layers import reading as reading
+from edgefl.protocol.layers import tensors_before as tensors_before
 from edgefl.protocol.nets import Carry as Carry
 from edgefl.protocol.nets import Net as Net
 from edgefl.protocol.nets import Predictor as Predictor
@@ -26,6 +28,8 @@ from edgefl.protocol.nets import Seen as Seen
 from edgefl.protocol.nets import Stage as Stage
 from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
+from edgefl.protocol.previous import with_previous as with_previous
+from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.training import GradientStep as GradientStep
 from edgefl.protocol.training import Within as Within

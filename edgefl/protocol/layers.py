@@ -15,10 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from edgefl.core.errors import UserError
 from edgefl.protocol.nets import Net, Seen
-from edgefl.protocol.trees import Tree
+from edgefl.protocol.trees import Tree, leaves, tree_map
 
 
 class _EnoughError(Exception):
@@ -104,7 +105,7 @@ def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
             features, buffers = net.features(weights, x, True)
     else:
         features, buffers = net.features(weights, x, True)
-    return Seen(weights, x, y, features, net.head(weights["head"], features), layers), buffers
+    return Seen(net, weights, x, y, features, net.head(weights["head"], features), layers), buffers
 
 
 def layers_of(net: Net, weights: Tree, x: Tensor, names: Iterable[str]) -> Mapping[str, Tensor]:
@@ -125,3 +126,32 @@ def frozen(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         features, _ = net.features(weights, x, False)
         return features, net.head(weights["head"], features)
+
+
+def tensors_before(net: Net, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The names, by part, of the weights and running statistics that ``layers_of`` needs for these layers.
+
+    Raises:
+        UserError: the net has no such layer.
+    """
+    # Zeros are made without being written: those of a large model's last layers cost nothing.
+    weights = tree_map(lambda leaf: torch.zeros(leaf.shape, dtype=leaf.dtype, device="cpu"), net.on_meta())
+    with _Uses() as uses:
+        layers_of(net, weights, torch.zeros(1, *net.shape, device="cpu"), names)
+    found = {
+        part: tuple(name for name, leaf in tree.items() if id(leaf) in uses.ids)
+        for part, tree in weights.items()
+    }
+    return {part: names for part, names in found.items() if names}
+
+
+class _Uses(TorchFunctionMode):
+    """Collects the identities of all tensors that functions are called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: set[int] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.ids.update(id(one) for one in leaves((args, kwargs or {})) if isinstance(one, Tensor))
+        return func(*args, **(kwargs or {}))

@@ -34,6 +34,7 @@ class Seen(NamedTuple):
     """One training step's forward pass, as terms of the objective see it.
 
     Attributes:
+        net: as it is trained, with all that methods around the one that asks have changed.
         weights: the model's, as they are trained.
         x: (B, *shape); where the phase has several views, the first.
         y: (B,).
@@ -42,6 +43,7 @@ class Seen(NamedTuple):
         layers: the activations that terms asked for, by name.
     """
 
+    net: Net
     weights: Tree
     x: Tensor
     y: Tensor

@@ -1,0 +1,121 @@
+"""FedCKA: first layers similar to the received model's rather than to the client's previous one's.
+
+Comparisons Where It Matters: Using Layer-Wise Regularization to Improve Federated Learning on Heterogeneous
+Data, Equations 1-3. A step minimises the base's objective + mu * l_cka::
+
+    l_cka = (1 / M) * sum over the first M layers of -log[e^s(a, g) / (e^s(a, g) + e^s(a, v))]
+
+a, g and v are a layer's flattened activations (B, d) of one batch in the training, the received and the
+client's previous model; s is linear CKA. Gradients flow through a alone. The two frozen models run in
+evaluation mode and end after layer M, so that a client keeps the tensors before it and no others.
+
+Algorithm 1 prints w_l where Equation 1 has the received w_g. What the paper leaves open: where a layer is
+read (after its nonlinearity, before pooling), the sign of the Frobenius norm (s = -||a - g||_F^2), the width
+of the kernel (``bandwidth``; 0.8 is one of those of Kornblith et al. 2019), the first participation (v = g,
+so that the term is log 2 and has no gradient), and batches of one sample, which have no CKA (no term, with any
+similarity).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Component, Strict
+from edgefl.protocol import (
+    Carry,
+    Method,
+    Net,
+    Seen,
+    Site,
+    Tree,
+    layers_of,
+    needs_received,
+    neutral_over,
+    tensors_before,
+    with_previous,
+)
+from edgefl.protocol.similarities import contrast, cosine, kernel_cka, linear_cka, negative_squared_distance
+
+
+class Params(Strict):
+    """FedCKA's parameters."""
+
+    mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 3.0
+    layers: Annotated[
+        int | None,
+        Field(
+            ge=1, description="how many of the first layers are compared, M; null is 2, or 1 if there is one"
+        ),
+    ] = None
+    similarity: Annotated[
+        Literal["linear", "kernel", "frobenius", "cosine"],
+        Field(description="linear CKA, kernel CKA, minus the squared Frobenius norm, or the cosine"),
+    ] = "linear"
+    bandwidth: Annotated[
+        float, Field(gt=0, description="of kernel CKA: its width as a share of the median distance")
+    ] = 0.8
+    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+        name="fedavg"
+    )
+
+
+def build(params: Params, site: Site) -> Method:
+    """The base whose objective has the term.
+
+    Raises:
+        UserError: the net has fewer layers, or the base leaves the body with its clients.
+    """
+    net = site.net
+    if not params.mu:
+        base = site.base(net)
+        return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
+    names, similarity = net.first_layers(params.layers or _default(net)), _similarity(params)
+    needed = tensors_before(net, names)
+
+    def kept(weights: Tree) -> Tree:
+        return {part: {name: weights[part][name] for name in found} for part, found in needed.items()}
+
+    def loss(seen: Seen, carry: Carry) -> Tensor:
+        if seen.x.shape[0] == 1:
+            return seen.logits.new_zeros(())
+        received, previous = (
+            layers_of(seen.net, _filled(seen.weights, carry["fedcka"][model]), seen.x, names)
+            for model in ("received", "previous")
+        )
+        terms = [
+            contrast(*(similarity(seen.layers[name], other[name]) for other in (received, previous)))
+            for name in names
+        ]
+        return params.mu * torch.stack(terms).mean()
+
+    base = site.base(net.with_term(loss, names))
+    needs_received("fedcka", base, params.base, net, ("body",))
+    return replace(with_previous(base, "fedcka", net, kept), neutral=neutral_over(params.base, base, mu=0.0))
+
+
+def _filled(weights: Tree, some: Tree) -> Tree:
+    """The weights, those in ``some`` replaced."""
+    return {part: {**tensors, **some.get(part, {})} for part, tensors in weights.items()}
+
+
+def _default(net: Net) -> int:
+    return 1 if len(net.layers) == 1 else 2
+
+
+def _similarity(params: Params) -> Callable[[Tensor, Tensor], Tensor]:
+    """S of two layers (B, ...)."""
+    of_matrices: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+        "linear": linear_cka,
+        "kernel": partial(kernel_cka, bandwidth=params.bandwidth),
+        "frobenius": negative_squared_distance,
+        "cosine": lambda one, other: cosine(one.flatten(), other.flatten()),
+    }
+    chosen = of_matrices[params.similarity]
+    return lambda one, other: chosen(one.flatten(1), other.flatten(1))

@@ -1,0 +1,59 @@
+"""MOON: representations closer to the received model's than to the client's previous one's (Li et al. 2021).
+
+A step minimises the base's objective + mu * l_con (section 3.3, Equations 2-3, and Algorithm 1)::
+
+    l_con = mean_i -log[e^(cos(h, h_w) / tau) / (e^(cos(h, h_w) / tau) + e^(cos(h, h_v) / tau))]
+
+h is what the training model's head gets of a sample, h_w and h_v are the same of the received model w and of
+the model v that the client trained last. The projection head of section 3.2 is the last layers of a model's
+body, as in fedcka_cnn. Two forward passes of the frozen models, in evaluation mode; gradients flow through h
+alone.
+
+The paper's v of a client that takes part for the first time is open. Here it is w, so that the term is log 2
+and has no gradient; the authors' code begins with random models. A client that is rarely asked has an old v:
+its state has the round that v is from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Component, Strict
+from edgefl.protocol import Carry, Method, Seen, Site, frozen, needs_received, neutral_over, with_previous
+from edgefl.protocol.similarities import contrast, cosine
+
+
+class Params(Strict):
+    """MOON's parameters."""
+
+    mu: Annotated[float, Field(ge=0, description="weight of the term; 0 is the base method")] = 1.0
+    tau: Annotated[float, Field(gt=0, description="temperature of the contrastive term")] = 0.5
+    base: Annotated[Component, Field(description="the method whose objective has the term")] = Component(
+        name="fedavg"
+    )
+
+
+def build(params: Params, site: Site) -> Method:
+    """The base whose objective has the model-contrastive term.
+
+    Raises:
+        UserError: the base leaves the body with its clients.
+    """
+    net = site.net
+
+    def loss(seen: Seen, carry: Carry) -> Tensor:
+        received, previous = (
+            cosine(seen.features, frozen(seen.net, carry["moon"][model], seen.x)[0]) / params.tau
+            for model in ("received", "previous")
+        )
+        return params.mu * contrast(received, previous).mean()
+
+    base = method = site.base(net.with_term(loss) if params.mu else net)
+    if params.mu:
+        needs_received("moon", base, params.base, net, ("body",))
+        method = with_previous(base, "moon", net, lambda weights: weights)
+    return replace(method, neutral=neutral_over(params.base, base, mu=0.0))

@@ -1,0 +1,29 @@
+"""The pull towards the model that a client starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from edgefl.protocol.nets import Carry, Net, Seen
+from edgefl.protocol.trees import leaves
+
+
+def proximal_term(net: Net, mu: float) -> Callable[[Seen, Carry], Tensor]:
+    """(mu / 2) * ||w - w_received||^2 over all trained parts (Li et al. 2020, Equation 2).
+
+    It reads the carry's "anchor", which ``anchored`` fills.
+    """
+
+    def loss(seen: Seen, carry: Carry) -> Tensor:
+        pairs = [
+            pair
+            for part in net.trained
+            for pair in zip(leaves(seen.weights[part]), leaves(carry["anchor"][part]), strict=True)
+        ]
+        squares = torch.stack([(own - received).square().sum() for own, received in pairs])
+        return (mu / 2) * squares.sum()
+
+    return loss
