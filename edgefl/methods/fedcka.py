@@ -12,8 +12,8 @@ evaluation mode and end after layer M, so that a client keeps the tensors before
 Algorithm 1 prints w_l where Equation 1 has the received w_g. What the paper leaves open: where a layer is
 read (after its nonlinearity, before pooling), the sign of the Frobenius norm (s = -||a - g||_F^2), the width
 of the kernel (``bandwidth``; 0.8 is one of those of Kornblith et al. 2019), the first participation (v = g,
-so that the term is log 2 and has no gradient), and batches of one sample, which have no CKA (no term, with any
-similarity).
+so that the term is log 2 and has no gradient), and batches of one sample, which have no CKA (no term, with
+any similarity).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ The label's own logit gets no gradient of the term. The factor tau^2 stands in E
 code, not in Equations 10-11.
 
 Variants: ``kd_mix`` is the lambda of Equation 18, (1 - lambda) * KD + lambda * NTD, with KD the same
-divergence over all C classes; ``distance: mse`` is the mean square of differences between the C - 1 logits (appendix L,
-which leaves the reduction and tau open).
+divergence over all C classes; ``distance: mse`` is the mean square of differences between the C - 1 logits
+(appendix L, which leaves the reduction and tau open).
 """
 
 from __future__ import annotations
