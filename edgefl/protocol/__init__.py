@@ -8,11 +8,13 @@ tensors. Nothing here keeps state.
 from edgefl.core.steps import Passes as Passes
 from edgefl.protocol.aggregation import averaging as averaging
 from edgefl.protocol.aggregation import local_training as local_training
+from edgefl.protocol.aggregation import needs_trained as needs_trained
 from edgefl.protocol.aggregation import starting as starting
 from edgefl.protocol.composition import anchored as anchored
 from edgefl.protocol.composition import extended as extended
 from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
+from edgefl.protocol.delivery import delivery as delivery
 from edgefl.protocol.files import read_tree as read_tree
 from edgefl.protocol.files import write_tree as write_tree
 from edgefl.protocol.layers import forward as forward
@@ -26,6 +28,7 @@ from edgefl.protocol.nets import Seen as Seen
 from edgefl.protocol.nets import Stage as Stage
 from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
+from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.training import GradientStep as GradientStep
 from edgefl.protocol.training import Within as Within
