@@ -8,12 +8,14 @@ tensors. Nothing here keeps state.
 from edgefl.core.steps import Passes as Passes
 from edgefl.protocol.aggregation import averaging as averaging
 from edgefl.protocol.aggregation import local_training as local_training
+from edgefl.protocol.aggregation import needs_trained as needs_trained
 from edgefl.protocol.aggregation import starting as starting
 from edgefl.protocol.composition import anchored as anchored
 from edgefl.protocol.composition import extended as extended
 from edgefl.protocol.composition import needs_received as needs_received
 from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
+from edgefl.protocol.delivery import delivery as delivery
 from edgefl.protocol.files import read_tree as read_tree
 from edgefl.protocol.files import write_tree as write_tree
 from edgefl.protocol.layers import forward as forward

@@ -90,7 +90,7 @@ def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
     for exchange in method.exchanges:
         fold, ctx = exchange.work, federation.ctx(0)
         carry = fold.start(exchange.down(federation.server, 0), federation.states[0], ctx)
-        _, state = fold.finish(carry, ctx)
+        _, state = fold.finished(carry, ctx, federation.states[0])
         assert (state is not None) == exchange.stateful
         if state is not None:
             assert {key: leaf.shape for key, leaf in flatten(state).items()} == shapes
@@ -291,6 +291,7 @@ def test_two_views_double_the_batch_in_memory(mlp: Net):
 
 # What stands in for FedAvg bit for bit in methods that have no neutral parameters.
 WITHOUT_NEUTRAL = {
+    "fedrep": "test_fedrep_without_head_epochs_is_fedbabu",
     "local": "test_local_with_one_client_is_fedavg",
     "spherefed": "test_spherefed_trains_the_body_as_fedavg_does",
 }
@@ -356,6 +357,23 @@ def test_local_with_one_client_is_fedavg(tmp_path):
         ]
     assert len(scored["local"]) == 3
     assert scored["local"] == scored["fedavg"]
+
+
+def test_fedrep_without_head_epochs_is_fedbabu(tmp_path):
+    """Where clients never train their heads, they score what FedBABU's global model scores there."""
+    scored = {}
+    for name, settings in (("fedrep", {"head_epochs": 0}), ("fedbabu", {"fine_tune": 0})):
+        rows, _ = learned(
+            tmp_path / name,
+            {"name": name, **settings},
+            model={"name": "spherefed_convnet", "norm": "batch"},
+            server={"rounds": 2},
+        )
+        scored[name] = [
+            (row["round"], row["accuracy"], row["loss"]) for row in rows if row["model"] == "personal"
+        ]
+    assert len(scored["fedrep"]) == 2
+    assert scored["fedrep"] == scored["fedbabu"]
 
 
 def test_spherefed_trains_the_body_as_fedavg_does(mlp: Net):

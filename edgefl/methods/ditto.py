@@ -1,0 +1,98 @@
+"""Ditto: a personal model beside the base's global one, pulled towards it (Li et al. 2021, Algorithm 1).
+
+Ditto: Fair and Robust Federated Learning Through Personalization. A client does the base's work on the
+received w, and then minimises L(v) + (lambda / 2) * ||v - w||^2 over its personal model v, with w as it was
+received. v stays with the client and starts as the initial weights; what travels and what is merged is the
+base's, so that the global model is the base's bit for bit.
+
+v has its own optimizer state, which restarts every round as the base's does, and its own running statistics.
+It is trained on the net's loss alone: terms that methods add to the base's objective are not part of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from edgefl.core.errors import UserError
+from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.steps import Passes
+from edgefl.protocol import (
+    Carry,
+    Ctx,
+    Method,
+    Payload,
+    Phase,
+    Predictor,
+    Site,
+    Tree,
+    Within,
+    extended,
+    neutral_over,
+    plain_objective,
+    proximal_term,
+    sgd,
+    starting,
+    structure,
+    trainer,
+)
+
+
+class Params(Strict):
+    """Ditto's parameters."""
+
+    lam: Annotated[
+        NonNegative, Field(description="strength of the pull towards the received model, the paper's lambda")
+    ] = 0.1
+    personal_epochs: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="epochs of the personal model; null is the length of local training, 0 leaves it out",
+        ),
+    ] = None
+    base: Annotated[Component, Field(description="the method of the global model")] = Component(name="fedavg")
+
+
+def build(params: Params, site: Site) -> Method:
+    """The base, with a personal model that is trained after it.
+
+    Raises:
+        UserError: the base has no global model of the net's parts.
+    """
+    net, optimizer = site.net, site.local.optimizer
+    base = site.base(net)
+    neutral = neutral_over(params.base, base, personal_epochs=0)
+    if params.personal_epochs == 0:
+        return replace(base, neutral=neutral)
+    parts = structure(net.on_meta())
+    if (
+        base.global_model is None
+        or structure(base.global_model(base.initial(net.on_meta())).weights) != parts
+    ):
+        raise UserError(
+            f"ditto needs a base with a global model of the same parts, and {params.base.name} has none",
+            hint="use a base that shares the whole model, such as fedavg",
+        )
+
+    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+        personal = trainer((state or {})["ditto"], optimizer, net.trained, ctx.lr)
+        received = starting(net, payload, state)
+        return {**carry, "ditto": {**personal, "anchor": {part: received[part] for part in net.trained}}}
+
+    objective = plain_objective(replace(net, terms=()).with_term(proximal_term(net, params.lam)))
+    length = site.local.passes if params.personal_epochs is None else Passes(epochs=params.personal_epochs)
+    step = Within("ditto", sgd(objective, optimizer, net.trained))
+    method = extended(
+        base,
+        "ditto",
+        client=lambda initial: initial,
+        start=start,
+        phases=[Phase("personal", step, length, reports=False)],
+        finish=lambda carry, _: (None, carry["ditto"]["weights"]),
+    )
+    return replace(
+        method, personal_model=lambda _, state: Predictor((state or {})["ditto"], net.logits), neutral=neutral
+    )

@@ -1,0 +1,28 @@
+"""FedPer: the body is averaged, every client keeps a head of its own (Arivazhagan et al. 2019, Algorithm 1).
+
+Federated Learning with Personalization Layers: base layers are averaged by samples, personalization layers
+never leave their client, and local training updates both at once. The personalization layers are the head
+here; the paper also tries more layers. Batch norm's running statistics travel with the body.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from edgefl.core.params import Strict
+from edgefl.protocol import BUFFERS, Method, Site, averaging, local_training, plain_objective
+
+
+class Params(Strict):
+    """FedPer's parameter."""
+
+    share_head: Annotated[bool, Field(description="whether the head is averaged too; true is FedAvg")] = False
+
+
+def build(params: Params, site: Site) -> Method:
+    """Averaging of the body alone."""
+    train = local_training(site, plain_objective(site.net))
+    shared = (*site.net.trained, BUFFERS) if params.share_head else ("body", BUFFERS)
+    return averaging(site, train, shared=shared, neutral={"share_head": True})
