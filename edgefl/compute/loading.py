@@ -44,7 +44,7 @@ def batch_kernels(
         sizes: the numbers of samples.
     """
     sizes, views = set(sizes), phase.views
-    if augment is None or phase.data == "plain" or not sizes:
+    if augment is None or phase.data != "train" or not sizes:
         return {size: [Kernel.moving("load", size * prod(shape) * (1 + _FLOAT * views))] for size in sizes}
     few, more = (_augmented(augment, shape, size) for size in (_FEW, _MORE))
     found = {}

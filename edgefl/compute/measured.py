@@ -128,8 +128,10 @@ class _Client:
         ctx = Ctx(client=0, round=0, lr=given.lr, steps=steps, samples=given.samples, class_counts=counts)
 
         def batches(phase: Phase) -> Iterator[Batch]:
+            start = 0
             for size in sizes[phase.name]:
-                yield self._batch(phase, size)
+                yield self._batch(phase, size, start)
+                start += size
 
         exchange = given.exchange
         ctx = exchange.context(Assignment(ctx))
@@ -140,9 +142,13 @@ class _Client:
         fold = replace(exchange.work, start=lambda _, __, ctx: exchange.work.start(*held.pop(), ctx))
         return Task(job, fold, {}, None, ctx, batches)
 
-    def _batch(self, phase: Phase, size: int) -> Batch:
+    def _batch(self, phase: Phase, size: int, start: int) -> Batch:
+        """Random samples, ``start`` of which were before them in the phase."""
         views, net, device = (phase.views,) if phase.views > 1 else (), self._given.net, self.device
         y = torch.randint(net.classes, (size,), device=device)
+        if phase.passes.samples is not None:
+            # The places of public samples, in order, pass after pass.
+            y = torch.arange(start, start + size, device=device) % phase.passes.samples
         if self._given.prepare is not None:
             images = torch.randint(256, (size, *net.shape), dtype=torch.uint8, device=device)
             return Batch(self._given.prepare(phase, images, self._generator), y)

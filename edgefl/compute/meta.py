@@ -161,6 +161,13 @@ def peak_bytes(method: Method, exchange: Exchange, net: Net, batch_size: int) ->
         return sum(_run(exchange.work, _given(method, exchange, net), sizes).peak.values())
 
 
+def payloads(method: Method, exchange: Exchange, net: Net) -> tuple[Payload, Payload]:
+    """What a client receives and sends in one exchange, on the meta device."""
+    with torch.device("meta"):
+        given = _given(method, exchange, net)
+        return given.payload, _run(exchange.work, given, (0,) * len(exchange.work.phases)).upload
+
+
 @contextmanager
 def _placed() -> Iterator[None]:
     """Puts the file and line in the user's code, if it is theirs, to an operator whose cost is unknown."""

@@ -197,6 +197,8 @@ def completed(record: R, document: Document, path: Sequence[str | int] = ()) -> 
 
 
 def _completed(kind: str, value: Any, document: Document, path: Sequence[str | int]) -> Any:
+    if value is None:
+        return None
     if isinstance(value, tuple):
         return tuple(_completed(kind, one, document, [*path, place]) for place, one in enumerate(value))
     return value.completed(resolve(kind, value, document, path)[1])

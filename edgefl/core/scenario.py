@@ -44,6 +44,18 @@ def _distribution(value: Any) -> Any:
     return {"name": "fixed", "value": float(value)}
 
 
+class Public(Strict):
+    """Images without labels that the server and every client have, for methods that work on public data.
+
+    Attributes:
+        samples: how many; drawn uniformly and without repeats, once a run.
+        dataset: whose training images they are; by default the task's own, and no client then trains on them.
+    """
+
+    samples: Count
+    dataset: Annotated[Component | None, OfKind("datasets")] = None
+
+
 class Task(Strict):
     """The data, and how clients share it.
 
@@ -55,6 +67,7 @@ class Task(Strict):
         personal_test: the size of each client's own test set, as a share of its training samples, by class.
         samples: in place of a split, each client's number of training samples: a number, or a distribution,
             whose draws are rounded to at least 1. For the clock alone; nothing can be trained.
+        public: public images, for methods that work on them.
     """
 
     dataset: Annotated[Component, OfKind("datasets")]
@@ -67,6 +80,19 @@ class Task(Strict):
         ByName("samplers"),
         BeforeValidator(_distribution, json_schema_input_type=Count | Sampler | None),
     ] = None
+    public: Public | None = None
+
+    @model_validator(mode="after")
+    def _has_images(self) -> Task:
+        if self.samples is not None and self.public is not None:
+            raise ValueError("'public' needs images, and 'samples' leaves none; remove one of the two")
+        return self
+
+    @property
+    def withheld(self) -> int:
+        """How many of the dataset's training images are no client's, because they are public."""
+        public = self.public
+        return public.samples if public and public.dataset in (None, self.dataset) else 0
 
 
 class Until(Strict):

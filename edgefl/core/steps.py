@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Passes:
-    """The length of a phase: a number of epochs or a number of steps, exactly one of the two."""
+    """The length of a phase: a number of epochs or a number of steps, exactly one of the two.
+
+    Attributes:
+        epochs: passes over the data.
+        steps: optimizer steps.
+        samples: how many samples a pass goes over; None for the client's own.
+    """
 
     epochs: int | None = None
     steps: int | None = None
+    samples: int | None = None
 
     def __post_init__(self) -> None:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give a phase either epochs or steps")
-        if (self.epochs or 0) < 0 or (self.steps or 0) < 0:
-            raise ValueError("a phase's epochs or steps must not be negative")
+        if (self.epochs or 0) < 0 or (self.steps or 0) < 0 or (self.samples or 0) < 0:
+            raise ValueError("a phase's epochs, steps and samples must not be negative")
+
+    def over(self, own: int) -> int:
+        """The number of samples of one pass, for a client that has ``own`` samples."""
+        return own if self.samples is None else self.samples
 
 
 def batch_sizes(samples: int, batch_size: int) -> list[int]:
@@ -40,8 +51,14 @@ def batch_sizes(samples: int, batch_size: int) -> list[int]:
 
 
 def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tuple[int, int]]:
-    """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass."""
-    one = batch_sizes(samples, batch_size)
+    """Every step of a phase in order, as (pass number, batch size); a phase of steps may end mid-pass.
+
+    Args:
+        samples: the client's own number of samples.
+        batch_size: the largest size, but for a rest of one sample.
+        passes: the phase's length.
+    """
+    one = batch_sizes(passes.over(samples), batch_size)
     if passes.epochs is not None:
         yield from ((epoch, size) for epoch in range(passes.epochs) for size in one)
     elif one:
@@ -49,8 +66,8 @@ def step_sequence(samples: int, batch_size: int, passes: Passes) -> Iterator[tup
 
 
 def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
-    """How many steps of each batch size a phase takes on ``samples`` samples."""
-    one = batch_sizes(samples, batch_size)
+    """How many steps of each batch size a phase takes for a client of ``samples`` samples."""
+    one = batch_sizes(passes.over(samples), batch_size)
     if not one:
         return Counter()
     whole, rest = (passes.epochs, 0) if passes.epochs is not None else divmod(passes.steps or 0, len(one))
@@ -60,7 +77,8 @@ def step_sizes(samples: int, batch_size: int, passes: Passes) -> Counter[int]:
 
 
 def step_count(samples: int, batch_size: int, passes: Passes) -> int:
-    """How many steps a phase takes on ``samples`` samples."""
+    """How many steps a phase takes for a client of ``samples`` samples."""
+    samples = passes.over(samples)
     if passes.epochs is None:
         return (passes.steps or 0) if samples else 0
     full, rest = divmod(samples, batch_size)
@@ -73,11 +91,11 @@ def limited(samples: int, batch_size: int, phases: Sequence[Passes], steps: int)
     Phases are done in order: the first ones in full, one as far as the steps go, the others not at all.
 
     >>> limited(20, 10, [Passes(epochs=2), Passes(epochs=2)], 5)
-    [Passes(epochs=2, steps=None), Passes(epochs=None, steps=1)]
+    [Passes(epochs=2, steps=None, samples=None), Passes(epochs=None, steps=1, samples=None)]
     """
     lengths = []
     for passes in phases:
         full = step_count(samples, batch_size, passes)
-        lengths.append(passes if full <= steps else Passes(steps=steps))
+        lengths.append(passes if full <= steps else replace(passes, epochs=None, steps=steps))
         steps = max(0, steps - full)
     return lengths

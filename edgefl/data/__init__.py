@@ -5,7 +5,15 @@ augmentation. ``federate`` joins a dataset and a partition; ``batches`` gives a 
 """
 
 from edgefl.data.batching import Augmentation, Together, batches, normalised, prepared
-from edgefl.data.federation import Federation, Partition, assumed_labels, federate, sized
+from edgefl.data.federation import (
+    Federation,
+    Partition,
+    assumed_labels,
+    drawn_public,
+    federate,
+    public_images,
+    sized,
+)
 from edgefl.data.image_cache import Decoded, decoded_once
 from edgefl.data.source import Labels, Source, source_of
 from edgefl.data.spec import Arrays, Spec, channels_last, stratified
@@ -24,9 +32,11 @@ __all__ = [
     "batches",
     "channels_last",
     "decoded_once",
+    "drawn_public",
     "federate",
     "normalised",
     "prepared",
+    "public_images",
     "sized",
     "source_of",
     "stratified",

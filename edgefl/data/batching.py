@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -49,7 +49,8 @@ def batches(
     Args:
         federation: with pixels.
         client: its number.
-        phase: "train" data are shuffled anew in every pass and augmented; "plain" data are neither.
+        phase: "train" data are shuffled anew in every pass and augmented; "plain" data are neither. "public"
+            data are the same for every client, treated like "plain" ones, and y is each sample's place.
         batch_size: B.
         seed: the job's.
         augment: of "train" data, the phase's own or else the task's; None for none.
@@ -59,16 +60,54 @@ def batches(
 
     Raises:
         DataError: the federation was planned without files.
-        ValueError: the phase's kind of data is unknown.
+        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
     """
-    if phase.data not in {"train", "plain"}:
-        raise ValueError(f"the data of phase {phase.name!r} must be 'train' or 'plain', not {phase.data!r}")
-    part = federation.parts[client]
-    x = _scaled(federation, torch.from_numpy(part), "train")
-    y = _rows(federation.train_y, torch.from_numpy(part))
-    if augment is None or phase.data == "plain":
+    data = _data(federation, phase)
+    part = torch.from_numpy(data.parts(client))
+    x, y = _scaled(data.images, part), _rows(data.labels, part)
+    if augment is None or phase.data != "train":
         return _cut(_normalised(federation.spec, x), y, phase, batch_size, seed, ready=_as_it_is)
     return _cut(x, y, phase, batch_size, seed, ready=partial(_augmented, federation.spec, augment))
+
+
+class _Data(NamedTuple):
+    """The data of a phase.
+
+    Attributes:
+        images: (N, C, H, W) uint8.
+        labels: (N,) int64.
+        parts: client -> the indices of its images.
+    """
+
+    images: Tensor
+    labels: Tensor
+    parts: Callable[[int], Ints]
+
+
+def _data(federation: Federation, phase: Phase) -> _Data:
+    """What a phase passes over.
+
+    Raises:
+        DataError: the federation was planned without files.
+        ValueError: the phase's kind of data is unknown, or its length is not that of its data.
+    """
+    if phase.data not in {"train", "plain", "public"}:
+        raise ValueError(
+            f"the data of phase {phase.name!r} must be 'train', 'plain' or 'public', not {phase.data!r}"
+        )
+    public = federation.public_x if phase.data == "public" else None
+    count = None if public is None else len(public)
+    if phase.passes.samples != count or (phase.data == "public") != (public is not None):
+        raise ValueError(
+            f"the phase {phase.name!r} passes over {phase.passes.samples} samples of {phase.data!r} data, "
+            f"which has {count}"
+        )
+    images = _pixels(federation, "train")
+    if public is None:
+        return _Data(images, federation.train_y, federation.parts.__getitem__)
+    everything = np.arange(len(public))
+    places = torch.arange(len(public), device=public.device)
+    return _Data(public, places, lambda _: everything)
 
 
 class Together:
@@ -89,14 +128,15 @@ class Together:
         augment: Augmentation | None = None,
     ) -> None:
         """Takes the arguments of ``batches`` for each client of the group; phases differ in length only."""
-        parts, phase = [federation.parts[client] for client in clients], phases[0]
+        self._data, phase = _data(federation, phases[0]), phases[0]
+        parts = [self._data.parts(client) for client in clients]
         lengths = [(len(part), each.passes) for part, each in zip(parts, phases, strict=True)]
         cuts = {
             (count, passes): list(step_sequence(count, batch_size, passes)) for count, passes in set(lengths)
         }
         sizes = {length: [size for _, size in each] for length, each in cuts.items()}
         self.sizes = [sizes[length] for length in lengths]
-        self._federation = federation
+        self._spec = federation.spec
         self._views = phase.views
         self._each: list[Iterator[Batch]] = []
         if augment is not None and phase.data == "train":
@@ -110,7 +150,7 @@ class Together:
         starts = {length: [0, *accumulate(each)] for length, each in sizes.items()}
         self._starts = [starts[length] for length in lengths]
         passes = max((nth + 1 for each in cuts.values() for nth, _ in each), default=0)
-        self._orders = _orders(parts, passes, phase, seeds).to(federation.train_y.device)
+        self._orders = _orders(parts, passes, phase, seeds).to(self._data.labels.device)
         self._aligned = all(each == self.sizes[0] for each in self.sizes)
         self._block: tuple[int, Batch] | None = None
 
@@ -137,14 +177,14 @@ class Together:
 
     def _ahead(self) -> int:
         """How many samples of each client a block may hold."""
-        return max(1, _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._federation.spec.shape)))
+        return max(1, _BLOCK_BYTES // (4 * len(self.sizes) * math.prod(self._spec.shape)))
 
     def _batch(self, rows: Tensor) -> Batch:
         """Images and labels of (clients, B) rows."""
-        x = _normalised(self._federation.spec, _scaled(self._federation, rows, "train"))
+        x = _normalised(self._spec, _scaled(self._data.images, rows))
         if self._views > 1:
             x = x.unsqueeze(1).expand(-1, self._views, *x.shape[1:])
-        return Batch(x, _rows(self._federation.train_y, rows))
+        return Batch(x, _rows(self._data.labels, rows))
 
 
 def _orders(parts: Sequence[Ints], passes: int, phase: Phase, seeds: Sequence[int]) -> Tensor:
@@ -171,7 +211,7 @@ def normalised(federation: Federation, indices: Ints, split: Literal["train", "t
     Raises:
         DataError: the federation was planned without files.
     """
-    return _normalised(federation.spec, _scaled(federation, torch.from_numpy(indices), split))
+    return _normalised(federation.spec, _scaled(_pixels(federation, split), torch.from_numpy(indices)))
 
 
 def _cut(
@@ -205,7 +245,7 @@ def prepared(
         generator: what the augmentation draws from.
     """
     x = _floats(images).to(memory_format=torch.channels_last)
-    if augment is None or phase.data == "plain":
+    if augment is None or phase.data != "train":
         normal = _normalised(spec, x)
         return normal if phase.views == 1 else torch.stack([normal] * phase.views)
     views = [_augmented(spec, augment, x, generator) for _ in range(phase.views)]
@@ -216,14 +256,23 @@ def _floats(images: Tensor) -> Tensor:
     return images.to(torch.float32).div_(_BRIGHTEST)
 
 
-def _scaled(federation: Federation, indices: Tensor, split: Literal["train", "test"]) -> Tensor:
-    """Images of a split as float32 in [0, 1]; indices (...) -> (..., C, H, W)."""
+def _pixels(federation: Federation, split: Literal["train", "test"]) -> Tensor:
+    """A split's images, (N, C, H, W) of uint8.
+
+    Raises:
+        DataError: the federation was planned without files.
+    """
     x = federation.train_x if split == "train" else federation.test_x
     if x is None:
         raise DataError(
             f"no images of {federation.spec.name}: the run was planned without its files",
             hint="pass --data-dir DIR, or allow the download",
         )
+    return x
+
+
+def _scaled(x: Tensor, indices: Tensor) -> Tensor:
+    """Some of the images (N, C, H, W) as float32 in [0, 1]; indices (...) -> (..., C, H, W)."""
     # Channels-last: small convolutions on a CPU take a quarter less time.
     images = _floats(_rows(x, indices))
     return images if indices.dim() > 1 else images.to(memory_format=torch.channels_last)

@@ -39,6 +39,9 @@ class Federation:
         samples: (clients,) int64, training images of each client. Where the dataset was not split, see
             ``sized``, nothing else is known: there are neither parts nor class counts.
         assumed: whether labels were made up, evenly over classes, because there were no files.
+        public_x: (P, C, H, W) uint8, the public images, without labels; zeros if planned without files, None
+            if there are none.
+        public_content: of another dataset's images, its ``Spec.content``.
     """
 
     spec: Spec
@@ -52,6 +55,8 @@ class Federation:
     class_counts: Ints
     samples: Ints
     assumed: bool
+    public_x: Tensor | None = None
+    public_content: str = ""
 
     @property
     def clients(self) -> int:
@@ -73,6 +78,7 @@ class Federation:
             train_y=self.train_y.to(device),
             test_x=test_x if test_x is None else test_x.to(device),
             test_y=self.test_y.to(device),
+            public_x=None if self.public_x is None else self.public_x.to(device),
         )
 
     def shared(self) -> dict[str, Tensor]:
@@ -83,8 +89,10 @@ class Federation:
         """
         if self.train_x is None:
             raise DataError(f"cannot train on {self.spec.name}: the run was planned without its files")
+        # Row by row, as they lie in memory.
+        public = {} if self.public_x is None else {"public_x": self.public_x.permute(0, 2, 3, 1)}
         return {
-            # Row by row, as they lie in memory.
+            **public,
             "train_x": self.train_x.permute(0, 2, 3, 1),
             "train_y": self.train_y,
             "parts": torch.from_numpy(np.concatenate(self.parts)),
@@ -109,6 +117,7 @@ class Federation:
             class_counts=tensors["class_counts"].numpy(),
             samples=tensors["class_counts"].numpy().sum(axis=1),
             assumed=False,
+            public_x=tensors["public_x"].permute(0, 3, 1, 2) if "public_x" in tensors else None,
         )
 
 
@@ -127,6 +136,7 @@ def federate(
     labels: Labels | None = None,
     personal_test: float = 0.3,
     holdout: float = 0.0,
+    public: int = 0,
 ) -> Federation:
     """Splits a dataset among clients.
 
@@ -135,12 +145,15 @@ def federate(
         arrays: its images; None for labels alone.
         partition: (labels, classes, clients, rng) -> one index array per client.
         clients: how many.
-        seed: the run's root seed; partition, personal test sets and holdout each have a stream of their own.
+        seed: the run's root seed; partition, personal test sets, holdout and public images each have a stream
+            of their own.
         labels: where there are no images, the dataset's labels; None for ``assumed_labels``.
         personal_test: r; a client with n training images of a class is tested on floor(r n) test images
             of it, drawn once a run, without repeats while the class's test images last.
         holdout: if above 0, this share of every class's training images replaces the test set, for tuning;
             neither training nor tuning then sees the test set.
+        public: how many training images no client has: they are the public ones, drawn uniformly from those
+            that are not held out.
 
     Raises:
         UserError: a setting is out of range, or the partition does not give every client some images.
@@ -161,6 +174,11 @@ def federate(
         train, test = stratified(train_y, holdout, seeds.generator(seed, "holdout"))
         test_x, test_y = train_x, train_y
         _check_holdout(holdout, len(train), len(test))
+    public_x = None
+    if public:
+        chosen = drawn_public(len(train), public, seed, least=clients)
+        public_x = public_images(spec, train_x, train[chosen])
+        train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
     parts = tuple(
         train[part]
@@ -179,7 +197,39 @@ def federate(
         class_counts=counts,
         samples=counts.sum(axis=1),
         assumed=arrays is None and labels is None,
+        public_x=public_x,
     )
+
+
+def drawn_public(stock: int, count: int, seed: int, *, least: int = 0) -> Ints:
+    """Which of ``stock`` images are public: ``count`` indices, uniform, without repeats, sorted.
+
+    Uniform, because public images have no labels to balance.
+
+    Args:
+        stock: how many images there are.
+        count: how many are drawn.
+        seed: the run's root seed.
+        least: how many have to be left.
+
+    Raises:
+        UserError: there are too few.
+    """
+    if count > stock - least:
+        clients = f" and leave one for each of {least:,} clients" if least else ""
+        raise UserError(
+            f"{count:,} public images cannot be drawn from {stock:,} training images{clients}",
+            where="task.public.samples",
+            hint="lower task.public.samples, or name another dataset in task.public.dataset",
+        )
+    return np.sort(seeds.generator(seed, "public").choice(stock, count, replace=False))
+
+
+def public_images(spec: Spec, x: Tensor | None, chosen: Ints) -> Tensor:
+    """The chosen ones of a dataset's images (N, C, H, W); without files, zeros of their shape."""
+    if x is None:
+        return torch.zeros(len(chosen), *spec.shape, dtype=torch.uint8)
+    return x[torch.from_numpy(chosen)].contiguous(memory_format=torch.channels_last)
 
 
 def sized(spec: Spec, samples: Ints) -> Federation:

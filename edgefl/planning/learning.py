@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
-from edgefl.core.user_code import is_users, returned
+from edgefl.core.user_code import returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
     Arrays,
@@ -33,15 +33,15 @@ from edgefl.data import (
     Source,
     Spec,
     channels_last,
+    drawn_public,
     federate,
+    public_images,
     sized,
     source_of,
 )
-from edgefl.protocol import Method, Net, Phase, Site, shapes
+from edgefl.planning.models import check_fit, checked, nets_of
+from edgefl.protocol import Method, Net, Phase, Site
 from edgefl.protocol.codec import Codec
-
-T = TypeVar("T")
-_FEATURES = "(features, new buffers), a tensor and a dict"
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     partition, partition_params = resolve("partitions", task.partition, document, ["task", "partition"])
     content = access.content(task.dataset, source)
     holdout = evaluate.holdout if evaluate.on == "holdout" else 0.0
-    return federate(
+    federation = federate(
         content.spec,
         content.arrays,
         partial(_parted, partition, partition_params),
@@ -175,7 +175,46 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
         labels=content.labels,
         personal_test=task.personal_test,
         holdout=holdout,
+        public=task.withheld,
     )
+    if task.public is None or task.public.dataset is None or task.withheld:
+        return federation
+    return _with_public(federation, task.public.dataset, task.public.samples, spec.seed, document, access)
+
+
+def _with_public(
+    federation: Federation,
+    dataset: Component,
+    count: int,
+    seed: int,
+    document: Document,
+    access: DataAccess,
+) -> Federation:
+    """The federation with public images of another dataset.
+
+    Raises:
+        UserError: they have another shape, or are too few.
+    """
+    path = ["task", "public", "dataset"]
+    source = access.source(dataset, *resolve("datasets", dataset, document, path))
+    content, own = access.content(dataset, source), federation.spec
+    if content.spec.shape != own.shape:
+        raise ScenarioError(
+            f"the images of {content.spec.name} are {_by(content.spec.shape)}, and those of {own.name} "
+            f"{_by(own.shape)}",
+            where=str(document.place(path)),
+            hint="choose a dataset of the same shape, or none, to draw from the task's own",
+        )
+    x = None if content.arrays is None else torch.from_numpy(content.arrays.train_x)
+    chosen = drawn_public(content.spec.train_size if x is None else len(x), count, seed)
+    return replace(
+        federation, public_x=public_images(content.spec, x, chosen), public_content=content.spec.content
+    )
+
+
+def _by(shape: tuple[int, int, int]) -> str:
+    """A shape in words: "3x32x32"."""
+    return "x".join(map(str, shape))
 
 
 def _parted(partition: ModuleType, params: Any, *given: Any) -> list[Ints]:
@@ -218,9 +257,11 @@ def learn_from(
     Raises:
         UserError: a name or a parameter is wrong, or the models do not fit the method.
     """
-    nets = _nets(spec, document, federation, {} if known is None else known)
-    methods = tuple(build_method(spec.method, document, ["method"], net, spec.local) for net in nets)
-    _check_fit(methods, nets, spec.method.name, document)
+    nets = nets_of(spec, document, federation, {} if known is None else known)
+    methods = tuple(
+        build_method(spec.method, document, ["method"], net, spec.local, federation) for net in nets
+    )
+    check_fit(methods, nets, spec.method.name, document)
     return Learning(
         spec=completed(spec, document),
         federation=federation,
@@ -258,76 +299,13 @@ def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
 
 
-def _nets(
-    spec: LearningSpec, document: Document, federation: Federation, known: dict[str, Net]
-) -> tuple[Net, ...]:
-    nets, shape, classes = [], federation.spec.shape, federation.spec.classes
-    for index, model in enumerate(spec.models):
-        path: list[str | int] = ["model", index] if isinstance(spec.model, tuple) else ["model"]
-        module, params = resolve("models", model, document, path)
-        key = repr((model, shape, classes))
-        if key not in known:
-            known[key] = _net(
-                module, model.name, params, data=(shape, classes), where=str(document.place(path))
-            )
-        nets.append(known[key])
-    return tuple(nets)
-
-
-def _net(module: ModuleType, name: str, params: Any, *, data: tuple[Any, int], where: str) -> Net:
-    """A model for data of a shape and a number of classes.
-
-    Raises:
-        UserError: it cannot be built, or is no net.
-    """
-    try:
-        built = module.build(params, *data)
-    except RuntimeError as error:
-        if is_users(str(module.__file__)):
-            raise
-        # Sizes that no tensor can have.
-        raise ScenarioError(f"the model {name!r} cannot be built: {error}", where=where) from error
-    net = _checked(built, Net, module, "model")
-    if is_users(str(module.__file__)):
-        _check_net(net)
-    return net
-
-
-def _check_net(net: Net) -> None:
-    """Calls a net's functions on two samples without data.
-
-    Raises:
-        UserError: one returns what it should not.
-    """
-    with torch.device("meta"):
-        weights = returned(net.init(0), dict, net.init, "weights by part (a dict of dicts of tensors)")
-        x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
-        found = returned(net.features(weights, x, True), tuple, net.features, _FEATURES)
-        features, buffers = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - features and buffers
-        returned(buffers, dict, net.features, _FEATURES)
-        returned(features, Tensor, net.features, _FEATURES)
-        logits = returned(net.head(weights["head"], features), Tensor, net.head, "logits (a tensor)")
-        returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
-
-
-def _checked(built: object, expected: type[T], module: ModuleType, kind: str) -> T:
-    """What a module's ``build`` returned.
-
-    Raises:
-        UserError: it is not of the expected class.
-    """
-    if isinstance(built, expected):
-        return built
-    what = f"its build returned {type(built).__name__}, not edgefl.protocol.{expected.__name__}"
-    raise UserError(
-        f"this {kind} cannot be used: {what}",
-        where=str(module.__file__),
-        hint="return the object built; see docs/extending.md for an example",
-    )
-
-
 def build_method(
-    component: Component, document: Document, path: Sequence[str | int], net: Net, local: Local
+    component: Component,
+    document: Document,
+    path: Sequence[str | int],
+    net: Net,
+    local: Local,
+    federation: Federation,
 ) -> Method:
     """A method on a net, with the base that its parameters name.
 
@@ -337,6 +315,7 @@ def build_method(
         path: its place there.
         net: the net.
         local: the clients' training settings.
+        federation: the data.
 
     Raises:
         UserError: a name or a parameter is wrong, or the method cannot be built.
@@ -347,10 +326,10 @@ def build_method(
     def build_base(inner: Net) -> Method:
         if base is None:
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
-        return build_method(base, document, [*path, "base"], inner, local)
+        return build_method(base, document, [*path, "base"], inner, local, federation)
 
-    built = module.build(params, Site(net, local, build_base))
-    method = _checked(built, Method, module, "method")
+    built = module.build(params, Site(net, local, build_base, federation.clients, federation.public_x))
+    method = checked(built, Method, module, "method")
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(
@@ -359,27 +338,6 @@ def build_method(
             hint="a method cannot be its own base; choose another",
         )
     return method
-
-
-def _check_fit(methods: tuple[Method, ...], nets: tuple[Net, ...], name: str, document: Document) -> None:
-    """Refuses models whose clients would receive payloads of different shapes: the server has one state."""
-    if len(set(nets)) == 1:
-        return
-    first, *others = [
-        {
-            exchange.name: shapes(exchange.down(method.initial(net.on_meta()), 0))
-            for exchange in method.exchanges
-        }
-        for method, net in zip(methods, nets, strict=True)
-    ]
-    for place, (net, other) in enumerate(zip(nets[1:], others, strict=True), start=2):
-        if other != first:
-            raise ScenarioError(
-                f"{name} sends parts whose shapes differ between model 1 ({nets[0].name}) "
-                f"and model {place} ({net.name})",
-                where=str(document.place(["model"])),
-                hint="choose one model, or a method that sends shared parts only, such as fedclassavg",
-            )
 
 
 def codec(wire: Wire, way: Literal["down", "up"], document: Document) -> Codec:

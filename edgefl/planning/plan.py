@@ -115,6 +115,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
 def _left_out(data: Federation, scenario: Scenario) -> list[str]:
     """How many training samples the partition gives to nobody, in words; nothing where there are none."""
     held = len(data.test) if scenario.evaluate.on == "holdout" else 0
+    held += scenario.task.withheld
     whole, given = len(data.train_y) - held, int(data.samples.sum())
     if not data.parts or given >= whole:
         return []
@@ -254,9 +255,9 @@ def _resolved(
     data = scenario.resolved()
     if learning.federation.assumed:
         data["task"]["labels"] = "assumed"
-    content = learning.federation.spec.content
+    contents = {"data": learning.federation.spec.content, "public_data": learning.federation.public_content}
     return {
-        **({"data": content} if content else {}),
+        **{key: content for key, content in contents.items() if content},
         "scenario": data,
         "fleet": fleet.model_dump(mode="json"),
         "devices": {name: device.model_dump(mode="json") for name, device in devices.items()},

@@ -123,7 +123,8 @@ def prices(
 def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
-    settings = (spec.task.dataset, spec.task.augment, spec.models, spec.method, spec.wire)
+    task = spec.task
+    settings = (task.dataset, task.augment, task.clients, task.public, spec.models, spec.method, spec.wire)
     steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
     return repr((settings, optimizer, place, steps))
 

@@ -194,7 +194,9 @@ def _samples(federation: Federation, task: Task) -> tuple[int, str]:
     """The profiled client's number of samples, and what it is, in words."""
     if task.samples is not None:
         return int(np.ceil(federation.samples.mean())), "the mean of task.samples"
-    return int(np.ceil(federation.spec.train_size / task.clients)), f"an even share of {federation.spec.name}"
+    share = int(np.ceil((federation.spec.train_size - task.withheld) / task.clients))
+    rest = " without the public images" if task.withheld else ""
+    return share, f"an even share of {federation.spec.name}{rest}"
 
 
 def _devices(fleet: Fleet, names: Sequence[str], where: str) -> dict[str, Board]:

@@ -11,7 +11,7 @@ from edgefl.core.components import Nothing
 from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.notes import note
 from edgefl.core.params import kinds
-from edgefl.core.scenario import Scenario, Server, Task, Wire
+from edgefl.core.scenario import Public, Scenario, Server, Task, Wire
 
 # Base classes of records found by name -> their kind, and the default name.
 _RECORDS = {
@@ -30,7 +30,7 @@ def schema() -> dict[str, Any]:
     """
     found = Scenario.model_json_schema(mode="validation")
     definitions = found["$defs"]
-    places = {record: kinds(record) for record in (Scenario, Task, Server, Wire)}
+    places = {record: kinds(record) for record in (Scenario, Task, Public, Server, Wire)}
     for kind in sorted({kind for fields in places.values() for kind in fields.values()}):
         definitions[kind] = _component(kind, definitions)
     for kind, default in _RECORDS.values():

@@ -87,7 +87,9 @@ class Phase:
         name: for the ledger, such as "train".
         step: (carry, batch) -> carry.
         passes: its length, in epochs or steps; a job of fewer steps ends earlier.
-        data: "train" (shuffled, augmented) or "plain" (in order, never augmented).
+        data: "train" (shuffled, augmented), "plain" (in order, never augmented), or "public": the task's
+            public images, in order and never augmented, with each one's place as its label; ``passes`` then
+            says how many samples they are.
         views: the number of augmentations of each sample in a batch.
         augment: the phase's augmentation; None is the task's.
         reports: whether its steps count in the means of the carry's scalars.
@@ -232,8 +234,12 @@ class Site(NamedTuple):
         net: the client's model.
         local: epochs or steps, batch size and optimizer of local training.
         base: builds the parent method on a net; FedAvg unless the scenario names another.
+        clients: how many there are.
+        public: the public images (P, C, H, W) of uint8; None if the task has none.
     """
 
     net: Net
     local: Local
     base: Callable[[Net], Method]
+    clients: int = 1
+    public: Tensor | None = None

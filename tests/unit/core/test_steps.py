@@ -87,12 +87,26 @@ def test_steps_without_data_are_none():
     assert step_sizes(0, 4, Passes(epochs=7)) == {}
 
 
+@pytest.mark.parametrize("passes", [Passes(epochs=2, samples=10), Passes(steps=5, samples=10)])
+def test_a_phase_over_other_samples_takes_the_same_steps_for_every_client(passes):
+    """Its steps are those of a client that has so many samples, and it is cut short like any other phase."""
+    own = Passes(passes.epochs, passes.steps)
+    for samples in (1, 7, 400):
+        assert list(step_sequence(samples, 4, passes)) == list(step_sequence(10, 4, own))
+        assert step_sizes(samples, 4, passes) == step_sizes(10, 4, own)
+        assert step_count(samples, 4, passes) == step_count(10, 4, own)
+        (short,) = limited(samples, 4, [passes], 4)
+        assert short == Passes(steps=4, samples=10)
+
+
 def test_a_million_steps_are_counted_at_once():
     """Counting does not iterate over the steps."""
     assert step_sizes(10, 4, Passes(steps=3 * 10**12 + 1)) == {4: 2 * 10**12 + 1, 2: 10**12}
 
 
-@pytest.mark.parametrize("lengths", [{}, {"epochs": 1, "steps": 1}, {"epochs": -1}, {"steps": -1}])
+@pytest.mark.parametrize(
+    "lengths", [{}, {"epochs": 1, "steps": 1}, {"epochs": -1}, {"steps": -1}, {"epochs": 1, "samples": -1}]
+)
 def test_a_length_is_one_number(lengths):
     """Neither, both or a negative length is refused."""
     with pytest.raises(ValueError, match="a phase"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ from edgefl.data.spec import Spec
 from edgefl.protocol import Phase
 
 SHAPE = (1, 4, 4)
+PUBLIC = 11
 SPEC = Spec("noise", SHAPE, 3, 400, 1, ("a", "b", "c"), (0.5,), (0.25,))
 SHIFT = partial(shift.augment, shift.Params(pixels=1))
 
@@ -43,6 +45,7 @@ def federation(sizes: list[int]) -> Federation:
         class_counts=np.zeros((len(sizes), 3), dtype=np.int64),
         samples=np.array(sizes),
         assumed=False,
+        public_x=torch.from_numpy(rng.integers(0, 256, (PUBLIC, *SHAPE), dtype=np.uint8)),
     )
 
 
@@ -56,7 +59,7 @@ def federation(sizes: list[int]) -> Federation:
         max_size=5,
     ),
     equal=st.booleans(),
-    data=st.sampled_from(["train", "plain"]),
+    data=st.sampled_from(["train", "plain", "public"]),
     views=st.integers(1, 2),
     augment=st.sampled_from([None, SHIFT]),
     order=st.randoms(use_true_random=False),
@@ -65,6 +68,8 @@ def test_together_as_alone(sizes, batch_size, passes, equal, data, views, augmen
     """In any order of clients, each with a phase of its own length or not, row by row and bit for bit."""
     fed = federation(sizes)
     clients, seeds = list(range(len(sizes))), [100 + client for client in range(len(sizes))]
+    if data == "public":
+        passes = [replace(one, samples=PUBLIC) for one in passes]
     phases = [
         Phase("train", lambda carry, _: carry, passes[0 if equal else client], data=data, views=views)
         for client in clients
