@@ -72,7 +72,14 @@ def build(params: Params, shape: tuple[int, int, int], classes: int) -> Net:
         )
 
     return functional_net(
-        "fedcka_cnn", body, shape, classes, width=_PROJECTION[-1], head_bias=params.head_bias
+        "fedcka_cnn",
+        body,
+        shape,
+        classes,
+        width=_PROJECTION[-1],
+        head_bias=params.head_bias,
+        layers=("relu1", "relu2", "relu3", "relu4", "relu5", "projection2"),
+        stage=("pool1", "conv2", "relu2"),
     )
 
 
