@@ -28,6 +28,11 @@ SIZES = [
     # McMahan et al.: (25*32 + 32) + (32*25*64 + 64); 28 -> 14 -> 7, so a flat width of 64*7*7 = 3,136, then
     # 3,136*512 + 512 and a head of 512*10 + 10
     ("cnn2", {"channels": (32, 64), "hidden": 512, "padding": "same"}, (1, 28, 28), 1_663_370, 0),
+    # convolutions (3*25*16 + 16) + (16*25*32 + 32), a flat width of 32*5*5 = 800, then (800*120 + 120) +
+    # (120*84 + 84) + (84*84 + 84) + (84*256 + 256), and a head of 256*10 + 10
+    ("fedcka_cnn", {}, CIFAR, 151_802, 0),
+    # MOON's: (3*25*6 + 6) + (6*25*16 + 16), 400*120 + 120, and the same from there on
+    ("fedcka_cnn", {"channels": (6, 16)}, CIFAR, 92_626, 0),
     # He et al.'s 11,689,512 less the classifier's 513,000, plus 512*512 + 512 and 512*10 + 10 (FedClassAvg);
     # norms of 64 + 4*64 + 5*(128 + 256 + 512) = 4,800 channels, a mean and a variance each
     ("resnet18", {"stem": "imagenet", "wrap": 512}, CIFAR, 11_444_298, 9_600),
@@ -90,6 +95,12 @@ def test_mobilenet_v2_takes_300_million():
 def test_cnn2_takes_a_million():
     """28*28*75*10 + 10*10*250*20 multiply-adds in convolutions, 500*256 + 256*10 in linear layers."""
     assert macs(built("cnn2", {}, CIFAR)) == 588_000 + 500_000 + 128_000 + 2_560
+
+
+def test_fedckas_cnn_takes_2_million():
+    """28*28*75*16 + 10*10*400*32 in convolutions, and five linear layers."""
+    linear = 800 * 120 + 120 * 84 + 84 * 84 + 84 * 256 + 256 * 10
+    assert macs(built("fedcka_cnn", {}, CIFAR)) == 940_800 + 1_280_000 + linear
 
 
 def test_tiny_stem_doubles_the_stride():

@@ -12,7 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from edgefl.core.errors import UserError
-from edgefl.models import cnn2, mlp, mobilenet_v2, resnet18, spherefed_convnet
+from edgefl.models import cnn2, fedcka_cnn, mlp, mobilenet_v2, resnet18, spherefed_convnet
 from edgefl.protocol import leaves
 
 
@@ -22,6 +22,14 @@ def test_cnn2_refuses_small_images():
         cnn2.build(cnn2.Params(), (1, 15, 20), 10)
     net = cnn2.build(cnn2.Params(), (1, 16, 16), 10)
     assert net.logits(net.init(0), torch.zeros(2, 1, 16, 16)).shape == (2, 10)
+
+
+def test_fedckas_cnn_refuses_small_images():
+    """On 15x15 nothing is left after the second pooling; 16x16 is enough."""
+    with pytest.raises(UserError, match="at least 16x16 pixels, not 20x15"):
+        fedcka_cnn.build(fedcka_cnn.Params(), (1, 20, 15), 10)
+    net = fedcka_cnn.build(fedcka_cnn.Params(), (1, 16, 16), 10)
+    assert net.features(net.init(0), torch.zeros(2, 1, 16, 16), False)[0].shape == (2, 256)
 
 
 def test_a_padded_cnn2_takes_images_of_four_pixels():

@@ -1,0 +1,135 @@
+"""The tables of ``methods.py``, of the runs that have been done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import sqrt
+from statistics import fmean, stdev
+
+from method_runs import METHODS, Results, Run, last
+from scipy.stats import t as student
+
+# The target of a group: this share of its first method's accuracy, rounded down to a whole per cent.
+_SHARE = 0.9
+_COSTS = (("time, s", 2, 1.0), ("traffic, MB", 3, 1e6), ("energy, kJ", 4, 1e3), ("work, TFLOP", 5, 1e12))
+_NONE = "-"
+_MODELS = {
+    "global": "Accuracy of the global model on the test images",
+    "personal": "Mean accuracy of the clients' own models on test images of their classes",
+}
+
+
+def interval(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean, and half the width of its 95% interval (Student's t); None for a single value."""
+    if len(values) < 2:
+        return values[0], None
+    return fmean(values), float(student.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
+
+
+def three(number: float) -> str:
+    """A number to three significant digits."""
+    return f"{float(f'{number:.3g}'):,g}"
+
+
+def shown(values: Sequence[float], of: int, text: Callable[[float], str]) -> str:
+    """The mean with its interval, and of how many of the runs, if not of all."""
+    if not values:
+        return _NONE
+    mean, half = interval(values)
+    among = "" if len(values) == of else f" ({len(values)} of {of})"
+    return text(mean) + ("" if half is None else f" ± {text(half)}") + among
+
+
+def percent(share: float) -> str:
+    """In per cent, to a tenth, without the sign."""
+    return f"{100 * share:.1f}"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = (heads, ["---"] * len(heads), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def reached(run: Run, target: float) -> list[float | None] | None:
+    """A run's first evaluation at or above the target."""
+    return next((point for point in run["curve"] if point[1] >= target), None)
+
+
+def _counted(results: Results, method: str, partition: str) -> list[Run]:
+    """The runs of a method that count, if all have been done."""
+    runs = [run for task in results.counted(method, partition) if (run := results.of(task)) is not None]
+    return runs if len(runs) == len(results.scale.seeds) else []
+
+
+def target(results: Results, model: str, partition: str) -> float | None:
+    """The accuracy that all methods of a group are to reach; None before the first method's runs are done."""
+    runs = _counted(results, next(iter(METHODS[model])), partition)
+    return int(100 * _SHARE * fmean(map(last, runs))) / 100 if runs else None
+
+
+def _row(results: Results, model: str, method: str, partition: str) -> list[str]:
+    runs, goal = _counted(results, method, partition), target(results, model, partition)
+    first = _counted(results, next(iter(METHODS[model])), partition)
+    if not runs or not first or goal is None:
+        return [method, *[_NONE] * (3 + len(_COSTS))]
+    of, rate = len(runs), results.rate(method, partition) or 0.0
+    edge = " (edge)" if rate in (results.scale.rates[0], results.scale.rates[-1]) else ""
+    learned = [last(run) for run in runs if run["curve"]]
+    pairs = zip(runs, first, strict=True)
+    gains = [last(run) - last(other) for run, other in pairs if run["curve"] and other["curve"]]
+    points = [point for run in runs if (point := reached(run, goal))]
+    return [
+        method,
+        f"{rate:g}{edge}",
+        shown(learned, of, percent),
+        _NONE if method == next(iter(METHODS[model])) else shown(gains, of, percent),
+        *(
+            shown([value / unit for point in points if (value := point[column]) is not None], of, three)
+            for _, column, unit in _COSTS
+        ),
+    ]
+
+
+def result_tables(results: Results) -> Iterator[tuple[str, str]]:
+    """A heading and a table for each kind of model and partition."""
+    for model, methods in METHODS.items():
+        for partition in results.scale.partitions:
+            goal = target(results, model, partition)
+            if goal is None:
+                continue
+            heads = ["method", "rate", "accuracy, %", f"against {next(iter(methods))}"]
+            heads += [name for name, _, _ in _COSTS]
+            rows = [_row(results, model, method, partition) for method in methods]
+            heading = f"{_MODELS[model]}; {partition}; costs are those to {100 * goal:.0f}%"
+            yield heading, table(heads, rows)
+
+
+def tuning_tables(results: Results) -> Iterator[tuple[str, str]]:
+    """A heading and a table for each partition: accuracy on held-out data by rate."""
+    rates = results.scale.rates
+    for partition in results.scale.partitions:
+        rows = []
+        for methods in METHODS.values():
+            for method in methods:
+                runs = [results.of(task) for task in results.tuning(method, partition)]
+                best = results.rate(method, partition)
+                cells = [_NONE if run is None else _scored(run) for run in runs]
+                marked = (
+                    f"**{cell}**" if rate == best else cell for rate, cell in zip(rates, cells, strict=True)
+                )
+                rows.append([method, *marked])
+        yield (
+            f"Accuracy on held-out data by learning rate, %; {partition}",
+            table(["method", *(f"{rate:g}" for rate in rates)], rows),
+        )
+
+
+def _scored(run: Run) -> str:
+    return percent(last(run)) if run["curve"] else "diverged"
+
+
+def document(results: Results) -> str:
+    """All tables, each under its heading."""
+    sections = [*result_tables(results), *tuning_tables(results)]
+    return "\n\n".join(f"{heading}:\n\n{text}" for heading, text in sections) + "\n"

@@ -1,0 +1,156 @@
+"""docs/methods.md: its tables of methods and of combinations are made of the code; ``--bless`` rewrites them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.planning.profile import ExchangeCost, profile
+from edgefl.protocol import Method, nbytes
+from edgefl.runs import drafts
+
+PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+NAMES = tuple(catalogue.entries("methods"))
+ACCESS = DataAccess(need="nothing")
+
+
+@cache
+def draft(method: str, base: str = ""):
+    """A client of the papers: the 2-layer CNN on 500 images of CIFAR-10, five epochs, batches of 50."""
+    component = {"name": method, **({"base": base} if base else {})}
+    task = {"dataset": "cifar10", "clients": 100}
+    if method == "ktpfl":
+        task["public"] = 3000
+    scenario = {
+        "task": task,
+        "model": "cnn2",
+        "method": component,
+        "local": {"epochs": 5, "batch_size": 50},
+        "fleet": "home-lab",
+    }
+    (found,) = drafts(scenario)
+    return found
+
+
+def built(method: str, base: str = "") -> Learning:
+    """The method on its net."""
+    found = draft(method, base)
+    return learn_from(
+        found.scenario.learning, found.document, data_of(found.scenario, found.document, ACCESS)
+    )
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
+
+
+@pytest.fixture(scope="module")
+def costs() -> dict[str, Sequence[ExchangeCost]]:
+    """Each method's exchanges, profiled."""
+    return {name: profile(draft(name), access=ACCESS).exchanges for name in NAMES}
+
+
+def first_line(name: str) -> str:
+    """What a method is, as its file begins, without its name."""
+    text = " ".join((catalogue.load("methods", name).__doc__ or "").split("\n\n")[0].split())
+    _, colon, rest = text.partition(": ")
+    return (rest if colon else text).rstrip(".")
+
+
+def based(name: str) -> bool:
+    """Whether a method is built on another."""
+    return "base" in catalogue.load("methods", name).Params.model_fields
+
+
+def ratio(number: float) -> str:
+    """To three significant digits."""
+    return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
+
+
+def carried(exchanges: Sequence[ExchangeCost], way: str, whole: int) -> str:
+    """The parts of payloads of one way and their size in models, by when they are sent."""
+    whens: dict[str, list[str]] = {}
+    for exchange in exchanges:
+        parts: Mapping[str, int] = {part: size for part, size in getattr(exchange, way).items() if size}
+        if parts:
+            text = f"{', '.join(parts)} ({ratio(sum(parts.values()) / whole)})"
+            whens.setdefault(exchange.when.removesuffix(", all clients"), []).append(text)
+    every = whens.pop("every round", ["-"])
+    return "; ".join((", ".join(every), *(f"{when}: {', '.join(texts)}" for when, texts in whens.items())))
+
+
+def kept(learning: Learning, whole: int) -> str:
+    """The parts of a client's state, and its size in models."""
+    state = learning.methods[0].client(learning.nets[0].on_meta())
+    parts = [part for part, tree in (state or {}).items() if nbytes({part: tree})]
+    return f"{', '.join(parts)} ({ratio(nbytes(state) / whole)})" if parts else "-"
+
+
+def methods_table() -> str:
+    """What each method is, and whether it is built on another."""
+    rows = ([f"`{name}`", first_line(name), "yes" if based(name) else "no"] for name in NAMES)
+    return table(("method", "what it is", "`base`"), rows)
+
+
+def costs_table(costs: Mapping[str, Sequence[ExchangeCost]]) -> str:
+    """What each method sends, keeps and computes, as multiples of FedAvg's."""
+    (plain,) = costs["fedavg"]
+    whole = sum(plain.down.values())
+    rows = []
+    for name in NAMES:
+        every = [exchange for exchange in costs[name] if exchange.when == "every round"]
+        rows.append(
+            [
+                f"`{name}`",
+                carried(costs[name], "down", whole),
+                carried(costs[name], "up", whole),
+                kept(built(name), whole),
+                ratio(sum(sum(each.flops.values()) for each in every) / sum(plain.flops.values())),
+                ratio(sum(each.moved_bytes for each in every) / plain.moved_bytes),
+                ratio(max(sum(each.peak.values()) for each in every) / sum(plain.peak.values())),
+            ]
+        )
+    heads = ("method", "down", "up", "a client keeps", "FLOPs", "bytes moved", "peak memory")
+    return table(heads, rows)
+
+
+def refusal(name: str, base: str) -> str:
+    """Why a method cannot be built on a base; empty if it can."""
+    try:
+        built(name, base)
+    except UserError as error:
+        return error.what
+    return ""
+
+
+def combinations_table() -> str:
+    """Which method can be built on which."""
+    names = [name for name in NAMES if based(name)]
+    rows = [
+        [f"`{base}`", *("yes" if not refusal(name, base) else "-" for name in names)] for base in NAMES
+    ]
+    return table(("base", *(f"`{name}`" for name in names)), rows)
+
+
+@pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
+def test_table_is_made_of_the_code(name, costs, request):
+    """Each table between its marks is what the code gives."""
+    made = {"methods": methods_table, "costs": lambda: costs_table(costs), "combinations": combinations_table}
+    text, page = made[name](), PAGE.read_text(encoding="utf-8")
+    begin, end = f"<!-- {name}: pytest tests/docs/test_methods_page.py --bless -->\n", "\n<!-- end -->"
+    before, mark, rest = page.partition(begin)
+    shown, closed, after = rest.partition(end)
+    assert mark, f"docs/methods.md has no {begin.strip()}"
+    assert closed
+    if request.config.getoption("--bless"):
+        PAGE.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
+        shown = text
+    assert shown.splitlines() == text.splitlines()
