@@ -28,6 +28,7 @@ from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError, RunError, UserError
 
 if TYPE_CHECKING:
+    from edgefl.core.overrides import Override
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
@@ -132,7 +133,7 @@ def _next_target(runs: Sequence[Summary]) -> float | None:
     epilog=examples(
         "check",
         "check quickstart --set server.participants=5",
-        "check --method fedprox",
+        "check --method flexchill --set method.base=fedprox",
     )
 )
 def check(
@@ -154,11 +155,13 @@ def check(
     Without a scenario, all are checked: of each kind of run, one, for a few rounds.
 
     The checks, messages and exit statuses are those of `edgefl run`.
+
+    With `--method`, `--set` changes the scenario of the check; `--set method.KEY=VALUE` sets a parameter.
     """
     if method is not None:
-        if scenarios or settings or seed is not None or link:
-            raise UserError("--method takes no scenario and no settings", where="--method")
-        _check_method(method, as_json=as_json)
+        if scenarios or link:
+            raise UserError("--method takes no scenario and no --link", where="--method")
+        _check_method(method, overrides(settings, seed=seed), as_json=as_json)
         return
     given = overrides(settings, seed=seed, link=link)
     if not scenarios:
@@ -239,13 +242,13 @@ def _check_all(given: Overrides, *, as_json: bool) -> None:
     raise typer.Exit(max([*statuses, *(1 for _ in failed)]))
 
 
-def _check_method(name: str, *, as_json: bool) -> None:
+def _check_method(name: str, given: Sequence[str | Override], *, as_json: bool) -> None:
     """Prints which promises a method keeps; exit status 1 if one is broken."""
     from edgefl.core.catalogue import find
     from edgefl.runs.contract import check_method
 
     find("methods", name, where="--method")
-    findings = check_method({"name": name})
+    findings = check_method({"name": name}, given)
     broken = [finding for finding in findings if finding.kept is False]
     if as_json:
         print_json({"method": name, "promises": findings})

@@ -16,6 +16,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -329,6 +330,29 @@ def load(kind: str, name: str, *, where: str = "") -> ModuleType:
             f"{entry.path.name} fails to import: {in_one_line(error)}", where=str(entry.path)
         ) from error
     return module
+
+
+@contextmanager
+def anew() -> Iterator[None]:
+    """Inside, users' files are executed again when they are loaded; afterwards, nothing is left of that."""
+    folders = [folder.resolve() for folder in user_folders()]
+
+    def theirs() -> dict[str, ModuleType]:
+        return {
+            name: module
+            for name, module in list(sys.modules.items())
+            if any(Path(getattr(module, "__file__", None) or "/").is_relative_to(one) for one in folders)
+        }
+
+    before = theirs()
+    for name in before:
+        del sys.modules[name]
+    try:
+        yield
+    finally:
+        for name in theirs():
+            del sys.modules[name]
+        sys.modules.update(before)
 
 
 def _check_functions(kind: str, entry: Entry, module: ModuleType) -> None:

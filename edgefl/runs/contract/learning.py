@@ -1,0 +1,207 @@
+"""What a step may make of labels: learn from them at the temperature of training, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from edgefl.compute.job import Task
+from edgefl.compute.kernels import PRODUCTS, tensors
+from edgefl.compute.threads import one_thread
+from edgefl.protocol import BUFFERS, Batch, Carry, Exchange, Method, Net, Phase, Tree, tree_map
+from edgefl.protocol.trees import paths
+from edgefl.runs.contract.findings import Broken, Inapplicable
+from edgefl.runs.contract.setting import Round, Setting, copied, differences, identical
+
+
+class _Step(NamedTuple):
+    """A step of a phase that a client is about to take.
+
+    Attributes:
+        task: the client's.
+        place: the phase's place in the exchange.
+        phase: the phase.
+        carry: before the step, for the caller to keep.
+        batch: its data.
+    """
+
+    task: Task
+    place: int
+    phase: Phase
+    carry: Carry
+    batch: Batch
+
+    def of(self, exchange: Exchange) -> Phase:
+        """The same phase of another method's exchange."""
+        return exchange.work.phases[self.place]
+
+    def after(self, phase: Phase | None = None, *, labels: int = 0, **carried: Any) -> Carry:
+        """The carry after the step, or a phase's in its place.
+
+        Args:
+            phase: the phase; None for its own.
+            labels: what is added to every label.
+            carried: further values of the carry.
+        """
+        phase = phase or self.phase
+        classes = len(self.task.ctx.class_counts)
+        batch = Batch(self.batch.x, (self.batch.y + labels) % classes if labels else self.batch.y)
+        return phase.step({**copied(self.carry), **carried}, batch)
+
+
+def _steps(one: Round) -> Iterator[_Step]:
+    """The first step of each phase of an exchange, for its first client."""
+    task = one.tasks[0]
+    carry = task.fold.start(task.payload, task.state, task.ctx)
+    for place, phase in enumerate(task.fold.phases):
+        batch = next(iter(task.batches(phase)), None)
+        if batch is not None:
+            step = _Step(task, place, phase, carry, batch)
+            yield step
+            carry = step.after()
+
+
+class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Lists the operators that run inside, with the shapes of their results."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[tuple[str, list[torch.Size]]] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Importing torch's compiler, which will never see this, takes a second.
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        """Runs the operator and notes it."""
+        result = func(*args, **(kwargs or {}))
+        self.found.append((func.overloadpacket.__name__, [one.shape for one in tensors(result)]))
+        return result
+
+    @property
+    def products(self) -> list[tuple[str, list[torch.Size]]]:
+        """The matrix products; operators that only check values are not run on tensors without any."""
+        return [one for one in self.found if one[0] in PRODUCTS]
+
+
+def shapes_alone(setting: Setting) -> Broken | None:
+    """A step calls the same operators on all labels and pixels, and does the products that were traced."""
+    for one in setting.firsts():
+        with one_thread():
+            for step in _steps(one):
+                words = _other_work(step)
+                if words:
+                    what = f"{step.phase.name}'s step does other work on {words} than on a batch of its data"
+                    hint = "costs are traced once: compute with masks, such as torch.where, for all labels"
+                    return Broken(what, (step.phase.step,), hint)
+    return None
+
+
+def _other_work(step: _Step) -> str:
+    """On which batch of the same shapes a step does other work, in words; empty if on none."""
+    (x, y), classes = step.batch, len(step.task.ctx.class_counts)
+    expected = _operators(step, step.carry, step.batch)
+    with torch.device("meta"):
+        blank = Batch(_without_data(x), _without_data(y))
+        traced = _operators(step, tree_map(_without_data, step.carry), blank)
+    if traced.products != expected.products:
+        return "tensors without data"
+    others = {"other images": Batch(torch.rand_like(x), y)}
+    if step.phase.data != "public":
+        others["images of one class"] = Batch(x, torch.zeros_like(y))
+        others["images of all classes"] = Batch(x, torch.arange(len(y)) % classes)
+    real = expected.found
+    unlike = (words for words, each in others.items() if _operators(step, step.carry, each).found != real)
+    return next(unlike, "")
+
+
+def _without_data(leaf: Any) -> Any:
+    return leaf.to("meta") if isinstance(leaf, Tensor) else leaf
+
+
+def _operators(step: _Step, carry: Carry, batch: Batch) -> _Operators:
+    carry, operators = copied(carry), _Operators()
+    with operators:
+        step.phase.step(carry, batch)
+    return operators
+
+
+_COLD = 0.25
+
+
+def _cold(net: Net) -> Net:
+    return replace(net, temperature=net.temperature * _COLD)
+
+
+def _cold_samples(net: Net) -> Net:
+    return replace(net, sample_temperature=lambda logits, labels: logits.new_full((len(labels), 1), _COLD))
+
+
+def temperature(setting: Setting) -> Broken | Inapplicable | None:
+    """A step that learns from labels divides the logits by every temperature, and predictions by none."""
+    cold, cold_samples, learns = setting.on(_cold), setting.on(_cold_samples), False
+    for one in setting.firsts():
+        with one_thread():
+            for step in filter(_learns, _steps(one)):
+                learns, warm = True, _trained(step.after())
+                job = step.carry.get("temperature", 1.0) * _COLD
+                ways = {
+                    "the net's": step.after(step.of(one.of(cold))),
+                    "the job's (in the carry)": step.after(temperature=job),
+                    "each sample's": step.after(step.of(one.of(cold_samples))),
+                }
+                for words, carry in ways.items():
+                    if not differences(warm, _trained(carry), identical):
+                        return _forgotten(step, words)
+    return _predicted(setting, cold) or (None if learns else Inapplicable("no step learns from labels"))
+
+
+def _forgotten(step: _Step, words: str) -> Broken:
+    what = f"{step.phase.name}'s step forgets {words} temperature: it does the same at 1 and at {_COLD}"
+    hint = "let plain_objective or fit_loss make the loss of the logits: they divide by every temperature"
+    return Broken(what, (step.phase.step,), hint)
+
+
+def _learns(step: _Step) -> bool:
+    """Whether a step changes weights by labels; those of public images are their places, and no labels."""
+    if step.phase.data == "public":
+        return False
+    after = _trained(step.after())
+    moved = differences(_trained(step.carry), after, identical)
+    return bool(moved) and bool(differences(after, _trained(step.after(labels=1)), identical))
+
+
+def _trained(carry: Carry) -> dict[str, Tensor]:
+    """The weights of all models in a carry, without running statistics."""
+    return {
+        ".".join(map(str, path)): leaf
+        for path, leaf in paths(carry)
+        if "weights" in path and BUFFERS not in path and isinstance(leaf, Tensor)
+    }
+
+
+def _predicted(setting: Setting, cold: Method) -> Broken | None:
+    """Whether a model's logits change with the temperature of training."""
+    learner, method = setting.learner(), setting.built
+    server, state = learner.context.versions[0], learner.context.initial_state(0)
+    x = torch.rand(4, *setting.planned.learning.nets[0].shape)
+    pairs: list[tuple[str, Any, Any, tuple[Tree, ...]]] = [
+        ("personal", method.personal_model, cold.personal_model, (server, state)),
+        ("global", method.global_model, cold.global_model, (server,)),
+    ]
+    for name, function, other, given in pairs:
+        if function is None:
+            continue
+        warm, chilled = (one.logits(one.weights, x) for one in (function(*given), other(*given)))
+        if not identical(warm, chilled):
+            what = f"the {name} model predicts at the temperature of training, instead of at 1"
+            return Broken(what, (function,), "predict with net.logits")
+    return None
