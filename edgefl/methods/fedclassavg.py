@@ -8,11 +8,22 @@ samples. A client's own model is its body under the head that it trained, before
 
 What the paper leaves open: the contrastive temperature (0.07 here, and unit-length features, as in Khosla et
 al. 2020, which it cites); cross-entropy is on the first view. The norm has no gradient at 0, where 0 is used.
+
+The rows of its Table 4::
+
+    CA        rho: 0, contrastive: 0
+    +PR       contrastive: 0
+    +CL       rho: 0
+    +PR, CL   as it is
+
+CA trains as LG-FedAvg does, bit for bit with ``augment: null``; what rows without CL see is left open.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, TypeAlias
 
 import torch
 from pydantic import Field
@@ -22,22 +33,18 @@ from torch.nn import functional as F
 from edgefl.core.params import Component, Strict
 from edgefl.protocol import (
     BUFFERS,
-    Batch,
     Carry,
     Method,
-    Phase,
     Seen,
     Site,
-    Tree,
     anchored,
     averaging,
     leaves,
+    local_training,
     plain_objective,
-    sgd,
 )
-from edgefl.protocol import (
-    fit as fitted,
-)
+
+Loss: TypeAlias = Callable[[Seen, Carry], Tensor]
 
 
 class Params(Strict):
@@ -60,36 +67,44 @@ class Params(Strict):
 
 def build(params: Params, site: Site) -> Method:
     """Averaging of the head alone, or of everything, with the three-term objective."""
-    net, local = site.net, site.local
+    net, views = site.net, 1
+    if params.contrastive:
+        net, views = net.with_term(_contrast(params.contrastive, params.contrastive_temperature)), 2
     # A fixed head cannot be pulled.
     pulled = params.rho > 0 and "head" in net.trained
-
-    def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        loss, buffers = fit(weights, batch, carry)
-        if pulled:
-            own, received = leaves(weights["head"]), leaves(carry["anchor"]["head"])
-            away = [(ours - theirs).flatten() for ours, theirs in zip(own, received, strict=True)]
-            loss = loss + params.rho * torch.linalg.vector_norm(torch.cat(away))
-        return loss, buffers
-
-    def contrasted(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        views, size = batch.x.shape[:2]
-        features, buffers = net.features(weights, batch.x.flatten(0, 1), True)
-        first = features[:size]
-        seen = Seen(net, weights, batch.x[0], batch.y, first, net.head(weights["head"], first), {})
-        contrast = supervised_contrastive(features, batch.y.repeat(views), params.contrastive_temperature)
-        return fitted(net, seen, carry) + params.contrastive * contrast, buffers
-
-    fit, views = (contrasted, 2) if params.contrastive else (plain_objective(net), 1)
-    step = sgd(objective, local.optimizer, net.trained)
+    if pulled:
+        net = net.with_term(_pull(params.rho))
+    train = replace(local_training(site, plain_objective(net)), views=views, augment=params.augment)
     method = averaging(
         site,
-        Phase("train", step, local.passes, views=views, augment=params.augment),
+        train,
         shared=(*net.trained, BUFFERS) if params.share_body else ("head",),
         own=() if params.share_body else ("head",),
         neutral={"share_body": True, "rho": 0.0, "contrastive": 0.0, "augment": None},
     )
     return anchored(method, net, ["head"]) if pulled else method
+
+
+def _contrast(weight: float, temperature: float) -> Loss:
+    """The contrastive term, over all views."""
+
+    def loss(seen: Seen, carry: Carry) -> Tensor:  # noqa: ARG001 - a term's signature
+        labels = seen.y.repeat(len(seen.views) // len(seen.y))
+        return weight * supervised_contrastive(seen.views, labels, temperature)
+
+    return loss
+
+
+def _pull(rho: float) -> Loss:
+    """The proximal regularisation of the head."""
+
+    def loss(seen: Seen, carry: Carry) -> Tensor:
+        own, received = leaves(seen.weights["head"]), leaves(carry["anchor"]["head"])
+        away = [(ours - theirs).flatten() for ours, theirs in zip(own, received, strict=True)]
+        distance: Tensor = torch.linalg.vector_norm(torch.cat(away))
+        return rho * distance
+
+    return loss
 
 
 def supervised_contrastive(features: Tensor, labels: Tensor, temperature: float) -> Tensor:

@@ -97,7 +97,26 @@ def _keeper(wanted: _Reading, name: str) -> Any:
 
 
 def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
-    """A training step's forward pass, and the new buffers; x (B, *shape), y (B,)."""
+    """A training step's forward pass, and the new buffers; x (B, *shape) or of several views, y (B,).
+
+    All views of x (V, B, *shape) are passed at once; the logits are the first view's.
+    """
+    if x.dim() > len(net.shape) + 1:
+        return _of_views(net, weights, x, y)
+    features, layers, buffers = _passed(net, weights, x)
+    return Seen(net, weights, x, y, features, net.head(weights["head"], features), layers, features), buffers
+
+
+def _of_views(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
+    size = len(y)
+    views, layers, buffers = _passed(net, weights, x.flatten(0, 1))
+    features = views[:size]
+    first = {name: activation[:size] for name, activation in layers.items()}
+    return Seen(net, weights, x[0], y, features, net.head(weights["head"], features), first, views), buffers
+
+
+def _passed(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Mapping[str, Tensor], Tree]:
+    """Features, the activations that terms ask for, and the new buffers."""
     names = [name for term in net.terms for name in term.layers]
     layers: Mapping[str, Tensor] = {}
     if names:
@@ -105,7 +124,7 @@ def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
             features, buffers = net.features(weights, x, True)
     else:
         features, buffers = net.features(weights, x, True)
-    return Seen(net, weights, x, y, features, net.head(weights["head"], features), layers), buffers
+    return features, layers, buffers
 
 
 def layers_of(net: Net, weights: Tree, x: Tensor, names: Iterable[str]) -> Mapping[str, Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -41,6 +41,7 @@ class Seen(NamedTuple):
         features: (B, l).
         logits: (B, C), before any temperature.
         layers: the activations that terms asked for, by name.
+        views: the features of all views, (V * B, l), the first view's first.
     """
 
     net: Net
@@ -50,6 +51,7 @@ class Seen(NamedTuple):
     features: Tensor
     logits: Tensor
     layers: Mapping[str, Tensor]
+    views: Tensor
 
 
 @dataclass(frozen=True)
@@ -147,22 +149,19 @@ class Net:
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """The names of every part's tensors; each name is in one part."""
-        return dict(self._parts)
-
-    @cached_property
-    def _parts(self) -> dict[str, tuple[str, ...]]:
-        # Cached, because building a deep model even without data takes as long as some training steps.
-        return {part: tuple(tensors) for part, tensors in self.on_meta().items()}
+        return {part: tuple(tensors) for part, tensors in _on_meta(self.init).items()}
 
     def on_meta(self) -> Tree:
         """The weights' shapes, without data; new tensors every time."""
-        return tree_map(_another, self._on_meta)
+        return tree_map(_another, _on_meta(self.init))
 
-    @cached_property
-    def _on_meta(self) -> Tree:
-        # Cached for the same reason.
-        with torch.device("meta"):
-            return self.init(0)
+
+# Cached, because building a deep model even without data takes as long as some training steps; by ``init``,
+# because a net with another term or temperature has the same weights, and no step may pay for building them.
+@lru_cache(maxsize=64)
+def _on_meta(init: Callable[[int], Tree]) -> Tree:
+    with torch.device("meta"):
+        return init(0)
 
 
 def _another(leaf: Tensor) -> Tensor:

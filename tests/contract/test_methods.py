@@ -123,6 +123,17 @@ def test_every_step_costs_the_same(name: str, optimizer: Any, mlp: Net):
                 assert meta.step_kernels(phase, carry, mlp.shape, 6) == first
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_no_client_pays_for_building_its_model(name: str):
+    """No work of a new net draws weights: a method asks for its parts before its clients start."""
+    model, shape, settings = NETS["mlp"]
+    net = build_net(model, shape, CLASSES, **settings)
+    method = build_method(name, net)
+    for exchange in method.exchanges:
+        traced = meta.trace(method, exchange, net, [[STEPS] * len(exchange.work.phases)])
+        assert not [one for one in traced.start.kernels if one.op in {"uniform_", "normal_"}]
+
+
 class Products(TorchDispatchMode):
     """Lists the matrix products of what runs inside, on real tensors."""
 
