@@ -42,7 +42,9 @@ OWN = "calibrated"
 _DELIVER = "deliver"
 
 
-def check_features(net: Net, base: Method, name: str, of: Component, *, head: bool = True) -> None:
+def check_features(
+    net: Net, base: Method, name: str, of: Component, *, head: bool = True, calibrated: bool = True
+) -> None:
     """Refuses a base without common features under a linear head that can be replaced.
 
     Args:
@@ -51,20 +53,23 @@ def check_features(net: Net, base: Method, name: str, of: Component, *, head: bo
         name: of the method that calibrates.
         of: the base, as the scenario names it.
         head: whether the head must be common too.
+        calibrated: whether the method calibrates at all; else the body alone must be common.
 
     Raises:
         UserError: the base leaves bodies or heads with its clients, has a head of its own or calibrates it,
             or the net's head is not linear.
     """
     initial = net.on_meta()
-    server, shapes = base.server(initial), {("weight", (net.classes, net.feature_width))}
+    server = base.server(initial)
     own = server.get("head")
-    for part, wanted in (("body", True), ("head", head and "head" in net.trained)):
+    for part, wanted in (("body", True), ("head", head and calibrated and "head" in net.trained)):
         if wanted and part not in server:
             raise UserError(
                 f"{name} needs a base that shares the {part}, and {of.name} leaves it with its clients",
                 hint=f"choose a base that shares the {part}, such as fedavg",
             )
+    if not calibrated:
+        return
     if own is not None and not identical(own, initial["head"]):
         raise UserError(
             f"{name} calibrates the model's own head, and {of.name} replaces it",
@@ -74,7 +79,8 @@ def check_features(net: Net, base: Method, name: str, of: Component, *, head: bo
         raise UserError(
             f"{name} would calibrate the head that {of.name} calibrates already", hint="choose one of the two"
         )
-    if {(key, tuple(leaf.shape)) for key, leaf in initial["head"].items()} - {("bias", (net.classes,))} != shapes:
+    found = {(name, tuple(leaf.shape)) for name, leaf in initial["head"].items()}
+    if found - {("bias", (net.classes,))} != {("weight", (net.classes, net.feature_width))}:
         raise UserError(f"{name} needs a linear head, and {net.name} has another", hint="use another model")
 
 
@@ -138,6 +144,10 @@ def _sending(net: Net, *without: str) -> Callable[[Tree, int], Payload]:
     return lambda server, client: {part: server[part] for part in parts if part in server}  # noqa: ARG005
 
 
+def _unchanged(server: Tree, arrivals: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - a merge's signature
+    return server
+
+
 def delivery(name: str, when: When, *, kept: bool) -> Exchange:
     """An exchange in which all clients receive the server's head; ``kept`` says whether in their state."""
     fold = Fold(
@@ -149,7 +159,7 @@ def delivery(name: str, when: When, *, kept: bool) -> Exchange:
         name,
         down=lambda server, client: {"head": server["head"]},  # noqa: ARG005
         work=fold,
-        merge=lambda server, arrivals: server,  # noqa: ARG005
+        merge=_unchanged,
         when=when,
         who="all",
         stateful=kept,
@@ -194,9 +204,8 @@ def calibrated(base: Method, net: Net, local: Local, calibrate: Calibration, rid
         return {**server, "head": _head(net, u, v, ridge, uploads[0]["v"].dtype)}
 
     if calibrate == "personal":
-        return _with_own_heads(
-            base, net, collection(net, phase, shapes, own, lambda server, _: server, When("end"), stateful=True)
-        )
+        solving = collection(net, phase, shapes, own, _unchanged, When("end"), stateful=True)
+        return _with_own_heads(base, net, solving)
     when = When("end") if calibrate == "once" else When("round", every=calibrate)
     return delivered(
         base, net, collection(net, phase, shapes, lambda gram, _: ({"gram": gram}, None), merge, when)
@@ -235,7 +244,8 @@ def solve(u: Tensor, v: Tensor, ridge: float, accuracy: torch.dtype) -> Tensor:
     else:
         least = values.abs().amax() * (len(v) * torch.finfo(accuracy).eps)
         inverse = torch.where(values > least, values, torch.inf).reciprocal()
-    return ((vectors * inverse) @ (vectors.mT @ u.to(torch.float64))).mT.contiguous()
+    head: Tensor = ((vectors * inverse) @ (vectors.mT @ u.to(torch.float64))).mT.contiguous()
+    return head
 
 
 def _head(net: Net, u: Tensor, v: Tensor, ridge: float, dtype: torch.dtype) -> Tree:
@@ -281,6 +291,5 @@ def _tuning(base: Method, net: Net, local: Local) -> Exchange:
         return {}, _kept(carry["weights"]["head"])
 
     fold = Fold(start, (Phase("tune", step, local.passes),), finish)
-    return Exchange(
-        "tune", _sending(net, *["head"] * kept), fold, lambda server, _: server, When("end"), who="all", stateful=True
-    )
+    send = _sending(net, *["head"] * kept)
+    return Exchange("tune", send, fold, _unchanged, When("end"), who="all", stateful=True)

@@ -292,7 +292,6 @@ def test_two_views_double_the_batch_in_memory(mlp: Net):
 # What stands in for FedAvg bit for bit in methods that have no neutral parameters.
 WITHOUT_NEUTRAL = {
     "local": "test_local_with_one_client_is_fedavg",
-    "spherefed": "test_spherefed_trains_the_body_as_fedavg_does",
 }
 SCENARIO = {
     "name": "neutral",
