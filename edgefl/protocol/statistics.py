@@ -226,7 +226,7 @@ def summed(matrices: Sequence[Tensor]) -> Tensor:
     return total
 
 
-def solve(u: Tensor, v: Tensor, ridge: float, accuracy: torch.dtype) -> Tensor:
+def solve(u: Tensor, v: Tensor, ridge: float, accuracy: torch.dtype = torch.float64) -> Tensor:
     """The calibrated head (C, l) of summed U (l, C) and V (l, l), in float64 (Equations 10 and 12).
 
     Without a ridge it uses the Hermitian pseudo-inverse, because one dead feature, or fewer samples than
