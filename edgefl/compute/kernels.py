@@ -277,6 +277,7 @@ PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
     "bmm": partial(_matrices, "bmm"),
     "addmm": partial(_matrices, "addmm"),
     "addmm_": partial(_matrices, "addmm"),
+    "baddbmm_": partial(_matrices, "baddbmm"),
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

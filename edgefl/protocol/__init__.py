@@ -33,6 +33,15 @@ from edgefl.protocol.nets import cross_entropy as cross_entropy
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.staleness import reexpressed as reexpressed
+from edgefl.protocol.statistics import Calibration as Calibration
+from edgefl.protocol.statistics import calibrated as calibrated
+from edgefl.protocol.statistics import check_features as check_features
+from edgefl.protocol.statistics import collection as collection
+from edgefl.protocol.statistics import delivered as delivered
+from edgefl.protocol.statistics import delivery as delivery
+from edgefl.protocol.statistics import gathering as gathering
+from edgefl.protocol.statistics import one_hot as one_hot
+from edgefl.protocol.statistics import summed as summed
 from edgefl.protocol.training import GradientStep as GradientStep
 from edgefl.protocol.training import Within as Within
 from edgefl.protocol.training import add_product as add_product

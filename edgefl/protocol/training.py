@@ -263,12 +263,16 @@ def _clipped(gradients: Tensors, most: float, *, clients: bool) -> Tensors:
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """``total += left @ right`` in place, if possible without a second matrix of its size."""
+    """``total += left @ right`` in place, of matrices or of batches of them.
+
+    Where it can be avoided there is no second matrix of the total's size.
+    """
     if transformed():
         # vmap has no rule for the fused operator, and would call it client by client.
         total.add_(left @ right)
     else:
-        total.addmm_(left, right)
+        add = total.baddbmm_ if total.dim() > 2 else total.addmm_  # noqa: PLR2004 - a matrix's dimensions
+        add(left, right)
 
 
 def _each(name: str, values: Tensors, *operands: Any, **settings: Any) -> Tensors:

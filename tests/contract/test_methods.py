@@ -304,7 +304,6 @@ def test_two_views_double_the_batch_in_memory(mlp: Net):
 WITHOUT_NEUTRAL = {
     "fedrep": "test_fedrep_without_head_epochs_is_fedbabu",
     "local": "test_local_with_one_client_is_fedavg",
-    "spherefed": "test_spherefed_trains_the_body_as_fedavg_does",
 }
 SCENARIO = {
     "name": "neutral",

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.methods.fedclassavg import supervised_contrastive
-from edgefl.methods.spherefed import solve
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten
+from edgefl.protocol.statistics import solve
 
 CLASSES = 5
 RATE = 0.5
