@@ -26,8 +26,10 @@ from edgefl.protocol.nets import Seen as Seen
 from edgefl.protocol.nets import Stage as Stage
 from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
+from edgefl.protocol.public import public_images as public_images
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.training import GradientStep as GradientStep
+from edgefl.protocol.training import Objective as Objective
 from edgefl.protocol.training import Within as Within
 from edgefl.protocol.training import add_product as add_product
 from edgefl.protocol.training import chilled as chilled

@@ -102,6 +102,7 @@ def _planned(method: Mapping[str, Any]) -> Planned:
             "dataset": "digits",
             "clients": 4,
             "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
+            "public": {"samples": 100},
         },
         "model": "mlp",
         "method": dict(method),
