@@ -17,8 +17,8 @@ its initial model ("announce"). A client that does not take part keeps its last 
 upload is what the server would have had anyway: its predictions are taken as they are.
 
 ``share_weights`` is the "+weight" of FedClassAvg's comparison: besides predictions, whole models of one
-architecture travel, and client k starts from sum over m of c_km w_m. How c is learned then is not stated;
-here as without.
+architecture travel, and client k starts from sum over m of c_km w_m, over those that have sent theirs. How c
+is learned then is not stated; here as without.
 
 Our choices: KL is the mean over images; after its step each row of c is projected to the simplex (Duchi et
 al. 2008, Figure 1), since a target is a distribution; distilling and training share one optimizer and its
@@ -109,22 +109,20 @@ def build(params: Params, site: Site) -> Method:
 
     def server(initial: Tree) -> Tree:
         even = leaves(initial)[0].new_full((len(images), net.classes), 1 / net.classes)
-        known = {"predictions": even, **{part: initial[part] for part in shared}}
         # Numbers that are read one by one, also where tensors have no data.
         ones = torch.ones(site.clients, dtype=torch.float64, device="cpu")
-        return {
-            NAME: {
-                "coefficients": ones.repeat(len(ones), 1) / len(ones),
-                "weight": ones,
-                "clients": {str(client): known for client in range(site.clients)},
-            }
+        own = {
+            "coefficients": ones.repeat(len(ones), 1) / len(ones),
+            "weight": ones,
+            "clients": {str(client): {"predictions": even} for client in range(site.clients)},
         }
+        return {**{part: initial[part] for part in shared}, NAME: own}
 
     def down(server: Tree, client: int) -> Payload:
         own = server[NAME]
-        row = own["weight"] if params.coefficients == "samples" else own["coefficients"][client]
-        mixed = weighted_mean(latest(own), row.tolist())
-        return {"target": mixed.pop("predictions"), **mixed}
+        row = (own["weight"] if params.coefficients == "samples" else own["coefficients"][client]).tolist()
+        target = mixture(own, row, ["predictions"], server)["predictions"]
+        return {"target": target, **mixture(own, row, shared, server)}
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
         carry = train.work.start(payload, state, ctx)
@@ -196,6 +194,16 @@ def announce(net: Net, images: Tensor, predict: Phase) -> Exchange:
 def latest(own: Tree) -> list[Tree]:
     """What the server knows of each client; a state that was read from a file may have another order."""
     return [own["clients"][str(client)] for client in range(len(own["weight"]))]
+
+
+def mixture(own: Tree, row: Sequence[float], parts: Sequence[str], before: Tree) -> Tree:
+    """The mean of what clients sent last, those apart that sent nothing yet; ``before`` where none has."""
+    pairs = zip(latest(own), row, strict=True)
+    sent = [(known, share) for known, share in pairs if share and all(part in known for part in parts)]
+    if not sent:
+        return {part: before[part] for part in parts}
+    trees = [{part: known[part] for part in parts} for known, _ in sent]
+    return weighted_mean(trees, [share for _, share in sent])
 
 
 def heard(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
