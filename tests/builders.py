@@ -35,18 +35,28 @@ NETS = {
     "cnn": ("cnn2", (1, 16, 16), {"channels": (4, 6), "hidden": 16}),
     "batch norm": ("spherefed_convnet", (3, 8, 8), {"norm": "batch"}),
 }
+# Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.
+SIZES = (6, 6, 4)
+STEPS = {6: 2, 4: 1}
 MOMENTUM = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
 
 
-def build_method(name: str, net: Net, local: Local = MOMENTUM, **settings: Any) -> Method:
+def site_of(net: Net, local: Local = MOMENTUM, base: Any = None, clients: int = 3) -> Site:
+    """Where a method is built: a few clients, and as many public images as each client takes steps over."""
+    generator = torch.Generator().manual_seed(0)
+    public = torch.randint(256, (sum(SIZES), *net.shape), dtype=torch.uint8, generator=generator)
+    return Site(net, local, base, clients, public)
+
+
+def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3, **settings: Any) -> Method:
     """A method on a net, and below it the base that its parameters name."""
     module = catalogue.load("methods", name)
     params = module.Params(**settings)
 
     def base(inner: Net) -> Method:
-        return build_method(params.base.name, inner, local, **params.base.params)
+        return build_method(params.base.name, inner, local, clients, **params.base.params)
 
-    return module.build(params, Site(net, local, base))
+    return module.build(params, site_of(net, local, base, clients))
 
 
 def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:
@@ -78,11 +88,6 @@ def arrival(upload: Tree, ctx: Ctx, received: Tree | None = None) -> Arrival:
     return Arrival(upload, {} if received is None else received, ctx, 0, float(ctx.samples))
 
 
-# Two full batches and a short last one, as a client of 16 samples at batch size 6 has them.
-SIZES = (6, 6, 4)
-STEPS = {6: 2, 4: 1}
-
-
 @dataclass
 class Federation:
     """A server and clients with random data, driven through the public protocol alone."""
@@ -104,12 +109,14 @@ class Federation:
         return Ctx(client, 0, 0.1, len(SIZES), 16 * (client + 1), torch.full((self.net.classes,), 1.6))
 
     def batches(self, phase: Phase, client: int) -> Iterator[Batch]:
-        """Random samples; the same for the same seed, client and phase length."""
-        generator = torch.Generator().manual_seed(1000 * self.seed + client)
-        for size in SIZES:
+        """Random samples, the same for the same seed, client and phase; public ones for every client."""
+        public = phase.data == "public"
+        generator = torch.Generator().manual_seed(0 if public else 1000 * self.seed + client)
+        for place, size in zip(np.cumsum((0, *SIZES)).tolist(), SIZES, strict=False):
             views = (phase.views,) if phase.views > 1 else ()
             x = torch.randn(*views, size, *self.net.shape, generator=generator)
-            yield Batch(x, torch.randint(self.net.classes, (size,), generator=generator))
+            y = torch.randint(self.net.classes, (size,), generator=generator)
+            yield Batch(x, torch.arange(place, place + size) if public else y)
 
     def work(self, exchange: Exchange, client: int) -> tuple[Tree, Tree]:
         """One job: (payload, upload); commits the client's state."""

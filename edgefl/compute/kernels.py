@@ -49,9 +49,9 @@ MOVES = frozenset(
     addcmul addcmul_ affine_grid_generator all amax amin any arange argmax avg_pool2d
     avg_pool2d_backward batch_norm_backward bitwise_and bitwise_not bitwise_or bitwise_xor cat
     channel_shuffle clamp clamp_max clamp_min clamp_min_ clone constant_pad_nd copy_ cos cumsum div div_
-    eq erf exp eye fill fill_ flip full full_like gather ge gelu gelu_backward grid_sampler_2d gt
+    eq erf exp eye fill fill_ flip full full_like ge gelu gelu_backward grid_sampler_2d gt
     hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh
-    hardtanh_ hardtanh_backward index index_put index_select le leaky_relu leaky_relu_backward lerp
+    hardtanh_ hardtanh_backward index_put le leaky_relu leaky_relu_backward lerp
     lerp_ linalg_vector_norm log _log_softmax log_softmax _log_softmax_backward_data logical_and
     logical_not logical_or lt masked_fill_ max max_pool2d_with_indices max_pool2d_with_indices_backward
     maximum min minimum mse_loss mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward
@@ -59,7 +59,7 @@ MOVES = frozenset(
     native_channel_shuffle native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
     norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ remainder roll rsqrt rsub
-    _safe_softmax scalar_tensor scatter scatter_ scatter_add sigmoid sigmoid_
+    _safe_softmax scalar_tensor scatter scatter_add sigmoid sigmoid_
     sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
     _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
     _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where
@@ -72,6 +72,10 @@ UNREAD = frozenset(
     zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
+# Operators that read from their first operand only what they are given indices for, and those that only write
+# so much of it.
+GATHERS = frozenset({"gather", "index", "index_select"})
+SCATTERS = frozenset({"index_copy_", "index_put_", "scatter_"})
 
 # Operators that ATen's CPU library makes of others, by torch's profiler: what each of those reads and writes,
 # x being as large as the largest operand, y as the result and i as an index.
@@ -168,6 +172,10 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         return _composed(COMPOSED[name], arguments, result, roles.stage)
     if _place_of(name) in MOVES:
         return _each(name, arguments, result, roles)
+    if name in GATHERS | SCATTERS:
+        written = size_bytes(result) if name in GATHERS else size_bytes(tensors(list(arguments[1:]))[-1])
+        indices = sum(size_bytes(one) for one in tensors(list(arguments[1:])) if not one.is_floating_point())
+        return [Kernel.moving(name, 2 * written + indices, roles.stage)] if written else []
     if name in MOVES:
         moved = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
         read = sum(moved.values())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from edgefl.compute.job import Group, Outcome, Size, Task, all_finite
 from edgefl.compute.threads import one_thread
 from edgefl.core.event import Job
+from edgefl.protocol.sample_losses import unmeasured
 
 
 class Loop:
@@ -33,6 +34,8 @@ def work(task: Task) -> Outcome:
         steps = 0
         for phase in task.fold.phases:
             scalars = carry.get("scalars")
+            if scalars is not None and not phase.reports:
+                carry = {**carry, "scalars": unmeasured(scalars)}
             for batch in task.batches(phase):
                 carry = phase.step(carry, batch)
                 steps += phase.reports

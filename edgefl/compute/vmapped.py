@@ -48,6 +48,7 @@ from edgefl.protocol import (
     leaves,
     unstacked,
 )
+from edgefl.protocol.sample_losses import unmeasured
 
 # The number of steps of equal shapes in a group from which on recording their operators pays.
 _FREQUENT = 8
@@ -97,6 +98,8 @@ def _work(group: Group, gradients: Gradients) -> list[Outcome]:
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
         scalars = carries.carry.get("scalars")
+        if scalars is not None and not phase.reports:
+            carries.carry["scalars"] = unmeasured(scalars)
         _train(phase, carries, feed, gradients)
         if phase.reports:
             steps = [before + len(sizes) for before, sizes in zip(steps, feed.sizes, strict=True)]

@@ -32,6 +32,7 @@ from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
+from edgefl.protocol.public import public_images as public_images
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.statistics import Calibration as Calibration
 from edgefl.protocol.statistics import calibrated as calibrated
@@ -43,6 +44,7 @@ from edgefl.protocol.statistics import gathering as gathering
 from edgefl.protocol.statistics import one_hot as one_hot
 from edgefl.protocol.statistics import summed as summed
 from edgefl.protocol.training import GradientStep as GradientStep
+from edgefl.protocol.training import Objective as Objective
 from edgefl.protocol.training import Within as Within
 from edgefl.protocol.training import add_product as add_product
 from edgefl.protocol.training import chilled as chilled

@@ -83,9 +83,13 @@ def measured(fold: Fold) -> Fold:
     return replace(fold, start=start)
 
 
+def unmeasured(scalars: Mapping[str, Any]) -> dict[str, Any]:
+    """A carry's scalars without the sums over samples, for phases that do not report."""
+    return {name: value for name, value in scalars.items() if name not in {SQUARES, SAMPLES}}
+
+
 def summarised(scalars: Mapping[str, float]) -> Mapping[str, float]:
     """A job's scalars, with ``LOSS_RMS`` in place of the sums, or means, that it is made of."""
     if SQUARES not in scalars:
         return scalars
-    others = {name: value for name, value in scalars.items() if name not in {SQUARES, SAMPLES}}
-    return {**others, LOSS_RMS: math.sqrt(scalars[SQUARES] / scalars[SAMPLES])}
+    return {**unmeasured(scalars), LOSS_RMS: math.sqrt(scalars[SQUARES] / scalars[SAMPLES])}

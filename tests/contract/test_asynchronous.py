@@ -123,7 +123,11 @@ POLICIES = {
     "fedasync": {"name": "fedasync"},
     "fedbuff": {"name": "fedbuff", "buffer": 3},
 }
-FLEET = {**SCENARIO, "fleet": "home-lab-heavy-tail"}
+FLEET = {
+    **SCENARIO,
+    "task": {**SCENARIO["task"], "public": {"samples": 40}},
+    "fleet": "home-lab-heavy-tail",
+}
 
 
 def _run(out, engine, policy, **changes):

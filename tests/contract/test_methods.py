@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -303,6 +304,7 @@ def test_two_views_double_the_batch_in_memory(mlp: Net):
 # What stands in for FedAvg bit for bit in methods that have no neutral parameters.
 WITHOUT_NEUTRAL = {
     "fedrep": "test_fedrep_without_head_epochs_is_fedbabu",
+    "ktpfl": "test_ktpfl_with_shared_weights_is_fedavg",
     "local": "test_local_with_one_client_is_fedavg",
 }
 SCENARIO = {
@@ -384,6 +386,32 @@ def test_fedrep_without_head_epochs_is_fedbabu(tmp_path):
         ]
     assert len(scored["fedrep"]) == 2
     assert scored["fedrep"] == scored["fedbabu"]
+
+
+@pytest.mark.parametrize("model", NETS)
+def test_ktpfl_with_shared_weights_is_fedavg(model: str):
+    """Mixed by samples, without distilling and with all clients, each starts where FedAvg's do, to the bit.
+
+    It is no neutral parameter: its server keeps every client's model, and clients who stay away keep theirs.
+    """
+    name, shape, settings = NETS[model]
+    net = build_net(name, shape, CLASSES, **settings)
+    neutral = {"share_weights": True, "coefficients": "samples", "distill_epochs": 0}
+    ours = Federation(build_method("ktpfl", net, **neutral), net)
+    theirs = Federation(build_method("fedavg", net), net)
+    announce, train = ours.method.exchanges
+    (averaged,) = theirs.method.exchanges
+    assert train.work.phases[0].passes.epochs == 0
+    # The federation does phases whatever their length.
+    train = replace(train, work=replace(train.work, phases=train.work.phases[1:]))
+    ours.server = announce.merge(ours.server, ours.arrivals(announce))
+    for _ in range(3):
+        for client in range(ours.clients):
+            payload = train.down(ours.server, client)
+            assert same({part: payload[part] for part in theirs.server}, theirs.server)
+        ours.server = train.merge(ours.server, ours.arrivals(train))
+        theirs.server = averaged.merge(theirs.server, theirs.arrivals(averaged))
+    assert not same(theirs.server, net.init(0))
 
 
 def test_spherefed_trains_the_body_as_fedavg_does(mlp: Net):

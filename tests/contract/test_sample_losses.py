@@ -82,7 +82,7 @@ def _rms(net: Net, exchange: Exchange, task, client: int) -> float:
 def test_measuring_changes_no_bit_of_the_training(method, sizes):
     """Uploads, states and losses are the same with and without, and both engines measure the same."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    federated = build_method(method, net, MOMENTUM)
+    federated = build_method(method, net, MOMENTUM, len(sizes))
     initial = initial_of(net)
     server, states = federated.server(initial), [federated.client(initial) for _ in sizes]
     for exchange in federated.exchanges:

@@ -74,10 +74,14 @@ class Feed:
 def batches_of(phase: Phase, net: Net, client: int, sizes=SIZES) -> list[Batch]:
     generator = torch.Generator().manual_seed(client)
     views = (phase.views,) if phase.views > 1 else ()
-    found = []
+    found, samples = [], 0
     for size in sizes[client]:
         x = torch.randn(*views, size, *net.shape, generator=generator, dtype=torch.float64)
-        found.append(Batch(x, torch.randint(net.classes, (size,), generator=generator)))
+        y = torch.randint(net.classes, (size,), generator=generator)
+        if phase.data == "public":
+            y = torch.arange(samples, samples + size) % phase.passes.samples
+        found.append(Batch(x, y))
+        samples += size
     return found
 
 
@@ -113,8 +117,9 @@ def assert_alike(one: list[Outcome], other: list[Outcome]) -> None:
             found, expected = flatten(mine or {}), flatten(theirs or {})
             assert found.keys() == expected.keys()
             for key, leaf in found.items():
+                # Training at a rate this high amplifies rounding, in three dozen steps to some 1e-9.
                 torch.testing.assert_close(
-                    leaf, expected[key], rtol=1e-8, atol=1e-10, msg=lambda m, k=key: f"{k}: {m}"
+                    leaf, expected[key], rtol=1e-7, atol=1e-8, msg=lambda m, k=key: f"{k}: {m}"
                 )
 
 
@@ -144,7 +149,7 @@ def test_clients_together_are_clients_alone(method, net):
     """Uploads, states and scalars agree with the loop's up to rounding."""
     name, shape, settings = NETS[net]
     built = build_net(name, shape, 10, **settings)
-    check(build_method(method, built, MOMENTUM), built)
+    check(build_method(method, built, MOMENTUM, len(SIZES)), built)
 
 
 @pytest.mark.parametrize("net", NETS)
@@ -161,7 +166,8 @@ def test_what_methods_are_made_of_stacks(made, net):
 def test_every_temperature_stacks(temperature, base):
     """Clients of other devices, rounds and shares of work have temperatures of their own, on every base."""
     net = build_net("mlp", (1, 8, 8), 10, hidden=(24,))
-    check(build_method("flexchill", net, MOMENTUM, temperature=temperature, base={"name": base}), net)
+    chilled = {"temperature": temperature, "base": {"name": base}}
+    check(build_method("flexchill", net, MOMENTUM, len(SIZES), **chilled), net)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)

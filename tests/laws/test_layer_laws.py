@@ -33,7 +33,7 @@ def profiled(method, net, devices=DEVICES, **changes):
     """A profile by layer."""
     dataset, model = NETS[net]
     scenario = {
-        "task": {"dataset": dataset, "clients": 1000, **changes.pop("task", {})},
+        "task": {"dataset": dataset, "clients": 1000, "public": {"samples": 60}, **changes.pop("task", {})},
         "model": model,
         "method": method,
         "local": {"batch_size": 32},

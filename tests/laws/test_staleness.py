@@ -136,6 +136,7 @@ SCENARIO = {
         "dataset": "digits",
         "clients": 4,
         "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
+        "public": {"samples": 50},
     },
     "model": {"name": "mlp", "hidden": [16]},
     "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.05}},

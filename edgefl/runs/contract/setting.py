@@ -78,6 +78,7 @@ class Setting:
                 "dataset": "digits",
                 "clients": 4,
                 "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
+                "public": {"samples": 100},
             },
             "model": "mlp",
             "method": dict(self.method),
