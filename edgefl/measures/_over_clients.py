@@ -9,13 +9,16 @@ import numpy as np
 from edgefl.protocol import Row
 
 
-def over_clients(values: Mapping[int, float], figure: str = "", *, model: str, label: str = "") -> Iterator[Row]:
+def over_clients(
+    values: Mapping[int, float], figure: str = "", *, model: str, label: str = ""
+) -> Iterator[Row]:
     """Each client's value, their mean, and as the figure "std" their standard deviation (n).
 
     Args:
         values: by client; nothing is given where there are none.
         figure: of what.
-        model, label: see ``Row``.
+        model: whose, as in ``Row``.
+        label: the class or the layer.
     """
     if not values:
         return

@@ -2,11 +2,11 @@
 
     change_k = acc_k(after) - acc_k(before)
 
-so that a drop is negative (Lee et al. 2024, FLex&Chill, Figure 7). After is the client's own model under the new
-version. Before is, for a participant of the merge, its own model as it trained it, and for the others their own model
-under the version before. A client's own model is the global one unless the method makes it another. The two groups
-have figures of their own, since a merge takes from participants what they have just learned and gives others what they
-have not.
+so that a drop is negative (Lee et al. 2024, FLex&Chill, Figure 7). After is the client's own model under
+the new version. Before is, for a participant of the merge, its own model as it trained it, and for the
+others their own model under the version before. A client's own model is the global one unless the method
+makes it another. The two groups have figures of their own, since a merge takes from participants what they
+have just learned and gives others what they have not.
 """
 
 from __future__ import annotations
@@ -38,12 +38,15 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
     others = {
         client: seen.own_accuracy(client, previous(client)) for client in seen.clients if client not in taking
     }
-    yield from _group("participants", trained, after)
-    yield from _group("others", others, after)
+    groups = {"participants": trained, "others": others}
+    # Changes first: where there is room for two figures, these are shown.
+    for figure in ("change", "before", "after"):
+        for group, before in groups.items():
+            yield from over_clients(_values(figure, before, after), f"{group} {figure}", model="personal")
 
 
-def _group(group: str, before: Mapping[int, float], after: Mapping[int, float]) -> Iterator[Row]:
-    now = {client: after[client] for client in before}
-    change = {client: now[client] - before[client] for client in before}
-    for figure, values in (("before", before), ("after", now), ("change", change)):
-        yield from over_clients(values, f"{group} {figure}", model="personal")
+def _values(figure: str, before: Mapping[int, float], after: Mapping[int, float]) -> Mapping[int, float]:
+    """A figure of each client of a group."""
+    if figure == "before":
+        return before
+    return {client: after[client] - (was if figure == "change" else 0.0) for client, was in before.items()}

@@ -2,8 +2,9 @@
 
     ECE = sum_m |B_m| / n * |acc(B_m) - conf(B_m)|
 
-over M bins of equal width of the confidence, which is the largest softmax probability at temperature 1; B_m are the
-test samples with a confidence in ((m - 1) / M, m / M] (Guo et al. 2017, Equation 3; M = 15 in their section 3).
+over M bins of equal width of the confidence, which is the largest softmax probability at temperature 1; B_m
+are the test samples with a confidence in ((m - 1) / M, m / M] (Guo et al. 2017, Equation 3; M = 15 in their
+section 3).
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     A_c = share of the test samples of class c whose largest logit is c's
 
-(Lee et al. 2022, FedNTD, section 2.1, where it is followed over rounds.) A class without test samples is left out.
+(Lee et al. 2022, FedNTD, section 2.1, where it is followed over rounds.) A class without test samples is
+left out.
 """
 
 from __future__ import annotations

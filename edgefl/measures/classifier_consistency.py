@@ -3,8 +3,8 @@
     cosine = mean over classes c and pairs k != k' of <w_c^k, w_c^k'> / (||w_c^k|| ||w_c^k'||)
     norm difference = mean over the same of | ||w_c^k|| - ||w_c^k'|| |
 
-with w_c^k the row of class c in the head's weights as client k trained them, before the merge (Dong et al. 2022,
-SphereFed, Equations 2 and 3). A merge of one client has no pairs.
+with w_c^k the row of class c in the head's weights as client k trained them, before the merge (Dong et al.
+2022, SphereFed, Equations 2 and 3). A merge of one client has no pairs.
 """
 
 from __future__ import annotations

@@ -2,9 +2,10 @@
 
     F = mean_c max_{t < T} (A_c^t - A_c^T)
 
-with A_c^t the global model's accuracy on class c at evaluation t and T the last one (Lee et al. 2022, FedNTD,
-Equation 4, after backward transfer, Chaudhry et al. 2018). It is not clipped: where all classes are better than
-ever, it is negative. Only evaluations count, so that it depends on ``evaluate.every``; the first gives no F.
+with A_c^t the global model's accuracy on class c at evaluation t and T the last one (Lee et al. 2022,
+FedNTD, Equation 4, after backward transfer, Chaudhry et al. 2018). It is not clipped: where all classes are
+better than ever, it is negative. Only evaluations count, so that it depends on ``evaluate.every``; the
+first gives no F.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
         return
     accuracy = seen.class_accuracies(seen.global_model)
     best = np.full(seen.classes, np.nan)
-    for row in seen.earlier:
+    for row in seen.earlier.get("forgetting", ()):
         if row.figure == _BEST:
             best[int(row.label)] = row.value
     forgotten = best - accuracy

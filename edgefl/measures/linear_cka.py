@@ -2,13 +2,14 @@
 
     CKA(X, Y) = ||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F)
 
-of activations X (n, d) and Y (n, d') of the same n test samples, with centred columns (Kornblith et al. 2019,
-section 3; Lee et al. 2024, FLex&Chill, compare layers with those of a model trained on i.i.d. data). Activations are
-flattened. "trained" is what each client of the last merge trained, before the merge: its similarity to the reference
-and to the new global model, and the mean over pairs of clients. All layers together are their mean.
+of activations X (n, d) and Y (n, d') of the same n test samples, with centred columns (Kornblith et al.
+2019, section 3; Lee et al. 2024, FLex&Chill, compare layers with those of a model trained on i.i.d. data).
+Activations are flattened. "trained" is what each client of the last merge trained, before the merge: its
+similarity to the reference and to the new global model, and the mean over pairs of clients. All layers
+together are their mean.
 
-Layers are the model's own (``edgefl show model``), the features that the head gets, and the logits. The samples are
-spread evenly over the test set.
+Layers are the model's own (``edgefl show model``), the features that the head gets, and the logits. The
+samples are spread evenly over the test set.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Params(Strict):
     """What is compared, on how many samples."""
 
     reference: str | None = Field(
-        None, description="A version's file of another run of the same model, as runs/.../versions/000030.safetensors."
+        None, description="A file in the folder versions of another run of the same model."
     )
     samples: int = Field(500, ge=2, description="Test samples at most; memory grows with their square.")
 
@@ -84,7 +85,8 @@ def _reduced(x: Tensor) -> Tensor:
     flat = flat - flat.mean(dim=0)
     if flat.shape[1] <= flat.shape[0]:
         return flat
-    return torch.linalg.qr(flat.mT, mode="r").R.mT
+    triangle: Tensor = torch.linalg.qr(flat.mT, mode="r").R
+    return triangle.mT
 
 
 def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, float]:
@@ -92,9 +94,7 @@ def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str
     return {name: float(linear_cka(x, other[name])) for name, x in one.items() if name in other}
 
 
-def _rows(
-    by_layer: Mapping[str, float], figure: str, model: str, client: int | None = None
-) -> Iterator[Row]:
+def _rows(by_layer: Mapping[str, float], figure: str, model: str, client: int | None = None) -> Iterator[Row]:
     for name, value in by_layer.items():
         yield Row(value, figure, model, client, name)
     if by_layer:
@@ -115,7 +115,9 @@ def _reference(file: str, net: Net) -> Predictor:
         )
     tree = read_tree(path)
     found = {part: tree.get(part, {}) if isinstance(tree, dict) else {} for part in net.parts()}
-    ours, theirs = ({key: tuple(leaf.shape) for key, leaf in flatten(each).items()} for each in (net.on_meta(), found))
+    ours, theirs = (
+        {key: tuple(leaf.shape) for key, leaf in flatten(each).items()} for each in (net.on_meta(), found)
+    )
     for key, shape in ours.items():
         if theirs.get(key) != shape:
             has = f"its {key} is {theirs[key]}, not {shape}" if key in theirs else f"it has no {key}"

@@ -2,11 +2,11 @@
 
     in_k = sum_c p_kc A_c        out_k = sum_c q_kc A_c        q_kc = (1 - p_kc) / (C - 1)
 
-with p_kc = n_kc / n_k the share of class c in client k's training data and A_c the accuracy on the test samples of
-class c (Lee et al. 2022, FedNTD, Definition 1). "trained" is what each client of the last merge trained,
-before the merge, with the mean and the standard deviation (n) over them; "global" is the global model, with p the
-shares of all those clients' data together. Classes without test samples count for nothing, and the weights of the
-others are scaled to a sum of 1.
+with p_kc = n_kc / n_k the share of class c in client k's training data and A_c the accuracy on the test
+samples of class c (Lee et al. 2022, FedNTD, Definition 1). "trained" is what each client of the last merge
+trained, before the merge, with the mean and the standard deviation (n) over them; "global" is the global
+model, with p the shares of all those clients' data together. Classes without test samples count for
+nothing, and the weights of the others are scaled to a sum of 1.
 """
 
 from __future__ import annotations

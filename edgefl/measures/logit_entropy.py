@@ -2,8 +2,8 @@
 
     H = mean_i -sum_c p_ic ln p_ic,        p_i = softmax(z_i) at temperature 1
 
-over the test samples (Lee et al. 2024, FLex&Chill, section 2, on what a temperature does to it). ln C is a guess, 0 is
-certainty.
+over the test samples (Lee et al. 2024, FLex&Chill, section 2, on what a temperature does to it). ln C is a
+guess, 0 is certainty.
 """
 
 from __future__ import annotations

@@ -2,13 +2,15 @@
 
     a neuron's class = argmax_c sum_i o(x_{c,i})
 
-with o(x) its activation and x_{c,1}, x_{c,2}, ... as many test samples of each class c (Lee et al. 2022, FedNTD,
-section 5.1, Table 2 and Equation 19; they give the last two layers). The model that the clients of the last merge
-received is compared with what each of them trained ("trained") and with what was merged of it ("global"). A
-convolution's channel is one neuron, its activation summed over positions: the paper speaks of layers without any. Of
-classes that are level, as for a neuron that is never active, the first one counts.
+with o(x) its activation and x_{c,1}, x_{c,2}, ... as many test samples of each class c (Lee et al. 2022,
+FedNTD, section 5.1, Table 2 and Equation 19; they give the last two layers). The model that the clients of
+the last merge received is compared with what each of them trained ("trained") and with what was merged of
+it ("global"). A convolution's channel is one neuron, its activation summed over positions: the paper speaks
+of layers without any. Of classes that are level, as for a neuron that is never active, the first one
+counts.
 
-Layers are the model's own, the features that the head gets, and the logits. All layers together are their mean.
+Layers are the model's own, the features that the head gets, and the logits. All layers together are their
+mean.
 """
 
 from __future__ import annotations

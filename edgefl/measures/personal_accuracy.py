@@ -1,9 +1,9 @@
-"""Accuracy of clients' own models on their own test sets: mean, standard deviation and worst tenth of clients.
+"""Accuracy of clients' own models on their own test sets: mean, deviation and worst decile.
 
-The mean and the standard deviation (n) over clients are those of FedClassAvg's Table 2 (Jang et al. 2022); the worst
-decile is the mean over the ceil(N / 10) clients of the lowest accuracies (Li et al. 2020, q-FFL, Table 1: "worst 10%").
-Clients that never trained count with the model that they have. Each client's accuracy is in the table
-``client_evaluations``.
+The mean and the standard deviation (n) over clients are those of FedClassAvg's Table 2 (Jang et al. 2022);
+the worst decile is the mean over the ceil(N / 10) clients of the lowest accuracies (Li et al. 2020, q-FFL,
+Table 1: "worst 10%"). Clients that never trained count with the model that they have. Each client's
+accuracy is in the table ``client_evaluations``.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""Weight divergence: how far clients move from the model that they received, and how far their data are from it.
+"""Weight divergence: how far training takes clients from the model that they received.
 
     D_k = ||w - w_k||_1         and beside it         ||A_G - p_k||_1,    A_G = (A_1, ..., A_C) / sum_c A_c
 
-with w the model that client k received, w_k what it trained of it, A_c the accuracy of w on class c, and p_k the shares
-of classes in client k's training data (Lee et al. 2022, FedNTD, section 5.2 and Figure 8). The paper's text divides the
-accuracies of classes by the overall accuracy, so that they sum to about C; only with a sum of 1 they compare with p_k.
+with w the model that client k received, w_k what it trained of it, A_c the accuracy of w on class c, and
+p_k the shares of classes in client k's training data (Lee et al. 2022, FedNTD, section 5.2 and Figure 8).
+The paper's text divides the accuracies of classes by the overall accuracy, so that they sum to about C;
+only with a sum of 1 they compare with p_k.
 
-The parts that clients send count, without running statistics, over the clients of the last merge; of a single layer
-there is the mean over them.
+The parts that clients send count, without running statistics, over the clients of the last merge; of a
+single layer there is the mean over them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
 
 
 def _by_layer(one: Participant) -> dict[str, float]:
-    """The L1 norm of a client's change, by layer: the part, and what tensors' names have before the last dot."""
+    """The L1 norm of a client's change by layer, named as "body/conv1"; a head is one layer."""
     found = defaultdict[str, float](float)
     for part in one.sent:
         for name, before in one.start.weights[part].items():

@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edgefl.protocol.nets import Net, Predictor
 from edgefl.protocol.trees import BUFFERS, leaves
-from edgefl.protocol.values import Batch, Net, Predictor
+from edgefl.protocol.values import Batch
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -87,7 +88,7 @@ class Observation:
         before: the global model before the last merge; None if there is none.
         personal_before: client -> its own model under the version before the last merge.
         accuracies: personal accuracies by client, where they are known already.
-        earlier: the rows that the same measure gave when it was taken last; empty the first time.
+        earlier: by measure, the rows that it gave when it was taken last.
     """
 
     version: int
@@ -106,7 +107,7 @@ class Observation:
     before: Predictor | None = None
     personal_before: Callable[[int], Predictor] | None = None
     accuracies: Mapping[int, float] = field(default_factory=dict)
-    earlier: Sequence[Row] = ()
+    earlier: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     _correct: dict[int, tuple[Predictor, Bools]] = field(default_factory=dict, repr=False)
 
     @cached_property
