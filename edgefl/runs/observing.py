@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -142,7 +142,9 @@ class Observer:
         theirs = {**server, **sent}
         own = context.personal_model(theirs, job.client)
         if learning.methods[0].global_model is None:
-            start, trained = context.personal_model(server, job.client), own
+            # What a client keeps may hold its own version of what it sends.
+            received = {part: server[part] for part in sent if part in server}
+            start, trained = replace(own, weights={**own.weights, **received}), own
         else:
             if job.version not in starts:
                 starts[job.version] = self._global(server)
