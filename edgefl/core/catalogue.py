@@ -51,6 +51,7 @@ _CODE = {
     "samplers": "core/samplers",
     "availability": "core/availability",
     "speed": "core/speed",
+    "measures": "measures",
 }
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
@@ -68,6 +69,7 @@ _FUNCTIONS = {
     "partitions": ("split",),
     "augmentations": ("augment",),
     "engines": ("build",),
+    "measures": ("measure",),
 }
 
 

@@ -160,6 +160,7 @@ class Evaluate(Strict):
         target: the accuracy to report time, bytes and energy for.
         on: "test", or "holdout" for a share of the training data that is held out for tuning.
         holdout: the size of that share.
+        measures: what else is measured of each version that is evaluated; each measure once.
     """
 
     every: Count = 1
@@ -167,6 +168,22 @@ class Evaluate(Strict):
     target: Annotated[float, Field(gt=0, le=1)] | None = None
     on: Literal["test", "holdout"] = "test"
     holdout: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    # None and not (): a scenario without measures resolves to the same settings as before there were any.
+    measures: Annotated[tuple[Component, ...] | None, OfKind("measures")] = None
+
+    @field_validator("measures", mode="before")
+    @classmethod
+    def _none_or_some(cls, value: Any) -> Any:
+        return value or None
+
+    @field_validator("measures")
+    @classmethod
+    def _each_once(cls, value: tuple[Component, ...] | None) -> tuple[Component, ...] | None:
+        names = [one.name.replace("_", "-") for one in value or ()]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"the measure {twice!r} is listed twice; list each measure once")
+        return value
 
 
 class Wire(Strict):

@@ -39,6 +39,7 @@ from edgefl.data import (
     sized,
     source_of,
 )
+from edgefl.planning.measures import Measure, measures_of
 from edgefl.planning.models import check_fit, checked, nets_of
 from edgefl.protocol import Method, Net, Phase, Site
 from edgefl.protocol.codec import Codec
@@ -56,6 +57,7 @@ class Learning:
         augmentations: the augmentations of training batches; see ``augment``.
         down: the codec of payloads to clients.
         up: the codec of uploads to the server.
+        measures: what is measured of each version that is evaluated.
     """
 
     spec: LearningSpec
@@ -65,6 +67,7 @@ class Learning:
     augmentations: Mapping[str, Augmentation | None]
     down: Codec
     up: Codec
+    measures: tuple[Measure, ...] = ()
 
     def augment(self, phase: Phase) -> Augmentation | None:
         """The augmentation of a phase's batches; None for none."""
@@ -270,6 +273,7 @@ def learn_from(
         augmentations=_augmentations(methods, spec.task.augment, document),
         down=codec(spec.wire, "down", document),
         up=codec(spec.wire, "up", document),
+        measures=measures_of(spec, document),
     )
 
 

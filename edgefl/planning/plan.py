@@ -30,6 +30,7 @@ from edgefl.planning.fleets import devices_of, fleet_of
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.lengths import lengths, note
 from edgefl.planning.limits import check_limits, check_size
+from edgefl.planning.measures import check_measures
 from edgefl.planning.memory import tight
 from edgefl.planning.pricing import prices
 from edgefl.protocol import Assignment, Ctx
@@ -72,6 +73,7 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     data = learning.federation
     learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
     _check_settings(draft, learning, fleet)
+    check_measures(learning.measures, learning.nets[0])
     _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
     scenario = asked.with_learning(learning.spec).model_copy(
         update={"server": completed(server, document, ["server"])}

@@ -11,7 +11,7 @@ from edgefl.core.components import Nothing
 from edgefl.core.errors import UserError, in_one_line
 from edgefl.core.notes import note
 from edgefl.core.params import kinds
-from edgefl.core.scenario import Public, Scenario, Server, Task, Wire
+from edgefl.core.scenario import Evaluate, Public, Scenario, Server, Task, Wire
 
 # Base classes of records found by name -> their kind, and the default name.
 _RECORDS = {
@@ -30,7 +30,7 @@ def schema() -> dict[str, Any]:
     """
     found = Scenario.model_json_schema(mode="validation")
     definitions = found["$defs"]
-    places = {record: kinds(record) for record in (Scenario, Task, Public, Server, Wire)}
+    places = {record: kinds(record) for record in (Scenario, Task, Public, Server, Wire, Evaluate)}
     for kind in sorted({kind for fields in places.values() for kind in fields.values()}):
         definitions[kind] = _component(kind, definitions)
     for kind, default in _RECORDS.values():
@@ -40,6 +40,8 @@ def schema() -> dict[str, Any]:
     for owner, fields in places.items():
         properties = (found if owner is Scenario else definitions[owner.__name__])["properties"]
         properties.update({key: {"$ref": f"#/$defs/{kind}"} for key, kind in fields.items()})
+    measures = {"type": "array", "items": {"$ref": "#/$defs/measures"}}
+    definitions["Evaluate"]["properties"]["measures"] = {"anyOf": [measures, {"type": "null"}]}
     one = {"$ref": "#/$defs/models"}
     found["properties"]["model"] = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
     profiles = {"enum": list(catalogue.entries("profiles"))}

@@ -30,6 +30,10 @@ from edgefl.protocol.nets import Seen as Seen
 from edgefl.protocol.nets import Stage as Stage
 from edgefl.protocol.nets import Term as Term
 from edgefl.protocol.nets import cross_entropy as cross_entropy
+from edgefl.protocol.observation import Observation as Observation
+from edgefl.protocol.observation import Participant as Participant
+from edgefl.protocol.observation import Row as Row
+from edgefl.protocol.observation import shared_parts as shared_parts
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.public import public_images as public_images

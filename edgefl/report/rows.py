@@ -12,6 +12,7 @@ from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS
 from edgefl.report.emissions import emitted
 from edgefl.report.intervals import bounded, energy_between
+from edgefl.report.measure_rows import measure_rows
 from edgefl.report.summary import Accuracy, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.targets import to_target
@@ -28,6 +29,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     """The figures that apply to some of the runs."""
     runs = [run for one in compared for run in one.runs]
     yield from _accuracies(runs, averaged=len(runs) > len(compared))
+    yield from measure_rows(runs)
     yield Row("virtual time", _time, main=True)
     yield _amount("bytes down", show_bytes, lambda run: run.down_bytes, main=True)
     yield _amount("bytes up", show_bytes, lambda run: run.up_bytes, main=True)
@@ -55,6 +57,8 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield from usage_rows(runs)
     yield from _waited(runs)
     yield _amount("host time", show_seconds, lambda run: run.host_s)
+    if any(run.measures_host_s is not None for run in runs):
+        yield _amount("  of it for measures", show_seconds, lambda run: run.measures_host_s)
 
 
 def _amount(label: str, show: Show, figure: Figure, *, main: bool = False) -> Row:

@@ -14,6 +14,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import Bounds, bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
+from edgefl.report.measured import Measured, measured
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
@@ -121,6 +122,8 @@ class Summary:
         target: None where there is no target.
         settings: the resolved scenario by dotted key, such as "method.temperature"; None of a dry run.
         fleet_id: a digest of the fleet and its devices, as they were read; None of a dry run.
+        measures: the last values of its measures, by name; None where it asked for none.
+        measures_host_s: the wall time that they took; None where there are none.
         carbon: what was emitted; None where the fleet does not ask for it.
     """
 
@@ -168,6 +171,8 @@ class Summary:
     virtual_s_between: Interval | None = field(default=None, metadata=OPTIONAL)
     joules_between: Interval | None = field(default=None, metadata=OPTIONAL)
     carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
+    measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
+    measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -289,6 +294,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         virtual_s_between=virtual_s_between,
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds),
+        measures=measured(reader),
+        measures_host_s=meta.get("measures_host_s"),
     )
 
 

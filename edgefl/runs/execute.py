@@ -81,6 +81,8 @@ class Run:
         ended = converse(world, self._answer)
         self.flush()
         self.store.set_meta({"rounds": ended.rounds, "stopped": ended.by, "virtual_s": ended.t_s})
+        if self.learner is not None and self.learner.observer is not None:
+            self.store.set_meta({"measures_host_s": self.learner.host_s["measure"]})
         self.store.commit()
 
     def _answer(self, need: Need) -> Feedback:
@@ -140,6 +142,7 @@ class Run:
             "host_s": time.perf_counter() - start,
         }
         accuracies = self._add_scores(common, global_scores, personal_scores)
+        self.store.add("measures", *self.learner.measure(need, personal_scores))
         best = accuracies.get("global" if global_scores else "personal", -1.0)
         self.flush()
         self.store.add_scalars(scalars)
@@ -272,6 +275,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "evaluated_on": plan.scenario.evaluate.on,
         "batteries": _capacities_j(planned.resolved["devices"]),
         "blind": is_blind(plan),
+        "measures": {one.name: one.unit for one in planned.learning.measures},
     }
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")

@@ -17,6 +17,7 @@ from edgefl.core.user_code import user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.assumed import in_short
 from edgefl.planning.learning import DataAccess
+from edgefl.planning.measures import GLOBAL
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import engine_options
@@ -144,8 +145,22 @@ def _run(
 
 
 def run_notes(planned: Planned, *, trains: bool) -> list[str]:
-    """What to know of a planned run: who was refused, and what its selection will not know."""
-    return [*_refusal_notes(planned), *([] if trains else _selection_notes(planned))]
+    """What to know of a planned run: who was refused, and what cannot be measured or selected by."""
+    return [
+        *_refusal_notes(planned),
+        *_measure_notes(planned),
+        *([] if trains else _selection_notes(planned)),
+    ]
+
+
+def _measure_notes(planned: Planned) -> list[str]:
+    """Which measures have no rows, where the method has no global model."""
+    learning = planned.learning
+    missing = [one.name for one in learning.measures if GLOBAL in one.needs]
+    if not missing or learning.methods[0].global_model is not None:
+        return []
+    method = planned.plan.scenario.method.name
+    return [f"evaluate.measures: {', '.join(missing)}: no values, since {method} has no global model"]
 
 
 def _selection_notes(planned: Planned) -> list[str]:

@@ -21,6 +21,7 @@ from edgefl.data import normalised
 from edgefl.protocol import Arrival, Predictor, reexpressed, tree_map
 from edgefl.protocol.sample_losses import summarised
 from edgefl.runs.context import Context
+from edgefl.runs.observing import Observer
 from edgefl.world.needs import Evaluate, Merge
 
 _STATE = "a server state (a dict)"
@@ -32,13 +33,17 @@ class Learner:
     Attributes:
         context: server versions and client states.
         engine: who trains.
+        observer: takes the measures; None where none are asked for.
         host_s: wall seconds spent on each.
     """
 
     def __init__(self, context: Context, engine: Engine) -> None:
         self.context = context
         self.engine = engine
+        self.observer = Observer(context) if context.builder.learning.measures else None
         self.host_s = {"train": 0.0, "merge": 0.0, "evaluate": 0.0}
+        if self.observer is not None:
+            self.host_s["measure"] = 0.0
 
     def merge(self, need: Merge) -> dict[int, Mapping[str, float]]:
         """Trains a merge's jobs, merges their uploads and drops the versions that are no longer needed.
@@ -58,6 +63,8 @@ class Learner:
             server = context.versions[need.version - 1]
             merged = merge(server, arrivals) if arrivals else server
             context.versions[need.version] = returned(merged, dict, merge, _STATE, RunError)
+        if self.observer is not None:
+            self.observer.merged(need, [outcomes[job.id] for job in need.merged])
         for version in set(context.versions).difference(need.live_versions):
             del context.versions[version]
         self.host_s["merge"] += time.perf_counter() - start
@@ -129,6 +136,23 @@ class Learner:
             )
         self.host_s["evaluate"] += time.perf_counter() - start
         return global_scores, personal_scores
+
+    def measure(self, need: Evaluate, personal_scores: Personal | None) -> list[dict[str, Any]]:
+        """The measures of a version that was scored, as rows of the table ``measures``.
+
+        Args:
+            need: the evaluation.
+            personal_scores: what ``evaluate`` returned.
+
+        Raises:
+            RunError: a measure gives something else than rows.
+        """
+        if self.observer is None:
+            return []
+        start = time.perf_counter()
+        rows = self.observer.rows(need, personal_scores)
+        self.host_s["measure"] += time.perf_counter() - start
+        return rows
 
 
 def mean_scalars(need: Merge, scalars: Mapping[int, Mapping[str, float]]) -> dict[str, float]:

@@ -25,7 +25,7 @@ from edgefl.store.schema import FORMAT, TABLES
 from edgefl.store.wal import lost_commits
 
 # The commits that read older formats.
-_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16"}
+_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16", 6: "a303408"}
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 6
+FORMAT = 7
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -71,6 +71,9 @@ CREATE TABLE evaluations (
 CREATE TABLE client_evaluations (
   version INTEGER NOT NULL, client INTEGER NOT NULL, accuracy REAL NOT NULL, samples INTEGER NOT NULL,
   PRIMARY KEY (version, client));
+CREATE TABLE measures (
+  version INTEGER NOT NULL, round INTEGER NOT NULL, measure TEXT NOT NULL, figure TEXT NOT NULL,
+  model TEXT NOT NULL, client INTEGER, label TEXT NOT NULL, value REAL NOT NULL);
 CREATE TABLE versions (
   version INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, last INTEGER NOT NULL,
   best INTEGER NOT NULL);

@@ -1,0 +1,44 @@
+"""Representations of test samples, layer by layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from edgefl.protocol import Net, Observation, Predictor, layers_of
+from edgefl.protocol.observation import CHUNK, Ints
+
+FEATURES, LOGITS = "features", "logits"
+
+
+def layer_names(net: Net) -> tuple[str, ...]:
+    """The layers that can be looked at: the body's, the features that the head gets, and the logits."""
+    return (*net.layers, FEATURES, LOGITS)
+
+
+def has_layers(net: Net, predictor: Predictor) -> bool:
+    """Whether a predictor's weights are a net's, so that more can be looked at than logits."""
+    return isinstance(predictor.weights, dict) and net.parts().keys() <= predictor.weights.keys()
+
+
+def activations(seen: Observation, net: Net, predictor: Predictor, name: str, places: Ints) -> Tensor:
+    """A layer's activations (n, *) of test samples, in evaluation mode, on the CPU.
+
+    Args:
+        seen: whose test samples.
+        net: the model, as the scenario has it: what a method puts around it does not change inner layers.
+        predictor: the weights, and what makes logits of them.
+        name: of ``layer_names``.
+        places: the samples.
+    """
+    if name == LOGITS:
+        return seen.logits(predictor, places)
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(places), CHUNK):
+            x = seen.images(places[start : start + CHUNK])
+            if name == FEATURES:
+                parts.append(net.features(predictor.weights, x, False)[0].cpu())
+            else:
+                parts.append(layers_of(net, predictor.weights, x, (name,))[name].cpu())
+    return torch.cat(parts)

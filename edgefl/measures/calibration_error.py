@@ -1,0 +1,38 @@
+"""Expected calibration error (ECE) of the global model.
+
+    ECE = sum_m |B_m| / n * |acc(B_m) - conf(B_m)|
+
+over M bins of equal width of the confidence, which is the largest softmax probability at temperature 1; B_m
+are the test samples with a confidence in ((m - 1) / M, m / M] (Guo et al. 2017, Equation 3; M = 15 in their
+section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from pydantic import Field
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Observation, Row
+
+NEEDS = ("global model",)
+UNIT = "share"
+
+
+class Params(Strict):
+    """The bins."""
+
+    bins: int = Field(15, gt=0, description="M, the number of bins of equal width.")
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:
+    """One row."""
+    if seen.global_model is None:
+        return
+    confidence = seen.global_logits.softmax(dim=-1).amax(dim=-1).numpy()
+    # Rounding may make the largest of equal probabilities a little more than 1.
+    bins = np.clip(np.ceil(confidence * params.bins).astype(np.int64) - 1, 0, params.bins - 1)
+    gap = seen.correct(seen.global_model) - confidence
+    yield Row(float(np.abs(np.bincount(bins, weights=gap, minlength=params.bins)).sum() / len(gap)))

@@ -1,0 +1,43 @@
+"""Forgetting: how far the global model's accuracy on each class has fallen below its peak.
+
+    F = mean_c max_{t < T} (A_c^t - A_c^T)
+
+with A_c^t the global model's accuracy on class c at evaluation t and T the last one (Lee et al. 2022,
+FedNTD, Equation 4, after backward transfer, Chaudhry et al. 2018). It is not clipped: where all classes are
+better than ever, it is negative. Only evaluations count, so that it depends on ``evaluate.every``; the
+first gives no F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Observation, Row
+
+NEEDS = ("global model",)
+UNIT = "share"
+_BEST = "best so far"
+
+
+class Params(Strict):
+    """None."""
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
+    """The forgetting of each class and its mean, and each class's best accuracy so far, this one included."""
+    if seen.global_model is None:
+        return
+    accuracy = seen.class_accuracies(seen.global_model)
+    best = np.full(seen.classes, np.nan)
+    for row in seen.earlier.get("forgetting", ()):
+        if row.figure == _BEST:
+            best[int(row.label)] = row.value
+    forgotten = best - accuracy
+    for label in range(seen.classes):
+        yield Row(float(forgotten[label]), label=str(label))
+        yield Row(float(np.fmax(best[label], accuracy[label])), _BEST, label=str(label))
+    if not np.isnan(forgotten).all():
+        yield Row(float(np.nanmean(forgotten)))

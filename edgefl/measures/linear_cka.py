@@ -1,0 +1,129 @@
+"""Linear CKA by layer: to a reference model, between the clients of a merge, and to what was merged of them.
+
+    CKA(X, Y) = ||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F)
+
+of activations X (n, d) and Y (n, d') of the same n test samples, with centred columns (Kornblith et al.
+2019, section 3; Lee et al. 2024, FLex&Chill, compare layers with those of a model trained on i.i.d. data).
+Activations are flattened. "trained" is what each client of the last merge trained, before the merge: its
+similarity to the reference and to the new global model, and the mean over pairs of clients. All layers
+together are their mean.
+
+Layers are the model's own (``edgefl show model``), the features that the head gets, and the logits. The
+samples are spread evenly over the test set.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.errors import UserError
+from edgefl.core.params import Strict
+from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
+from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree
+from edgefl.protocol.similarities import linear_cka
+
+_REFERENCE, _CLIENTS, _MERGED = "to reference", "between clients", "to global"
+
+
+class Params(Strict):
+    """What is compared, on how many samples."""
+
+    reference: str | None = Field(
+        None, description="A file in the folder versions of another run of the same model."
+    )
+    samples: int = Field(500, ge=2, description="Test samples at most; memory grows with their square.")
+
+
+def check(params: Params, net: Net) -> None:
+    """Checks that the reference is a model of the same net.
+
+    Raises:
+        UserError: it is missing, damaged or of another model.
+    """
+    if params.reference is not None:
+        _reference(params.reference, net)
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:
+    """Rows of each layer and of all of them together."""
+    places = seen.spread_out(params.samples)
+
+    def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
+        names = layer_names(net) if has_layers(net, predictor) else (LOGITS,)
+        return {name: _reduced(activations(seen, net, predictor, name, places)) for name in names}
+
+    merged = {} if seen.global_model is None else layers(seen.global_model)
+    reference = {} if params.reference is None else layers(_reference(params.reference, seen.net))
+    yield from _rows(_similar(merged, reference), _REFERENCE, "global")
+    trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
+    for figure, other in ((_REFERENCE, reference), (_MERGED, merged)):
+        each = defaultdict[str, list[float]](list)
+        for client, own in trained.items():
+            found = _similar(own, other)
+            yield from _rows(found, figure, "trained", client)
+            for name, value in found.items():
+                each[name].append(value)
+        yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
+    pairs = defaultdict[str, list[float]](list)
+    for one, other in combinations(trained.values(), 2):
+        for name, value in _similar(one, other).items():
+            pairs[name].append(value)
+    yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
+
+
+def _reduced(x: Tensor) -> Tensor:
+    """Representations (n, d) as float64 (n, at most n) with the same products of pairs of samples."""
+    flat = x.flatten(1).to(torch.float64)
+    flat = flat - flat.mean(dim=0)
+    if flat.shape[1] <= flat.shape[0]:
+        return flat
+    triangle: Tensor = torch.linalg.qr(flat.mT, mode="r").R
+    return triangle.mT
+
+
+def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, float]:
+    """The similarity of each layer that both models have."""
+    return {name: float(linear_cka(x, other[name])) for name, x in one.items() if name in other}
+
+
+def _rows(by_layer: Mapping[str, float], figure: str, model: str, client: int | None = None) -> Iterator[Row]:
+    for name, value in by_layer.items():
+        yield Row(value, figure, model, client, name)
+    if by_layer:
+        yield Row(float(np.mean(list(by_layer.values()))), figure, model, client)
+
+
+def _reference(file: str, net: Net) -> Predictor:
+    """The model in a version's file.
+
+    Raises:
+        UserError: see ``check``.
+    """
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise UserError(
+            f"there is no file {file}",
+            hint="reference is a version's file of a run, as in runs/.../versions/000030.safetensors",
+        )
+    tree = read_tree(path)
+    found = {part: tree.get(part, {}) if isinstance(tree, dict) else {} for part in net.parts()}
+    ours, theirs = (
+        {key: tuple(leaf.shape) for key, leaf in flatten(each).items()} for each in (net.on_meta(), found)
+    )
+    for key, shape in ours.items():
+        if theirs.get(key) != shape:
+            has = f"its {key} is {theirs[key]}, not {shape}" if key in theirs else f"it has no {key}"
+            raise UserError(
+                f"{path.name} is not a version of this model, {net.name}: {has}",
+                where=str(path),
+                hint="name a version of a run of the same model, by a method with a global model",
+            )
+    return Predictor(found, net.logits)

@@ -1,0 +1,57 @@
+"""In-local and out-local accuracy: on the classes that a client has, and on those that it lacks.
+
+    in_k = sum_c p_kc A_c        out_k = sum_c q_kc A_c        q_kc = (1 - p_kc) / (C - 1)
+
+with p_kc = n_kc / n_k the share of class c in client k's training data and A_c the accuracy on the test
+samples of class c (Lee et al. 2022, FedNTD, Definition 1). "trained" is what each client of the last merge
+trained, before the merge, with the mean and the standard deviation (n) over them; "global" is the global
+model, with p the shares of all those clients' data together. Classes without test samples count for
+nothing, and the weights of the others are scaled to a sum of 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edgefl.core.params import Strict
+from edgefl.measures._over_clients import over_clients
+from edgefl.protocol import Observation, Row
+from edgefl.protocol.observation import Floats
+
+NEEDS = ("participants",)
+UNIT = "share"
+_IN, _OUT = "in-local", "out-local"
+
+
+class Params(Strict):
+    """None."""
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
+    """Both figures of each client of the last merge, of all of them, and of the global model."""
+    found: dict[str, dict[int, float]] = {_IN: {}, _OUT: {}}
+    for one in seen.participants:
+        accuracy = seen.class_accuracies(one.trained)
+        both = _in_and_out(seen.class_shares([one.client]), accuracy)
+        for figure, value in zip(found, both, strict=True):
+            found[figure][one.client] = value
+    for figure, values in found.items():
+        yield from over_clients(values, figure, model="trained")
+    if seen.global_model is not None and seen.participants:
+        pooled = seen.class_shares([one.client for one in seen.participants])
+        both = _in_and_out(pooled, seen.class_accuracies(seen.global_model))
+        yield from (Row(value, figure) for figure, value in zip(found, both, strict=True))
+
+
+def _in_and_out(shares: Floats, accuracy: Floats) -> tuple[float, float]:
+    """The accuracies on a distribution of classes and on its complement; NaN where nothing is tested."""
+    tested = ~np.isnan(accuracy)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        others = (1 - shares) / (len(shares) - 1)
+        one, other = (
+            float((weights[tested] * accuracy[tested]).sum() / weights[tested].sum())
+            for weights in (shares, others)
+        )
+    return one, other

@@ -1,0 +1,34 @@
+"""Entropy of the global model's predictions, in nats.
+
+    H = mean_i -sum_c p_ic ln p_ic,        p_i = softmax(z_i) at temperature 1
+
+over the test samples (Lee et al. 2024, FLex&Chill, section 2, on what a temperature does to it). ln C is a
+guess, 0 is certainty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from edgefl.core.params import Strict
+from edgefl.protocol import Observation, Row
+
+NEEDS = ("global model",)
+UNIT = "nat"
+
+
+class Params(Strict):
+    """None."""
+
+
+def measure(params: Params, seen: Observation) -> Iterator[Row]:  # noqa: ARG001
+    """The mean, and that of the samples that are classified correctly and of the others."""
+    if seen.global_model is None:
+        return
+    logs = seen.global_logits.log_softmax(dim=-1)
+    entropy = -(logs.exp() * logs).sum(dim=-1).numpy()
+    correct = seen.correct(seen.global_model)
+    yield Row(float(entropy.mean()))
+    for figure, chosen in (("correct", entropy[correct]), ("wrong", entropy[~correct])):
+        if len(chosen):
+            yield Row(float(chosen.mean()), figure)

@@ -1,0 +1,83 @@
+"""Measures of a scenario, resolved and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from edgefl.core.components import resolve
+from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.scenario import LearningSpec
+from edgefl.core.yamls import Document
+from edgefl.protocol import Net, Observation, Row
+
+GLOBAL, PARTICIPANTS = "global model", "participants"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure with its parameters.
+
+    Attributes:
+        name: as the scenario has it.
+        module: its file.
+        params: its parameters, validated.
+        where: the scenario's line that names it.
+    """
+
+    name: str
+    module: ModuleType
+    params: Any
+    where: str
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """What there are no rows without: "global model", "participants"."""
+        return tuple(getattr(self.module, "NEEDS", ()))
+
+    @property
+    def unit(self) -> str:
+        """Of its values: "share", another, or empty."""
+        return str(getattr(self.module, "UNIT", ""))
+
+    @property
+    def rows(self) -> Callable[[Any, Observation], Iterable[Row]]:
+        """The function that measures."""
+        function: Callable[[Any, Observation], Iterable[Row]] = self.module.measure
+        return function
+
+
+def measures_of(spec: LearningSpec, document: Document) -> tuple[Measure, ...]:
+    """The measures that a scenario asks for, in order.
+
+    Raises:
+        UserError: a name or a parameter is wrong.
+    """
+    found = []
+    for place, component in enumerate(spec.evaluate.measures or ()):
+        path: list[str | int] = ["evaluate", "measures", place]
+        module, params = resolve("measures", component, document, path)
+        name = component.name.replace("_", "-")
+        found.append(Measure(name, module, params, str(document.place(path))))
+    return tuple(found)
+
+
+def check_measures(measures: Sequence[Measure], net: Net) -> None:
+    """Makes the measures' own checks, which may read files of this machine.
+
+    Args:
+        measures: see ``measures_of``.
+        net: the model; of several, the first client's.
+
+    Raises:
+        UserError: a parameter does not fit the run.
+    """
+    for one in measures:
+        if not hasattr(one.module, "check"):
+            continue
+        try:
+            one.module.check(one.params, net)
+        except UserError as error:
+            raise ScenarioError(f"{one.name}: {error.what}", where=one.where, hint=error.hint) from error

@@ -1,0 +1,207 @@
+"""Takes the measures of a run: keeps what they read of a merge, and makes rows of what they give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from edgefl.compute.evaluate import Personal
+from edgefl.compute.job import Outcome
+from edgefl.compute.threads import one_thread
+from edgefl.core.errors import RunError
+from edgefl.core.user_code import defined_at, returned
+from edgefl.data import normalised
+from edgefl.planning.measures import GLOBAL, PARTICIPANTS, Measure
+from edgefl.protocol import Batch, Observation, Participant, Predictor, Row, Tree, shared_parts
+from edgefl.protocol.observation import Ints
+from edgefl.runs.context import Context
+from edgefl.world.needs import Evaluate, Merge
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A merge of jobs that trained.
+
+    Attributes:
+        outcomes: theirs.
+        servers: the versions that they started from.
+        before: the version before the merge.
+    """
+
+    outcomes: Sequence[Outcome]
+    servers: Mapping[int, Tree]
+    before: Tree
+
+
+class Observer:
+    """Takes a run's measures at its evaluations.
+
+    Until the next evaluation it keeps the uploads of the last merge that trained, and the server versions
+    from which they came.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._measures = context.builder.learning.measures
+        self._last: _Trained | None = None
+        self._earlier: dict[str, Sequence[Row]] = {}
+
+    def merged(self, need: Merge, outcomes: Sequence[Outcome]) -> None:
+        """Keeps a merge, before the versions that it needs are dropped; not one for which nobody trained.
+
+        Args:
+            need: the merge.
+            outcomes: of the merged jobs.
+        """
+        # Statistics of features, say, have no loss.
+        trained = [outcome for outcome in outcomes if outcome.scalars]
+        if trained:
+            versions = self._context.versions
+            servers = {outcome.job.version: versions[outcome.job.version] for outcome in trained}
+            self._last = _Trained(trained, servers, versions[need.version - 1])
+
+    def rows(self, need: Evaluate, personal: Personal | None) -> list[dict[str, Any]]:
+        """The measures of a version, as rows of the table ``measures``.
+
+        Args:
+            need: the evaluation.
+            personal: its scores of personal models, if they were scored.
+
+        Raises:
+            RunError: a measure gives something else than rows, or two for one place.
+        """
+        seen, self._last = self._observation(need, personal), None
+        common = {"version": need.version, "round": need.round}
+        found: list[dict[str, Any]] = []
+        with torch.no_grad(), one_thread():
+            for one in self._measures:
+                if GLOBAL in one.needs and seen.global_model is None:
+                    continue
+                if PARTICIPANTS in one.needs and not seen.participants:
+                    continue
+                given = _given(one, seen)
+                self._earlier[one.name] = given
+                found += ({**common, "measure": one.name, **row._asdict()} for row in given)
+        return found
+
+    def _observation(self, need: Evaluate, personal: Personal | None) -> Observation:
+        context, last = self._context, self._last
+        builder, server = context.builder, context.versions[need.version]
+        learning = builder.learning
+        federation, method = learning.federation, learning.methods[0]
+        scored = (
+            {} if personal is None else dict(zip(personal.clients, personal.accuracy.tolist(), strict=True))
+        )
+        known = last is not None and method.global_model is not None
+        return Observation(
+            version=need.version,
+            round=need.round,
+            net=learning.nets[0],
+            classes=federation.spec.classes,
+            global_model=self._global(server) if method.global_model is not None else None,
+            personal_model=partial(context.personal_model, server),
+            clients=self._clients,
+            labels=self._labels,
+            images=self._images,
+            tests=self._tests,
+            class_counts=federation.class_counts,
+            training=self._training,
+            participants_of=self._participants if last is None else partial(self._participants, last),
+            before=self._global(last.before) if known and last is not None else None,
+            personal_before=None if last is None else partial(context.personal_model, last.before),
+            accuracies=scored,
+            earlier=self._earlier,
+        )
+
+    def _global(self, server: Tree) -> Predictor:
+        function = self._context.builder.learning.methods[0].global_model
+        if function is None:
+            raise AssertionError("asked only where there is one")
+        return returned(function(server), Predictor, function, "a Predictor", RunError)
+
+    def _participants(self, last: _Trained | None = None) -> tuple[Participant, ...]:
+        if last is None:
+            return ()
+        starts = dict[int, Predictor]()
+        return tuple(self._participant(outcome, last.servers, starts) for outcome in last.outcomes)
+
+    def _participant(
+        self, outcome: Outcome, servers: Mapping[int, Tree], starts: dict[int, Predictor]
+    ) -> Participant:
+        """A client of the merge; those that received one version share its global model."""
+        context, job = self._context, outcome.job
+        learning = context.builder.learning
+        net, server = learning.nets[context.builder.model(job.client)], servers[job.version]
+        sent = {part: outcome.upload[part] for part in net.parts() if part in outcome.upload}
+        theirs = {**server, **sent}
+        own = context.personal_model(theirs, job.client)
+        if learning.methods[0].global_model is None:
+            # What a client keeps may hold its own version of what it sends.
+            received = {part: server[part] for part in sent if part in server}
+            start, trained = replace(own, weights={**own.weights, **received}), own
+        else:
+            if job.version not in starts:
+                starts[job.version] = self._global(server)
+            start, trained = starts[job.version], self._global(theirs)
+        return Participant(job.client, net, start, trained, own, shared_parts(net, sent))
+
+    @cached_property
+    def _clients(self) -> list[int]:
+        admitted = np.flatnonzero(self._context.planned.plan.clients.admitted).tolist()
+        return [client for client in admitted if len(self._tests[client])]
+
+    @cached_property
+    def _labels(self) -> Ints:
+        federation = self._context.builder.learning.federation
+        return federation.test_y.cpu().numpy()[federation.test]
+
+    @cached_property
+    def _tests(self) -> list[Ints]:
+        federation = self._context.builder.learning.federation
+        return [np.searchsorted(federation.test, part) for part in federation.test_parts]
+
+    def _images(self, places: Ints) -> torch.Tensor:
+        federation = self._context.builder.learning.federation
+        return normalised(federation, federation.test[places], split="test")
+
+    def _training(self, client: int, most: int | None) -> Batch:
+        federation = self._context.builder.learning.federation
+        chosen = federation.parts[client][:most]
+        labels = federation.train_y[torch.from_numpy(chosen).to(federation.train_y.device)]
+        return Batch(normalised(federation, chosen, split="train"), labels)
+
+
+def _given(measure: Measure, seen: Observation) -> list[Row]:
+    """A measure's rows that are numbers.
+
+    Raises:
+        RunError: it gives something else than rows, or two for one place.
+    """
+    function = measure.rows
+    expected = "an iterable of edgefl.protocol.Row"
+    given = returned(function(measure.params, seen), Iterable, function, expected, RunError)
+    places, found = set[Row](), []
+    for row in _rows(given, measure):
+        place = row._replace(value=0.0)
+        if place in places:
+            what = ", ".join(f"{key} {value!r}" for key, value in row._asdict().items() if key != "value")
+            raise RunError(
+                f"the measure {measure.name!r} gives two rows of the same {what}",
+                where=str(defined_at(function) or measure.where),
+                hint="rows of a measure differ in figure, model, client or label",
+            )
+        places.add(place)
+        if math.isfinite(row.value):
+            found.append(row)
+    return found
+
+
+def _rows(given: Iterable[Row], measure: Measure) -> Iterator[Row]:
+    for row in given:
+        yield returned(row, Row, measure.rows, "an iterable of edgefl.protocol.Row", RunError)

@@ -1,0 +1,429 @@
+"""Measures in whole runs: what they see, what is stored and shown, what is refused, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from commands import run_command, shown
+
+import edgefl
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.core.user_code import LOADED
+from edgefl.protocol import leaves, matched, read_tree
+from edgefl.report.comparison import comparison
+from edgefl.runs.dry import dry_run
+from edgefl.store import Reader, verify
+
+MEASURES = list(catalogue.entries("measures"))
+SMALL = {
+    "name": "small",
+    "task": {"dataset": "digits", "clients": 4, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "model": {"name": "mlp", "hidden": [12]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 64, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"participants": 2, "rounds": 2},
+}
+# Gives one row, and keeps what it saw.
+SPY = '''"""Sees all, counts clients."""
+from edgefl.core.params import Strict
+from edgefl.protocol import Row
+SEEN = []
+class Params(Strict):
+    """How much."""
+    scale: float = 1.0
+def measure(params, seen):
+    SEEN.append((seen, seen.participants, seen.personal_accuracies))
+    return [Row(params.scale * len(seen.participants), "people", client=None)]
+'''
+
+
+def small(*measures, **changes):
+    """The small scenario with measures."""
+    return {**SMALL, **changes, "evaluate": {"measures": list(measures), **changes.get("evaluate", {})}}
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """(name, text): writes a measure that scenarios find."""
+    folder = tmp_path / "own" / "measures"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("EDGEFL_PATH", str(folder.parent))
+
+    def write(name: str, text: str) -> Path:
+        path = folder / f"{name}.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def observed(own, tmp_path, **changes):
+    """What a measure sees in the evaluations of a run: (observation, participants, personal accuracies)."""
+    own("spy", SPY)
+    (run,) = edgefl.run(small("spy", **changes), out=tmp_path / "spied").runs
+    assert run.status == "done", run.reason
+    return run, sys.modules[f"{LOADED}measures.spy"].SEEN
+
+
+@pytest.mark.parametrize("method", catalogue.entries("methods"))
+def test_every_measure_of_every_method(tmp_path, method):
+    """Each has rows where the method has what it reads, none where it has not, and each row but once."""
+    (run,) = edgefl.run(small(*MEASURES, method=method), out=tmp_path / "run").runs
+    assert run.status == "done", run.reason
+    rows = run.table("measures")
+    keys = [tuple(row[key] for key in row if key != "value") for row in rows]
+    assert len(set(keys)) == len(keys)
+    assert np.isfinite([row["value"] for row in rows]).all()
+    scored = {row["model"] for row in run.table("evaluations")}
+    given = {row["measure"] for row in rows}
+    needs = {name: catalogue.load("measures", name) for name in MEASURES}
+    for name, module in needs.items():
+        if "global model" in getattr(module, "NEEDS", ()):
+            # Gradients are of what clients send.
+            assert name in given or "global" not in scored or name == "gradient-diversity"
+            assert name not in given or "global" in scored
+    assert {"local-accuracy", "personal-accuracy", "accuracy-drop", "classifier-consistency"} <= given
+    moved = [row["value"] for row in rows if row["measure"] == "weight-divergence" and row["figure"] == ""]
+    assert all(value > 0 for value in moved)
+    assert moved or method == "local"
+    assert not verify(run.folder)
+
+
+def test_what_clients_trained_is_what_was_merged(own, tmp_path):
+    """The weighted mean of the participants' models is the global one; they began with the one before."""
+    run, seen = observed(own, tmp_path)
+    assert [one.version for one, *_ in seen] == [1, 2]
+    clients = run.table("clients")
+    for number, (one, people, _) in enumerate(seen):
+        assert [each.client for each in people] == sorted(each.client for each in people)
+        weights = np.array([clients[each.client]["samples"] for each in people], dtype=float)
+        weights /= weights.sum()
+        for place, leaf in enumerate(leaves(one.global_model.weights)):
+            mean = sum(
+                w * leaves(each.trained.weights)[place] for w, each in zip(weights, people, strict=True)
+            )
+            torch.testing.assert_close(mean, leaf)
+        for each in people:
+            assert each.sent == ("body", "head")
+            same = zip(leaves(each.start.weights), leaves(one.before.weights), strict=True)
+            assert all(mine is theirs for mine, theirs in same)
+            assert any(
+                (a != b).any()
+                for a, b in zip(*map(leaves, (each.start.weights, each.own.weights)), strict=True)
+            )
+        if number:
+            earlier = leaves(seen[number - 1][0].global_model.weights)
+            assert all(map(torch.equal, leaves(one.before.weights), earlier))
+
+
+def test_measures_agree_with_evaluations(own, tmp_path):
+    """The global model's accuracy and the clients' own are those of the run's tables."""
+    run, seen = observed(own, tmp_path)
+    rows = {row["version"]: row["accuracy"] for row in run.table("evaluations") if row["model"] == "global"}
+    own_rows = {(row["version"], row["client"]): row["accuracy"] for row in run.table("client_evaluations")}
+    for one, _, personal in seen:
+        assert one.correct(one.global_model).mean() == pytest.approx(rows[one.version])
+        for client, accuracy in zip(one.clients, personal, strict=True):
+            assert accuracy == own_rows[one.version, client]
+            # Computed anew, it is the same.
+            assert one.own_accuracy(client, one.personal_model(client)) == pytest.approx(accuracy)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vmapped"])
+def test_clients_with_heads_of_their_own(own, tmp_path, engine):
+    """Where clients keep a body, what they trained is their body and head, and only the head is sent."""
+    run, seen = observed(own, tmp_path, method="fedclassavg", engine=engine)
+    (*_, last) = seen
+    one, people, _ = last
+    assert one.global_model is None
+    for each in people:
+        assert each.sent == ("head",)
+        state = read_tree(
+            run.folder / next(r["file"] for r in run.table("states") if r["client"] == each.client)
+        )
+        for part in ("body", "head"):
+            for mine, kept in zip(
+                leaves(each.own.weights[part]), matched(each.own.weights[part], state[part]), strict=True
+            ):
+                torch.testing.assert_close(mine, kept)
+
+
+def test_stale_participants_started_from_older_versions(own, tmp_path):
+    """Under an asynchronous server each participant is compared with the version that it received."""
+    server = {"policy": {"name": "fedbuff", "concurrency": 3, "buffer": 2}, "rounds": 6}
+    _, seen = observed(own, tmp_path, server=server)
+    versions = {id(leaves(one.global_model.weights)[0]): one.version for one, *_ in seen}
+    assert all(len(people) == 2 for _, people, _ in seen)
+    started = [[id(leaves(each.start.weights)[0]) for each in people] for _, people, _ in seen]
+    assert any(len(set(ids)) == 2 for ids in started)
+    assert versions
+
+
+def test_exchanges_without_training_have_no_participants(own, tmp_path):
+    """After statistics are gathered at the end, nobody has trained since the last evaluation."""
+    _, seen = observed(own, tmp_path, method="spherefed")
+    assert [len(people) for _, people, _ in seen] == [2, 2, 0]
+
+
+def test_sparse_evaluations(own, tmp_path):
+    """With ``every: 2`` the participants are those of the last of two rounds."""
+    run, seen = observed(own, tmp_path, evaluate={"every": 2}, server={"participants": 2, "rounds": 4})
+    merges = {row["version"]: row for row in run.table("merges")}
+    assert [one.version for one, *_ in seen] == [2, 4]
+    for one, people, _ in seen:
+        jobs = [row for row in run.table("jobs") if row["into_version"] == one.version]
+        assert sorted(row["client"] for row in jobs) == [each.client for each in people]
+        assert merges[one.version]["round"] == one.round
+
+
+def test_nothing_is_observed_where_nothing_is_asked_for(tmp_path, monkeypatch):
+    """Without measures there is no observer, no row, no key in the settings and none in the document."""
+    monkeypatch.setattr("edgefl.runs.learner.Observer", None)
+    (run,) = edgefl.run(SMALL, out=tmp_path / "run").runs
+    assert run.status == "done", run.reason
+    assert run.table("measures") == []
+    assert not [key for key in run.settings if "measures" in key]
+    assert run.summary().measures is None
+    host = json.loads((run.folder / "host.json").read_text(encoding="utf-8"))
+    assert "measure" not in host["host_s"]
+
+
+def test_an_empty_list_is_none(tmp_path):
+    """The run is the one without the key, to its identity."""
+    with_key = dry_run_id(tmp_path, small())
+    without = dry_run_id(tmp_path, SMALL)
+    assert with_key == without != dry_run_id(tmp_path, small("forgetting"))
+
+
+def dry_run_id(folder: Path, scenario: dict) -> str:
+    """The identity of a scenario's run."""
+    path = folder / "scenario.json"
+    path.write_text(json.dumps(scenario), encoding="utf-8")
+    return dry_run(str(path))[0].summary.run_id
+
+
+def test_measures_change_no_result_and_no_cost(tmp_path):
+    """Events, prices, evaluations and models are those of a run without; time is the host's alone."""
+    plain, measured = (
+        edgefl.run(scenario, out=tmp_path / str(place)).runs[0]
+        for place, scenario in enumerate((SMALL, small(*MEASURES)))
+    )
+    for table in ("events", "prices", "client_evaluations"):
+        assert plain.table(table) == measured.table(table)
+    hashes = [[row["sha256"] for row in run.table("versions")] for run in (plain, measured)]
+    assert hashes[0] == hashes[1]
+    host = json.loads((measured.folder / "host.json").read_text(encoding="utf-8"))
+    assert host["host_s"]["measure"] > 0
+    assert measured.summary().measures_host_s == host["host_s"]["measure"]
+
+
+def test_the_null_engine_measures_nothing(tmp_path):
+    """The clock runs without training, and so without measures."""
+    (run,) = edgefl.run(small(*MEASURES), out=tmp_path / "run", engine="null").runs
+    assert run.table("measures") == []
+    assert run.summary().measures == {}
+
+
+def test_a_measure_without_its_model_is_said_once(tmp_path, capsys):
+    """A method without a global model has no rows of it, and a line says so before the run."""
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(small("forgetting", "personal-accuracy", method="local")), encoding="utf-8")
+    status, _, err = run_command(capsys, "run", path, "--out", tmp_path / "run")
+    assert status == 0
+    assert err.count("evaluate.measures: forgetting: no values, since local has no global model") == 1
+    (run,) = edgefl.open(tmp_path / "run").runs
+    assert {row["measure"] for row in run.table("measures")} == {"personal-accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("measures", "what", "hint"),
+    [
+        (["forgeting"], "unknown measure 'forgeting'", "forgetting"),
+        ([{"name": "calibration-error", "bin": 5}], "unknown key 'bin'", "bins"),
+        ([{"name": "calibration-error", "bins": 0}], "evaluate.measures.0.bins must be", ""),
+        (
+            ["forgetting", "class_accuracy", "class-accuracy"],
+            "the measure 'class-accuracy' is listed twice",
+            "",
+        ),
+        (
+            [{"name": "linear-cka", "reference": "no/such.safetensors"}],
+            "no file no/such.safetensors",
+            "versions",
+        ),
+    ],
+)
+def test_mistakes_are_refused_before_the_run(tmp_path, capsys, measures, what, hint):
+    """With one message that names the place, and exit status 2."""
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(small(*measures)), encoding="utf-8")
+    status, _, err = run_command(capsys, "run", path, "--out", tmp_path / "run")
+    assert status == 2
+    assert what in err
+    assert hint in err
+    assert "s.json" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_names_are_spelled_as_their_files(tmp_path):
+    """In any case, with hyphens or underscores: one measure, one name in the table."""
+    (run,) = edgefl.run(small("Class_Accuracy"), out=tmp_path / "run").runs
+    assert {row["measure"] for row in run.table("measures")} == {"class-accuracy"}
+
+
+def test_a_measure_of_ones_own(own, tmp_path):
+    """A file on EDGEFL_PATH, with parameters, is taken, stored and shown."""
+    own("spy", SPY)
+    (run,) = edgefl.run(small({"name": "spy", "scale": 0.5}), out=tmp_path / "run").runs
+    assert [row["value"] for row in run.table("measures")] == [1.0, 1.0]
+    assert run.summary().measures["spy"].figures == {"global people": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("return [1.0]", "instead of an iterable of edgefl.protocol.Row"),
+        ("return 1.0", "instead of an iterable of edgefl.protocol.Row"),
+        ("return None", "returned None"),
+        ("return [Row(1.0), Row(2.0)]", "two rows of the same"),
+        ("return [Row(1.0 / 0)]", "division by zero"),
+    ],
+)
+def test_mistakes_in_ones_own_measure_are_named(own, tmp_path, body, what):
+    """The run fails with the file and the line, and is a run."""
+    path = own(
+        "mine", f'"""Mine."""\nfrom edgefl.protocol import Row\ndef measure(params, seen):\n    {body}\n'
+    )
+    (run,) = edgefl.run(small("mine"), out=tmp_path / "run").runs
+    assert run.status == "failed"
+    assert what in run.reason
+    assert path.name in run.reason
+
+
+def test_a_measure_without_its_function_is_refused(own, tmp_path):
+    """It says which function every measure has."""
+    own("mine", '"""Mine."""\n')
+    with pytest.raises(UserError) as caught:
+        edgefl.run(small("mine"), out=tmp_path / "run")
+    assert "has no function 'measure'" in caught.value.what
+
+
+def test_rows_that_are_no_numbers_are_left_out(own, tmp_path):
+    """NaN and infinities."""
+    text = 'return [Row(float("nan")), Row(float("inf"), "far"), Row(2.0, "two")]'
+    own("mine", f'"""Mine."""\nfrom edgefl.protocol import Row\ndef measure(params, seen):\n    {text}\n')
+    (run,) = edgefl.run(small("mine"), out=tmp_path / "run").runs
+    assert {row["figure"] for row in run.table("measures")} == {"two"}
+
+
+def test_linear_cka_to_a_reference(tmp_path):
+    """A run is like its own last version; versions of other models are refused."""
+    (first,) = edgefl.run(small(), out=tmp_path / "first").runs
+    file = first.folder / next(row["file"] for row in first.table("versions") if row["last"])
+    asked = {"name": "linear-cka", "reference": str(file), "samples": 50}
+    (again,) = edgefl.run(small(asked), out=tmp_path / "again").runs
+    last = [row for row in again.table("measures") if row["version"] == 2 and row["figure"] == "to reference"]
+    same = {row["label"]: row["value"] for row in last if row["model"] == "global"}
+    assert same == {name: pytest.approx(1, abs=1e-6) for name in ("relu1", "features", "logits", "")}
+    assert {row["client"] for row in last if row["model"] == "trained"} > {None}
+    for model in ({"name": "mlp", "hidden": [13]}, {"name": "mlp", "hidden": [12, 12]}):
+        with pytest.raises(UserError) as caught:
+            edgefl.run(small(asked, model=model), out=tmp_path / "other")
+        assert "is not a version of this model" in caught.value.what
+
+
+def test_all_readers_have_them(tmp_path, capsys):
+    """compare, its document, averages over seeds, and frames."""
+    scenario = {**small("forgetting", "local-accuracy", "logit-entropy"), "sweep": {"seed": [0, 1]}}
+    result = edgefl.run(scenario, out=tmp_path / "runs")
+    frame = result.frame("measures")
+    assert {
+        "run",
+        "seed",
+        "version",
+        "round",
+        "measure",
+        "figure",
+        "model",
+        "client",
+        "label",
+        "value",
+    } == set(frame)
+    assert set(frame.measure) == {"forgetting", "local-accuracy", "logit-entropy"}
+    _, out, _ = run_command(capsys, "compare", tmp_path / "runs")
+    lines = {line.partition("│")[0].rstrip(): line.partition("│")[2] for line in out.splitlines()}
+    assert "%" in lines["forgetting, global"]
+    assert "±" in lines["local-accuracy, in-local"]
+    assert "  out-local" in lines
+    assert "nat" in lines["logit-entropy, global"]
+    assert "  of it for measures" in lines
+    _, out, _ = run_command(capsys, "compare", tmp_path / "runs", "--json")
+    document = json.loads(out)
+    last = frame[(frame.version == 2) & frame.client.isna() & (frame.label == "")]
+    for run in document["runs"]:
+        mine = last[last.run == run["name"]]
+        figures = run["measures"]["forgetting"]["figures"]
+        assert figures == {"global": mine[mine.measure == "forgetting"].value.item()}
+        assert run["measures"]["local-accuracy"]["unit"] == "share"
+        assert run["measures"]["local-accuracy"]["round"] == 1
+    (average,) = document["averages"]
+    both = [run["measures"]["logit-entropy"]["figures"]["global"] for run in document["runs"]]
+    spread = average["figures"]["measures.logit-entropy.figures.global"]
+    assert spread["mean"] == pytest.approx(np.mean(both))
+    assert spread["deviation_over_seeds"] == pytest.approx(np.std(both, ddof=1))
+
+
+def test_many_runs_show_one_figure_of_each_measure(tmp_path):
+    """Where runs have a row each, a measure has one column."""
+    (run,) = edgefl.run(small("class-accuracy", "forgetting"), out=tmp_path / "run").runs
+    several = [replace(run.summary(), name=f"run {number}", settings={"seed": number}) for number in range(5)]
+    words = " ".join(shown(comparison([replace(one, status="running") for one in several]), 400).split())
+    assert "class-accuracy, global" in words
+    assert "forgetting, global" in words
+    assert "worst" not in words
+
+
+def test_a_damaged_table_is_noticed_and_left_out(tmp_path):
+    """As any other: refused, and with --salvage the rest is read."""
+    (run,) = edgefl.run(small("forgetting"), out=tmp_path / "run").runs
+    with closing(sqlite3.connect(run.folder / "run.sqlite")) as database, database:
+        database.execute("UPDATE measures SET value = value + 1 WHERE rowid = 1")
+    with pytest.raises(UserError) as caught:
+        Reader(run.folder)
+    assert "table measures" in caught.value.what
+    reader = Reader(run.folder, salvage=True)
+    assert reader.rows("measures") == []
+    assert reader.rows("evaluations")
+
+
+def test_commands_know_the_kind(capsys):
+    """list, show and schema."""
+    _, out, _ = run_command(capsys, "list", "measures")
+    assert all(name in out for name in MEASURES)
+    _, out, _ = run_command(capsys, "show", "measure", "calibration-error")
+    assert "Guo et al. 2017" in out
+    assert "bins" in out
+    _, out, _ = run_command(capsys, "schema")
+    asked = json.loads(out)["$defs"]["Evaluate"]["properties"]["measures"]
+    assert {"type": "array", "items": {"$ref": "#/$defs/measures"}} in asked["anyOf"]
+    assert "linear-cka" in json.dumps(json.loads(out)["$defs"]["measures"])
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_states_formula_source_and_parameters(name):
+    """A docstring with a paper's year, and a meaning for each parameter."""
+    module = catalogue.load("measures", name)
+    assert re.search(r"\b(19|20)\d\d\b", module.__doc__)
+    for field in module.Params.model_fields.values():
+        assert field.description

@@ -1,0 +1,464 @@
+"""Measures against their formulas written out anew in NumPy, float64, and cases that are solved by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from builders import build_net
+from observed import (
+    CLASSES,
+    COUNTS,
+    LABELS,
+    SHAPE,
+    TESTS,
+    class_accuracies_by_hand,
+    layers_by_hand,
+    net_of,
+    observation,
+    participant,
+    pictures,
+    predictor,
+    rows_of,
+)
+
+from edgefl.protocol import Predictor, Row, shared_parts
+
+X = pictures(SHAPE).numpy()
+BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
+
+
+def near(value: float) -> object:
+    return pytest.approx(value, rel=1e-8, abs=1e-8)
+
+
+def layers(seed: int) -> dict[str, np.ndarray]:
+    """The layers of a model of random weights on all test samples."""
+    return layers_by_hand(predictor(net_of(), seed).weights, X)
+
+
+def fixed(logits: np.ndarray) -> Predictor:
+    """A model whose logits are these, whatever the image: its first pixel is the sample's number."""
+    table = torch.from_numpy(np.asarray(logits, dtype=np.float64))
+    return Predictor({}, lambda _, x: table[x[:, 0, 0, 0].long()])
+
+
+def numbered(count: int = len(LABELS)) -> torch.Tensor:
+    """Images of which the first pixel is the sample's number."""
+    return torch.arange(count, dtype=torch.float64)[:, None, None, None].expand(count, *SHAPE)
+
+
+def seen_with(logits: np.ndarray, **fields):
+    """An observation whose global model has these logits."""
+    return observation(global_model=fixed(logits), pictures=numbered(len(logits)), **fields)
+
+
+def onehot(classes) -> np.ndarray:
+    return np.eye(CLASSES)[np.asarray(classes)]
+
+
+def test_class_accuracy():
+    """The share of each class's samples that are right; their mean; the worst class."""
+    found, expected = rows_of("class-accuracy", observation()), class_accuracies_by_hand(layers(2)["logits"])
+    for label, value in enumerate(expected):
+        assert found.pop(("", "global", None, str(label))) == near(value)
+    assert found == {
+        ("", "global", None, ""): near(expected.mean()),
+        ("worst", "global", None, ""): near(expected.min()),
+    }
+
+
+def test_class_accuracy_by_hand():
+    """A model that always says 2 is right about 2 alone; a class without samples has no accuracy."""
+    labels = np.array([0, 2, 2, 0])
+    seen = seen_with(onehot([2, 2, 2, 2]), labels=labels)
+    found = rows_of("class-accuracy", seen)
+    by_class = {label: value for (figure, _, _, label), value in found.items() if label and not figure}
+    assert by_class.pop("2") == 1
+    assert by_class.pop("0") == 0
+    assert all(np.isnan(value) for value in by_class.values())
+    assert found["", "global", None, ""] == 0.5
+
+
+def test_forgetting():
+    """The fall below the best of all evaluations before, not only the last one, and not clipped."""
+    history, earlier = [3, 4, 2], {}
+    accuracies = [class_accuracies_by_hand(layers(seed)["logits"]) for seed in history]
+    module_rows = []
+    for seed in history:
+        seen = observation(global_model=predictor(net_of(), seed), earlier=earlier)
+        found = rows_of("forgetting", seen)
+        module_rows.append(found)
+        earlier = {"forgetting": [Row(value, *key) for key, value in found.items() if np.isfinite(value)]}
+    assert ("", "global", None, "") not in module_rows[0]
+    for last in (1, 2):
+        drop = np.max(accuracies[:last], axis=0) - accuracies[last]
+        assert module_rows[last]["", "global", None, ""] == near(drop.mean())
+        for label in range(CLASSES):
+            assert module_rows[last]["", "global", None, str(label)] == near(drop[label])
+
+
+def test_forgetting_by_hand():
+    """Class 0 was at 1 and is at 0, class 1 was at 0 and is at 1: F = (1 - 1) / 2."""
+    best = [Row(value, "best so far", label=str(label)) for label, value in enumerate((1.0, 0.0))]
+    seen = seen_with(onehot([1, 1]), labels=np.array([0, 1]), classes=2, earlier={"forgetting": best})
+    found = rows_of("forgetting", seen)
+    assert [found["", "global", None, label] for label in ("0", "1", "")] == [1.0, -1.0, 0.0]
+    assert [found["best so far", "global", None, label] for label in ("0", "1")] == [1.0, 1.0]
+
+
+def test_local_accuracy():
+    """Sum p A and sum (1 - p) / (C - 1) A, of each client and, with pooled p, of the global model."""
+    found, inside, outside = rows_of("local-accuracy", observation()), [], []
+    for client, seed in TRAINED.items():
+        accuracy = class_accuracies_by_hand(layers(seed)["logits"])
+        shares = COUNTS[client] / COUNTS[client].sum()
+        inside.append(sum(shares * accuracy))
+        outside.append(sum((1 - shares) / (CLASSES - 1) * accuracy))
+        assert found["in-local", "trained", client, ""] == near(inside[-1])
+        assert found["out-local", "trained", client, ""] == near(outside[-1])
+    for figure, values in (("in-local", inside), ("out-local", outside)):
+        assert found[figure, "trained", None, ""] == near(np.mean(values))
+        assert found[f"{figure} std", "trained", None, ""] == near(np.std(values))
+    pooled = (COUNTS[0] + COUNTS[1]) / (COUNTS[0] + COUNTS[1]).sum()
+    accuracy = class_accuracies_by_hand(layers(MERGED)["logits"])
+    assert found["in-local", "global", None, ""] == near(pooled @ accuracy)
+    assert found["out-local", "global", None, ""] == near((1 - pooled) @ accuracy / (CLASSES - 1))
+
+
+def test_local_accuracy_by_hand():
+    """A client that has class 1 alone and always says 1: in-local 1, out-local 0."""
+    counts = np.array([[0, 5, 0, 0]])
+    model = fixed(onehot([1, 1, 1, 1]))
+    one = participant(net_of(), 0, model, 10)
+    seen = seen_with(
+        onehot([1, 1, 1, 1]),
+        labels=np.arange(4),
+        class_counts=counts,
+        participants_of=lambda: (type(one)(0, one.net, model, model, model, ()),),
+    )
+    found = rows_of("local-accuracy", seen)
+    assert found["in-local", "trained", 0, ""] == 1
+    assert found["out-local", "trained", 0, ""] == 0
+
+
+def test_personal_accuracy():
+    """Mean, deviation (n) and the mean of the worst tenth, of clients' own models on their own sets."""
+    seeds = [20, 21, 22, 23]
+    models = [predictor(net_of(), seed) for seed in seeds]
+    found = rows_of("personal-accuracy", observation(personal_model=models.__getitem__))
+    accuracies = []
+    for seed, places in zip(seeds, TESTS, strict=True):
+        said = layers(seed)["logits"].argmax(axis=1)
+        accuracies.append(sum(said[place] == LABELS[place] for place in places) / len(places))
+    assert found == {
+        ("", "personal", None, ""): near(np.mean(accuracies)),
+        ("std", "personal", None, ""): near(
+            np.sqrt(np.mean(np.square(accuracies)) - np.mean(accuracies) ** 2)
+        ),
+        ("worst decile", "personal", None, ""): near(min(accuracies)),
+    }
+
+
+def test_the_worst_decile_by_hand():
+    """Of eleven clients two; known accuracies are not computed again."""
+    known = dict(enumerate([0.9] * 9 + [0.2, 0.1]))
+    seen = observation(clients=list(known), accuracies=known, personal_model=None)
+    assert rows_of("personal-accuracy", seen)["worst decile", "personal", None, ""] == near(0.15)
+
+
+@pytest.mark.parametrize("bins", [1, 5, 15])
+def test_calibration_error(bins):
+    """The gap of accuracy and confidence, bin by bin, weighted by samples."""
+    logits = layers(2)["logits"]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    confidence, right = shares.max(axis=1), logits.argmax(axis=1) == LABELS
+    expected = 0.0
+    for m in range(1, bins + 1):
+        inside = (confidence > (m - 1) / bins) & (confidence <= m / bins)
+        if inside.any():
+            expected += inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
+    assert rows_of("calibration-error", observation(), bins=bins) == {
+        ("", "global", None, ""): near(expected)
+    }
+
+
+def test_calibration_error_by_hand():
+    """Certain and half right: 1/2. Equal logits of four classes and a quarter right: 0."""
+    certain = seen_with(1e3 * onehot([0, 1, 0, 1]), labels=np.array([0, 1, 1, 0]))
+    assert rows_of("calibration-error", certain)["", "global", None, ""] == near(0.5)
+    guesses = seen_with(np.zeros((4, 4)), labels=np.arange(4))
+    assert rows_of("calibration-error", guesses)["", "global", None, ""] == near(0.0)
+
+
+def test_logit_entropy():
+    """The mean of -sum p ln p, and that of right and wrong samples."""
+    logits = layers(2)["logits"]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    entropy, right = -(shares * np.log(shares)).sum(axis=1), logits.argmax(axis=1) == LABELS
+    assert rows_of("logit-entropy", observation()) == {
+        ("", "global", None, ""): near(entropy.mean()),
+        ("correct", "global", None, ""): near(entropy[right].mean()),
+        ("wrong", "global", None, ""): near(entropy[~right].mean()),
+    }
+
+
+def test_logit_entropy_by_hand():
+    """Ln 4 of equal logits, 0 of certainty, without a NaN."""
+    assert rows_of("logit-entropy", seen_with(np.zeros((4, 4)), labels=np.arange(4)))[
+        "", "global", None, ""
+    ] == near(np.log(4))
+    certain = seen_with(1e5 * onehot([0, 1, 2, 3]), labels=np.arange(4))
+    assert rows_of("logit-entropy", certain)["", "global", None, ""] == 0
+
+
+def cka(x: np.ndarray, y: np.ndarray) -> float:
+    """Linear CKA by its definition."""
+    x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
+    x, y = x - x.mean(axis=0), y - y.mean(axis=0)
+    return np.sum((y.T @ x) ** 2) / (np.linalg.norm(x.T @ x) * np.linalg.norm(y.T @ y))
+
+
+def test_linear_cka():
+    """Each client to what was merged, each pair, and their means, by layer."""
+    found = rows_of("linear-cka", observation())
+    merged, trained = layers(MERGED), {client: layers(seed) for client, seed in TRAINED.items()}
+    to_merged, pairs = [], []
+    for name in merged:
+        each = {client: cka(own[name], merged[name]) for client, own in trained.items()}
+        for client, value in each.items():
+            assert found["to global", "trained", client, name] == near(value)
+        assert found["to global", "trained", None, name] == near(np.mean(list(each.values())))
+        assert found["between clients", "trained", None, name] == near(
+            cka(trained[0][name], trained[1][name])
+        )
+        to_merged.append(np.mean(list(each.values())))
+        pairs.append(cka(trained[0][name], trained[1][name]))
+    assert found["to global", "trained", None, ""] == near(np.mean(to_merged))
+    assert found["between clients", "trained", None, ""] == near(np.mean(pairs))
+
+
+def test_linear_cka_of_wide_layers_on_some_samples():
+    """Where a convolution's activations are more than samples, and only some samples are looked at."""
+    net = net_of("cnn2", shape=(1, 16, 16), channels=(3, 4), hidden=5)
+    seen = observation(net)
+    found = rows_of("linear-cka", seen, samples=7)
+    places = [int(place * len(LABELS) / 7) for place in range(7)]
+    x = seen.images(np.array(places))
+    wide = []
+    for one in seen.participants:
+        body = one.trained.weights["body"]
+        wide.append(torch.conv2d(x, body["conv1.weight"], body["conv1.bias"]).relu().numpy())
+    assert wide[0][0].size > 7
+    assert found["between clients", "trained", None, "relu1"] == near(cka(*wide))
+
+
+def test_linear_cka_by_hand():
+    """A model is like itself, and like itself with a head that is twice as large."""
+    net, model = net_of(), predictor(net_of(), 2)
+    twice = {**model.weights, "head": {name: 2 * leaf for name, leaf in model.weights["head"].items()}}
+    one = participant(net, 0, model, 10)
+    larger = type(one)(0, net, model, Predictor(twice, net.logits), model, ("body", "head"))
+    found = rows_of("linear-cka", observation(global_model=model, participants_of=lambda: (larger,)))
+    assert all(value == near(1) for value in found.values())
+
+
+def test_weight_divergence():
+    """|w - w_k| over all weights and by layer; beside it |A_G - p_k| of the model received."""
+    seen = observation()
+    found = rows_of("weight-divergence", seen)
+    names = {"body/fc1": [], "body/fc2": [], "head": []}
+    start = class_accuracies_by_hand(layers(BEFORE)["logits"])
+    total, apart = [], []
+    for one in seen.participants:
+        whole = 0.0
+        for name, values in names.items():
+            part, _, layer = name.partition("/")
+            keys = [key for key in one.start.weights[part] if key.startswith(layer)]
+            moved = sum(
+                np.abs(one.trained.weights[part][key].numpy() - one.start.weights[part][key].numpy()).sum()
+                for key in keys
+            )
+            values.append(moved)
+            whole += moved
+        total.append(whole)
+        assert found["", "trained", one.client, ""] == near(whole)
+        shares = COUNTS[one.client] / COUNTS[one.client].sum()
+        apart.append(np.abs(start / start.sum() - shares).sum())
+        assert found["distribution", "trained", one.client, ""] == near(apart[-1])
+    for name, values in names.items():
+        assert found["", "trained", None, name] == near(np.mean(values))
+    assert found["", "trained", None, ""] == near(np.mean(total))
+    assert found["std", "trained", None, ""] == near(np.std(total))
+    assert found["distribution", "trained", None, ""] == near(np.mean(apart))
+
+
+def test_weight_divergence_by_hand():
+    """Parts that are not sent do not count; a client that moved nothing is at 0."""
+    net, model = net_of(), predictor(net_of(), 1)
+    one = participant(net, 0, model, 10, sent=("head",))
+    seen = observation(participants_of=lambda: (one,))
+    moved = sum(
+        float((one.trained.weights["head"][key] - model.weights["head"][key]).abs().sum())
+        for key in ("weight", "bias")
+    )
+    assert rows_of("weight-divergence", seen)["", "trained", 0, ""] == near(moved)
+    still = type(one)(0, net, model, model, model, ("body", "head"))
+    found = rows_of("weight-divergence", observation(participants_of=lambda: (still,)))
+    assert found["", "trained", 0, ""] == 0
+
+
+def preferences(activations: np.ndarray) -> np.ndarray:
+    """Each neuron's class: the largest sum over equally many samples of each class."""
+    least = np.bincount(LABELS).min()
+    sums = np.array(
+        [activations[np.flatnonzero(label == LABELS)[:least]].sum(axis=0) for label in range(CLASSES)]
+    )
+    return sums.argmax(axis=0)
+
+
+def test_neuron_alignment():
+    """The share of neurons of one class before and after training, and before and after the merge."""
+    found, before, after = rows_of("neuron-alignment", observation()), layers(BEFORE), layers(MERGED)
+    means = []
+    for name in before:
+        each = []
+        for client, seed in TRAINED.items():
+            each.append(np.mean(preferences(before[name]) == preferences(layers(seed)[name])))
+            assert found["", "trained", client, name] == near(each[-1])
+        means.append(np.mean(each))
+        assert found["", "trained", None, name] == near(means[-1])
+        assert found["", "global", None, name] == near(
+            np.mean(preferences(before[name]) == preferences(after[name]))
+        )
+    assert found["", "trained", None, ""] == near(np.mean(means))
+
+
+def test_neuron_alignment_by_hand():
+    """A channel is one neuron, whatever its positions; samples are capped, class by class."""
+    net = net_of("cnn2", shape=(1, 16, 16), channels=(3, 4), hidden=5)
+    seen = observation(net)
+    found = rows_of("neuron-alignment", seen, samples=2)
+    places = np.sort(np.concatenate([np.flatnonzero(label == LABELS)[:2] for label in range(CLASSES)]))
+    x, labels = seen.images(places), LABELS[places]
+    classes = []
+    for model in (seen.before, seen.participants[0].trained):
+        body = model.weights["body"]
+        active = torch.conv2d(x, body["conv1.weight"], body["conv1.bias"]).relu().sum(dim=(2, 3)).numpy()
+        sums = [active[labels == label].sum(axis=0) for label in range(CLASSES)]
+        classes.append(np.argmax(sums, axis=0))
+    assert found["", "trained", 0, "relu1"] == near(np.mean(classes[0] == classes[1]))
+
+
+def gradient(weights, x: np.ndarray, labels: np.ndarray, parts=("body", "head")) -> np.ndarray:
+    """The gradient of mean cross-entropy by hand: backward through two hidden layers."""
+    flat = {name: leaf.numpy() for part in weights.values() for name, leaf in part.items()}
+    found = layers_by_hand(weights, x)
+    flat_x, first, second, logits = x.reshape(len(x), -1), found["relu1"], found["relu2"], found["logits"]
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    at_logits = (shares - np.eye(CLASSES)[labels]) / len(x)
+    at_second = (at_logits @ flat["weight"]) * (second > 0)
+    at_first = (at_second @ flat["fc2.weight"]) * (first > 0)
+    body = [at_first.T @ flat_x, at_first.sum(0), at_second.T @ first, at_second.sum(0)]
+    head = [at_logits.T @ second, at_logits.sum(0)]
+    chosen = (body if "body" in parts else []) + (head if "head" in parts else [])
+    return np.concatenate([each.ravel() for each in chosen])
+
+
+@pytest.mark.parametrize(
+    ("samples", "sent"), [(None, ("body", "head")), (3, ("body", "head")), (None, ("body",))]
+)
+def test_gradient_diversity(samples, sent):
+    """Mean |g|^2 / |mean g|^2 at the new global model, over the parts that are sent."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    seen = observation(
+        participants_of=lambda: tuple(participant(net, k, start, 10 + k, sent) for k in (0, 1))
+    )
+    found = rows_of("gradient-diversity", seen, samples=samples)
+    batches = [seen.training(client, samples) for client in (0, 1)]
+    each = [gradient(seen.global_model.weights, b.x.numpy(), b.y.numpy(), sent) for b in batches]
+    squares = [np.sum(one**2) for one in each]
+    assert found["", "global", None, ""] == near(np.mean(squares) / np.sum(np.mean(each, axis=0) ** 2))
+    for client in (0, 1):
+        assert found["norm", "global", client, ""] == near(np.sqrt(squares[client]))
+
+
+def test_gradient_diversity_by_hand():
+    """Clients of the same data are at 1, and one alone too."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    batch = observation().training(2, None)
+    for count in (1, 3):
+        people = tuple(participant(net, client, start, 10) for client in range(count))
+        seen = observation(training=lambda *_: batch, participants_of=lambda people=people: people)
+        assert rows_of("gradient-diversity", seen)["", "global", None, ""] == near(1)
+
+
+def test_gradients_of_many_samples_are_added_up(monkeypatch):
+    """Chunks of a client's data give the gradient of all of it."""
+    whole = rows_of("gradient-diversity", observation())
+    monkeypatch.setattr("edgefl.measures.gradient_diversity.CHUNK", 3)
+    parts = rows_of("gradient-diversity", observation())
+    assert {key: near(value) for key, value in whole.items()} == parts
+
+
+def test_accuracy_drop():
+    """Participants before and after: own trained and own new model; the others: the version before."""
+    found = rows_of("accuracy-drop", observation())
+    groups = {"participants": {0: 10, 1: 11}, "others": {2: BEFORE, 3: BEFORE}}
+    for group, seeds in groups.items():
+        changes = []
+        for client, seed in seeds.items():
+            was, now = (
+                np.mean(layers(one)["logits"].argmax(axis=1)[TESTS[client]] == LABELS[TESTS[client]])
+                for one in (seed, MERGED)
+            )
+            changes.append(now - was)
+            key = "personal", client, ""
+            assert found[f"{group} before", *key] == near(was)
+            assert found[f"{group} after", *key] == near(now)
+            assert found[f"{group} change", *key] == near(now - was)
+        assert found[f"{group} change", "personal", None, ""] == near(np.mean(changes))
+
+
+def test_classifier_consistency():
+    """Cosines and differences of norms of the heads' rows, over pairs of three clients."""
+    net, start = net_of(), predictor(net_of(), BEFORE)
+    seen = observation(participants_of=lambda: tuple(participant(net, k, start, 10 + k) for k in range(3)))
+    found = rows_of("classifier-consistency", seen)
+    heads = [one.trained.weights["head"]["weight"].numpy() for one in seen.participants]
+    pairs = list(itertools.combinations(heads, 2))
+    for label in range(CLASSES):
+        values = [
+            one[label] @ two[label] / np.sqrt((one[label] @ one[label]) * (two[label] @ two[label]))
+            for one, two in pairs
+        ]
+        assert found["cosine", "trained", None, str(label)] == near(np.mean(values))
+    apart = [
+        abs(np.sqrt(one[label] @ one[label]) - np.sqrt(two[label] @ two[label]))
+        for one, two in pairs
+        for label in range(CLASSES)
+    ]
+    assert found["norm difference", "trained", None, ""] == near(np.mean(apart))
+
+
+def test_classifier_consistency_by_hand():
+    """Heads of one direction, one twice as long: cosine 1, and the difference is the shorter one's norm."""
+    net, model = net_of(), predictor(net_of(), 1)
+    twice = {**model.weights, "head": {name: 2 * leaf for name, leaf in model.weights["head"].items()}}
+    one = participant(net, 0, model, 10)
+    people = tuple(
+        type(one)(client, net, model, Predictor(weights, net.logits), model, ("body", "head"))
+        for client, weights in enumerate((model.weights, twice))
+    )
+    found = rows_of("classifier-consistency", observation(participants_of=lambda: people))
+    assert found["cosine", "trained", None, ""] == near(1)
+    norms = np.linalg.norm(model.weights["head"]["weight"].numpy(), axis=1)
+    assert found["norm difference", "trained", None, ""] == near(norms.mean())
+
+
+def test_running_statistics_are_no_part_of_what_moves():
+    """Buffers are sent and averaged, and are neither weights nor differentiated."""
+    net = build_net("spherefed_convnet", (3, 8, 8), CLASSES, norm="batch")
+    assert shared_parts(net, {"body": {}, "head": {}, "buffers": {}, "other": {}}) == ("body", "head")
