@@ -30,7 +30,7 @@ from torch import Tensor
 
 from edgefl.core.params import Component, Strict
 from edgefl.methods._temperatures import ByModel, BySample, OfJob, Temperature
-from edgefl.protocol import Assignment, Carry, Ctx, Exchange, Method, Net, Payload, Site, Tree
+from edgefl.protocol import Assignment, Carry, Ctx, Exchange, Method, Net, Payload, Site, Tree, at_temperature
 
 
 class Params(Strict):
@@ -71,8 +71,7 @@ def _by_job(exchange: Exchange, temperature: Callable[[Assignment], float]) -> E
         return {**found, "temperature": found.get("temperature", 1.0) * temperature(job)}
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        carry = exchange.work.start(payload, state, ctx)
-        return {**carry, "temperature": ctx.settings["temperature"]}
+        return at_temperature(exchange.work.start(payload, state, ctx), ctx.settings["temperature"])
 
     return replace(exchange, work=replace(exchange.work, start=start), settings=settings)
 

@@ -51,6 +51,7 @@ from edgefl.protocol.training import GradientStep as GradientStep
 from edgefl.protocol.training import Objective as Objective
 from edgefl.protocol.training import Within as Within
 from edgefl.protocol.training import add_product as add_product
+from edgefl.protocol.training import at_temperature as at_temperature
 from edgefl.protocol.training import chilled as chilled
 from edgefl.protocol.training import fit as fit
 from edgefl.protocol.training import fit_loss as fit_loss

@@ -206,6 +206,12 @@ def is_carry(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() >= {"weights", "slots"}
 
 
+def at_temperature(carry: Carry, temperature: Any) -> Carry:
+    """The carry at a job's temperature, as are all those inside it that train; see ``chilled``."""
+    inner = {key: at_temperature(value, temperature) for key, value in carry.items() if is_carry(value)}
+    return {**carry, **inner, "temperature": temperature}
+
+
 def slots(optimizer: Optimizer, values: Tensors) -> dict[str, Any]:
     """The optimizer's state before its first step."""
     return optimizer.state(lambda: [torch.zeros_like(value) for value in values])

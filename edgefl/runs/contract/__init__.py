@@ -9,15 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-import torch
-
 from edgefl.core.errors import UserError
 from edgefl.core.overrides import Override
 from edgefl.core.user_code import is_users
 from edgefl.runs.contract import learning, merging, repeats, work
 from edgefl.runs.contract.findings import Broken, Inapplicable, finding, raised
 from edgefl.runs.contract.findings import Finding as Finding
-from edgefl.runs.contract.setting import Setting, differences, identical
+from edgefl.runs.contract.setting import Setting, differences, identical, last_version
 
 Check: TypeAlias = Callable[[Setting], Broken | Inapplicable | None]
 
@@ -32,6 +30,9 @@ def check_method(method: Mapping[str, Any], overrides: Sequence[str | Override] 
         overrides: settings that replace those of the scenario in which it is checked, such as
             "method.base=fedprox" or "model=cnn2".
 
+    Returns:
+        A finding for each promise, up to the first broken one of those without which the others mean little.
+
     Raises:
         UserError: the name, a parameter or a setting is wrong.
     """
@@ -42,18 +43,13 @@ def check_method(method: Mapping[str, Any], overrides: Sequence[str | Override] 
         if not is_users(error.where.rpartition(":")[0]):
             raise
         return [raised(_PLANNED, error)]
-    found = [finding(promise, partial(check, setting)) for promise, check in _CHECKS.items()]
-    return [Finding(_PLANNED, True, ""), *found]
-
-
-def _predicts(setting: Setting) -> Broken | None:
-    learner, method = setting.learned(), setting.built
-    models = (("global", method.global_model), ("personal", method.personal_model))
-    scores = learner.evaluate(max(learner.context.versions))
-    for (name, function), score in zip(models, scores, strict=True):
-        if score and function and not torch.isfinite(torch.as_tensor(score.loss)).all():
-            return Broken(f"the {name} model's logits are not finite", (function,))
-    return None
+    found = [Finding(_PLANNED, True, "")]
+    for promise, check in CHECKS.items():
+        found.append(finding(promise, partial(check, setting)))
+        # What is seen of the others means little then.
+        if promise in FIRST and not found[-1].kept:
+            break
+    return found
 
 
 def _neutral(setting: Setting) -> Broken | Inapplicable | None:
@@ -62,24 +58,29 @@ def _neutral(setting: Setting) -> Broken | Inapplicable | None:
         return Inapplicable("the method has no neutral parameters")
     name = setting.planned.plan.scenario.method.name
     pair = (setting.of_other({"name": name, **neutral}), setting.of_other({"name": "fedavg"}))
-    method, fedavg = (repeats.last_version(each.learned()) for each in pair)
+    method, fedavg = (last_version(each.learned()) for each in pair)
     if differences(method, fedavg, identical):
         return Broken(f"differs from FedAvg at {dict(neutral) or 'its defaults'}", (setting.build,))
     return None
 
 
-_CHECKS: Mapping[str, Check] = {
+FIRST: Mapping[str, Check] = {
+    "functions run on data": repeats.runs,
+    "nothing is kept between calls": repeats.forgetful,
+    "equal seeds give equal bits": repeats.repeatable,
     "traced bytes match real payloads and uploads": work.traced_bytes,
+}
+CHECKS: Mapping[str, Check] = {
+    **FIRST,
     "functions leave their arguments unchanged": work.unmodified,
     "work depends on shapes alone, not on labels or pixels": learning.shapes_alone,
     "states keep their keys and shapes": work.states,
     "exchanges say whether they write client states": work.stateful,
-    "training is at the temperature, prediction at 1": learning.temperature,
+    "training minimises the net's whole objective": learning.objective,
     "merging does not depend on the order of arrivals": merging.order,
     "merging divides by the sum of the arrivals' weights": merging.weights,
-    "equal seeds give equal bits": repeats.repeatable,
-    "nothing is kept between calls": repeats.forgetful,
+    "what other methods keep at the server is passed on": merging.passed_on,
     "training together equals training alone": repeats.together,
-    "models predict finite logits": _predicts,
+    "models predict finite logits, at temperature 1": learning.predictions,
     "equals FedAvg bit for bit at neutral parameters": _neutral,
 }

@@ -13,10 +13,23 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from edgefl.compute.job import Task
 from edgefl.compute.kernels import PRODUCTS, tensors
 from edgefl.compute.threads import one_thread
-from edgefl.protocol import BUFFERS, Batch, Carry, Exchange, Method, Net, Phase, Tree, tree_map
+from edgefl.data import normalised
+from edgefl.protocol import (
+    BUFFERS,
+    Batch,
+    Carry,
+    Exchange,
+    Net,
+    Phase,
+    Seen,
+    Tree,
+    at_temperature,
+    leaves,
+    tree_map,
+)
 from edgefl.protocol.trees import paths
 from edgefl.runs.contract.findings import Broken, Inapplicable
-from edgefl.runs.contract.setting import Round, Setting, copied, differences, identical
+from edgefl.runs.contract.setting import Round, Setting, copied, differences, identical, last_version
 
 
 class _Step(NamedTuple):
@@ -40,18 +53,12 @@ class _Step(NamedTuple):
         """The same phase of another method's exchange."""
         return exchange.work.phases[self.place]
 
-    def after(self, phase: Phase | None = None, *, labels: int = 0, **carried: Any) -> Carry:
-        """The carry after the step, or a phase's in its place.
-
-        Args:
-            phase: the phase; None for its own.
-            labels: what is added to every label.
-            carried: further values of the carry.
-        """
+    def after(self, phase: Phase | None = None, *, labels: int = 0) -> Carry:
+        """The carry after the step, or a phase's in its place; to every label something is added."""
         phase = phase or self.phase
         classes = len(self.task.ctx.class_counts)
         batch = Batch(self.batch.x, (self.batch.y + labels) % classes if labels else self.batch.y)
-        return phase.step({**copied(self.carry), **carried}, batch)
+        return phase.step(copied(self.carry), batch)
 
 
 def _steps(one: Round) -> Iterator[_Step]:
@@ -137,37 +144,46 @@ def _operators(step: _Step, carry: Carry, batch: Batch) -> _Operators:
 _COLD = 0.25
 
 
-def _cold(net: Net) -> Net:
+def _colder(net: Net) -> Net:
     return replace(net, temperature=net.temperature * _COLD)
 
 
-def _cold_samples(net: Net) -> Net:
+def _colder_samples(net: Net) -> Net:
     return replace(net, sample_temperature=lambda logits, labels: logits.new_full((len(labels), 1), _COLD))
 
 
-def temperature(setting: Setting) -> Broken | Inapplicable | None:
-    """A step that learns from labels divides the logits by every temperature, and predictions by none."""
-    cold, cold_samples, learns = setting.on(_cold), setting.on(_cold_samples), False
+def _with_term(net: Net) -> Net:
+    def loss(seen: Seen, carry: Carry) -> Tensor:  # noqa: ARG001 - the signature of terms
+        trained = leaves({part: seen.weights[part] for part in net.trained})
+        return torch.stack([leaf.square().sum() for leaf in trained]).sum()
+
+    return net.with_term(loss)
+
+
+def objective(setting: Setting) -> Broken | Inapplicable | None:
+    """A step that learns from labels minimises the net's objective: at its temperatures, with its terms."""
+    changes = {
+        f"the net's temperature: it does the same at 1 and at {_COLD}": setting.on(_colder),
+        "the samples' temperatures": setting.on(_colder_samples),
+        "the terms that other methods add to the objective": setting.on(_with_term),
+    }
+    learns = False
     for one in setting.firsts():
         with one_thread():
             for step in filter(_learns, _steps(one)):
-                learns, warm = True, _trained(step.after())
-                job = step.carry.get("temperature", 1.0) * _COLD
-                ways = {
-                    "the net's": step.after(step.of(one.of(cold))),
-                    "the job's (in the carry)": step.after(temperature=job),
-                    "each sample's": step.after(step.of(one.of(cold_samples))),
-                }
-                for words, carry in ways.items():
-                    if not differences(warm, _trained(carry), identical):
-                        return _forgotten(step, words)
-    return _predicted(setting, cold) or (None if learns else Inapplicable("no step learns from labels"))
+                learns, plain = True, _trained(step.after())
+                job = f"the job's temperature: it does the same at 1 and at {_COLD}"
+                cold = at_temperature(step.carry, step.carry.get("temperature", 1.0) * _COLD)
+                found = {job: step._replace(carry=cold).after()}
+                found |= {words: step.after(step.of(one.of(method))) for words, method in changes.items()}
+                for words, carry in found.items():
+                    if not differences(plain, _trained(carry), identical):
+                        what = f"{step.phase.name}'s step forgets {words}"
+                        return Broken(what, (step.phase.step,), _FIT)
+    return None if learns else Inapplicable("no step learns from labels")
 
 
-def _forgotten(step: _Step, words: str) -> Broken:
-    what = f"{step.phase.name}'s step forgets {words} temperature: it does the same at 1 and at {_COLD}"
-    hint = "let plain_objective or fit_loss make the loss of the logits: they divide by every temperature"
-    return Broken(what, (step.phase.step,), hint)
+_FIT = "make the loss with plain_objective(net), or with fit(net, seen, carry) of what forward() has seen"
 
 
 def _learns(step: _Step) -> bool:
@@ -188,19 +204,22 @@ def _trained(carry: Carry) -> dict[str, Tensor]:
     }
 
 
-def _predicted(setting: Setting, cold: Method) -> Broken | None:
-    """Whether a model's logits change with the temperature of training."""
-    learner, method = setting.learner(), setting.built
-    server, state = learner.context.versions[0], learner.context.initial_state(0)
-    x = torch.rand(4, *setting.planned.learning.nets[0].shape)
+def predictions(setting: Setting) -> Broken | None:
+    """Models predict finite logits, whatever the temperature of training."""
+    learner, method, cold = setting.learned(), setting.built, setting.on(_colder)
+    server, state = last_version(learner), learner.context.state(0)
+    federation = learner.context.builder.learning.federation
+    x = normalised(federation, federation.test[:64], split="test")
     pairs: list[tuple[str, Any, Any, tuple[Tree, ...]]] = [
-        ("personal", method.personal_model, cold.personal_model, (server, state)),
         ("global", method.global_model, cold.global_model, (server,)),
+        ("personal", method.personal_model, cold.personal_model, (server, state)),
     ]
     for name, function, other, given in pairs:
         if function is None:
             continue
         warm, chilled = (one.logits(one.weights, x) for one in (function(*given), other(*given)))
+        if not torch.isfinite(warm).all():
+            return Broken(f"the {name} model's logits are not finite", (function,))
         if not identical(warm, chilled):
             what = f"the {name} model predicts at the temperature of training, instead of at 1"
             return Broken(what, (function,), "predict with net.logits")

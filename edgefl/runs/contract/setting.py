@@ -205,6 +205,12 @@ class Round:
         ]
 
 
+def last_version(learner: Learner) -> Tree:
+    """The server's state after the last merge."""
+    versions = learner.context.versions
+    return versions[max(versions)]
+
+
 class Call(NamedTuple):
     """A call of a method's function, as a run makes it.
 
@@ -226,33 +232,30 @@ class Call(NamedTuple):
 def calls(one: Round) -> Generator[Call, Any, None]:
     """Every function of an exchange, called for one client; is sent what the function returned."""
     (task, *others), name, fold = one.tasks, one.name, one.tasks[0].fold
+    server = {"server state": one.server}
     down = one.learner.context.builder.exchange(task.job).down
-    around: dict[str, Tree] = {"server state": one.server}
-    yield Call(f"{name}'s down", down, (one.server, task.job.client), dict(around), lambda each: each.down)
-    around |= {"payload": task.payload, "client state": task.state or {}, "ctx": task.ctx.class_counts}
+    yield Call(f"{name}'s down", down, (one.server, task.job.client), server, lambda each: each.down)
+    # A payload may be made of the server state's own tensors.
+    own = {"payload": task.payload, "client state": task.state or {}, "ctx": task.ctx.class_counts, **server}
     given = (task.payload, task.state, task.ctx)
-    carry = yield Call(f"{name}'s start", fold.start, given, dict(around), lambda each: each.work.start)
+    carry = yield Call(f"{name}'s start", fold.start, given, own, lambda each: each.work.start)
     for place, phase in enumerate(fold.phases):
         batch = next(iter(task.batches(phase)), None)
         if batch is not None:
+            kept = {"batch": dict(batch._asdict()), **own}
             carry = yield Call(
-                f"{phase.name}'s step",
-                phase.step,
-                (carry, batch),
-                {**around, "batch": dict(batch._asdict())},
-                partial(_step, place),
+                f"{phase.name}'s step", phase.step, (carry, batch), kept, partial(_step, place)
             )
-    upload, _ = yield Call(
-        f"{name}'s finish", fold.finish, (carry, task.ctx), dict(around), lambda each: each.work.finish
-    )
+    finish = fold.finish
+    upload, _ = yield Call(f"{name}'s finish", finish, (carry, task.ctx), own, lambda each: each.work.finish)
     uploads = [upload, *(loop.work(other).upload for other in others)]
     arrivals = [
         Arrival(sent, each.payload, each.ctx, 0, weight)
         for sent, each, weight in zip(uploads, one.tasks, one.need.weights, strict=True)
     ]
     merge = torch.no_grad()(one.exchange.merge)
-    around |= {"upload": upload}
-    yield Call(f"{name}'s merge", merge, (one.server, arrivals), around, lambda each: each.merge)
+    kept = {**server, "upload": upload, **own}
+    yield Call(f"{name}'s merge", merge, (one.server, arrivals), kept, lambda each: each.merge)
 
 
 def _step(place: int, exchange: Exchange) -> Callable[..., Any]:
@@ -295,7 +298,8 @@ def differences(tree: Tree, other: Tree, equal: Callable[[Tensor, Tensor], bool]
 
 def identical(leaf: Tensor, other: Tensor) -> bool:
     """Equal to the bit."""
-    return leaf.dtype == other.dtype and torch.equal(leaf, other)
+    alike = leaf.dtype == other.dtype and leaf.device == other.device
+    return alike and torch.equal(leaf, other)
 
 
 def close(leaf: Tensor, other: Tensor) -> bool:
@@ -306,7 +310,7 @@ def close(leaf: Tensor, other: Tensor) -> bool:
 def same(one: Any, other: Any) -> bool:
     """Whether two results are equal to the bit."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return identical(one, other) or bool(torch.allclose(one, other, rtol=0, atol=0, equal_nan=True))
+        return identical(one.nan_to_num(), other.nan_to_num())
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
