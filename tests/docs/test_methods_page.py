@@ -1,8 +1,7 @@
-"""docs/methods.md: its tables of methods and of combinations are made of the code; ``--bless`` rewrites them."""
+"""docs/methods.md has tables of methods and combinations that are made of the code; ``--bless`` rewrites them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
 from edgefl.planning.profile import ExchangeCost, profile
-from edgefl.protocol import Method, nbytes
+from edgefl.protocol import nbytes
 from edgefl.runs import drafts
 
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
@@ -134,9 +133,7 @@ def refusal(name: str, base: str) -> str:
 def combinations_table() -> str:
     """Which method can be built on which."""
     names = [name for name in NAMES if based(name)]
-    rows = [
-        [f"`{base}`", *("yes" if not refusal(name, base) else "-" for name in names)] for base in NAMES
-    ]
+    rows = [[f"`{base}`", *("yes" if not refusal(name, base) else "-" for name in names)] for base in NAMES]
     return table(("base", *(f"`{name}`" for name in names)), rows)
 
 
