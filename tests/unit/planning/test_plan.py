@@ -15,7 +15,7 @@ from edgefl.runs.task_builder import Facts, packed, rebuilt
 
 RUN_IDS = {
     "fedavg": "b5a197aa6174d099",
-    "spherefed": "ef2a7f1fda5a9b13",
+    "spherefed": "49b5f09c21151b5d",
     "fedclassavg": "4bae933ab6750160",
 }
 
