@@ -38,15 +38,15 @@ NETS = {
 MOMENTUM = Local(optimizer=Sgd(lr=0.1, momentum=0.9))
 
 
-def build_method(name: str, net: Net, local: Local = MOMENTUM, **settings: Any) -> Method:
-    """A method on a net, and below it the base that its parameters name."""
+def build_method(name: str, net: Net, local: Local = MOMENTUM, clients: int = 3, **settings: Any) -> Method:
+    """A method on a net for some clients, and below it the base that its parameters name."""
     module = catalogue.load("methods", name)
     params = module.Params(**settings)
 
     def base(inner: Net) -> Method:
-        return build_method(params.base.name, inner, local, **params.base.params)
+        return build_method(params.base.name, inner, local, clients, **params.base.params)
 
-    return module.build(params, Site(net, local, base))
+    return module.build(params, Site(net, local, base, clients))
 
 
 def build_net(name: str, shape: tuple[int, ...], classes: int = 10, **settings: Any) -> Net:

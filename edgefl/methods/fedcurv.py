@@ -9,9 +9,10 @@ share in them, it minimises::
         = CE + penalty * sum_(j != k) (w - w_j)^T diag(u_j) (w - w_j), up to a constant.
 
 There is no penalty in the first round. The samples are drawn anew in every round, as training draws them; a
-client with fewer than s goes through its own again. One byte tells a client whether U has a share of its own:
-it may have been left out of the last round, or have come too late. The authors' code squares the gradient of
-a batch's mean loss, and adds up every client that ever took part.
+client with fewer than s goes through its own again, and a job that ends early has fewer or none. One byte
+tells a client whether U has a share of its own: it may have been left out of the last round, or have come too
+late. The authors' code squares the gradient of a batch's mean loss, and adds up every client that ever took
+part.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ from edgefl.protocol import (
 )
 
 NAME = "fedcurv"
+# Of how many samples the gradients are held at once, each as large as the model.
+_TOGETHER = 8
 
 
 class Params(Strict):
@@ -67,7 +70,7 @@ def build(params: Params, site: Site) -> Method:
     """
     plain = site.base(site.net)
     neutral = neutral_over(params.base, plain, penalty=0.0)
-    parts = shared_parts(NAME, plain, site.net)
+    parts = shared_parts(NAME, plain, params.base, site.net)
     if not params.penalty:
         return replace(plain, neutral=neutral)
 
@@ -143,8 +146,10 @@ def _fisher(params: Params, site: Site, parts: Sequence[str]) -> Phase:
             features, _ = net.features(weights, x.unsqueeze(0), False)
             return fit_loss(net, net.head(weights["head"], features), y.unsqueeze(0), carry)
 
-        gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(trained, *batch)
-        squares = tree_map(lambda total, each: total + each.square().sum(0), kept["squares"], gradients)
+        squares = kept["squares"]
+        for few in zip(batch.x.split(_TOGETHER), batch.y.split(_TOGETHER), strict=True):
+            gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(trained, *few)
+            squares = tree_map(lambda total, each: total + each.square().sum(0), squares, gradients)
         return {**carry, NAME: {**kept, "squares": squares, "seen": kept["seen"] + len(batch.y)}}
 
     steps = -(-params.samples // site.local.size)

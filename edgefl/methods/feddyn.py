@@ -58,7 +58,7 @@ def build(params: Params, site: Site) -> Method:
         UserError: the base averages no trained part, or is one that changes gradients or moves itself.
     """
     alpha = params.alpha
-    parts = shared_parts(NAME, site.base(site.net), site.net)
+    parts = shared_parts(NAME, site.base(site.net), params.base, site.net)
     net = site.net.with_term(proximal_term(site.net, alpha, parts))
     base = site.base(net)
     incompatible(NAME, base, net, {"scaffold": "both correct the drift of clients", "fedopt": _OWN_STEP})

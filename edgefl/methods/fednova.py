@@ -62,8 +62,8 @@ def build(params: Params, site: Site) -> Method:
     optimizer = only_sgd("fednova", site.local.optimizer)
     net = site.net.with_term(proximal_term(site.net, params.mu)) if params.mu else site.net
     base = site.base(net)
-    parts = shared_parts("fednova", base, net)
-    training_phase("fednova", base)
+    parts = shared_parts("fednova", base, params.base, net)
+    training_phase("fednova", base, params.base)
     incompatible("fednova", base, net, {"feddyn": "its server adds up the clients' moves as they are"})
     if params.mu:
         base = anchored(base, net, net.trained)

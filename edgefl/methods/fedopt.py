@@ -77,7 +77,7 @@ def build(params: Params, site: Site) -> Method:
         UserError: the base averages no trained part, or is FedDyn.
     """
     base = site.base(site.net)
-    parts = shared_parts(NAME, base, site.net)
+    parts = shared_parts(NAME, base, params.base, site.net)
     incompatible(NAME, base, site.net, {"feddyn": "it has a step of the server of its own"})
 
     def server(initial: Tree) -> Tree:

@@ -83,7 +83,7 @@ def build(params: Params, site: Site) -> Method:
             optimizer is not SGD.
     """
     base = site.base(site.net)
-    parts = shared_parts(NAME, base, site.net)
+    parts = shared_parts(NAME, base, params.base, site.net)
     neutral = neutral_over(params.base, base, corrected=False, weights="samples", server_lr=1.0)
     incompatible(NAME, base, site.net, {"feddyn": "both correct the drift of clients"})
 
@@ -108,7 +108,7 @@ def build(params: Params, site: Site) -> Method:
 def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -> Method:
     """The base with control variates of the shared parts."""
     optimizer, net = only_sgd(NAME, site.local.optimizer), site.net
-    train = training_phase(NAME, base)
+    train = training_phase(NAME, base, params.base)
 
     def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
         common, own = payload[NAME]["control"], (state or {})[NAME]["control"]

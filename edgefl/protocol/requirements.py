@@ -5,18 +5,20 @@ from __future__ import annotations
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.params import Component
 from edgefl.protocol.nets import Net
 from edgefl.protocol.training import GradientStep
 from edgefl.protocol.values import Method, Phase
 
 
-def shared_parts(name: str, base: Method, net: Net) -> tuple[str, ...]:
-    """The trained parts that clients send to the server in the base's exchange "train".
+def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
+    """The trained parts that the base's exchange "train" sends and averages.
 
     Args:
         name: of the method that asks.
-        base: its base.
-        net: the net.
+        base: its base, built.
+        component: its base, as the scenario names it.
+        net: the clients' model.
 
     Raises:
         UserError: there are none.
@@ -31,14 +33,19 @@ def shared_parts(name: str, base: Method, net: Net) -> tuple[str, ...]:
     parts = tuple(part for part in net.trained if part in sent)
     if not parts:
         raise UserError(
-            f"{name} changes how trained parts are averaged, and its base averages none",
-            hint="use a base that does, such as fedavg",
+            f"{name} needs a base that averages what clients train, and {component.name} averages none of it",
+            hint="use a base such as fedavg",
         )
     return parts
 
 
-def training_phase(name: str, base: Method) -> tuple[Phase, GradientStep]:
+def training_phase(name: str, base: Method, component: Component) -> tuple[Phase, GradientStep]:
     """The base's only phase of training, and its step.
+
+    Args:
+        name: of the method that asks.
+        base: its base, built.
+        component: its base, as the scenario names it.
 
     Raises:
         UserError: it has several, or one of other steps.
@@ -54,9 +61,9 @@ def training_phase(name: str, base: Method) -> tuple[Phase, GradientStep]:
         case [(Phase() as phase, GradientStep() as step)]:
             return phase, step
     raise UserError(
-        f"{name} needs a base that trains in one phase of gradient steps, and its base has "
+        f"{name} needs a base that trains in one phase of gradient steps, and {component.name} has "
         + (" and ".join(repr(phase.name) for phase in phases) or "none"),
-        hint="use another base, such as fedavg",
+        hint="use a base such as fedavg",
     )
 
 
