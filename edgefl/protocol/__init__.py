@@ -23,6 +23,7 @@ from edgefl.protocol.layers import frozen as frozen
 from edgefl.protocol.layers import layers_of as layers_of
 from edgefl.protocol.layers import reading as reading
 from edgefl.protocol.layers import tensors_before as tensors_before
+from edgefl.protocol.local_steps import effective_steps as effective_steps
 from edgefl.protocol.nets import Carry as Carry
 from edgefl.protocol.nets import Net as Net
 from edgefl.protocol.nets import Predictor as Predictor
@@ -33,10 +34,14 @@ from edgefl.protocol.nets import cross_entropy as cross_entropy
 from edgefl.protocol.observation import Observation as Observation
 from edgefl.protocol.observation import Participant as Participant
 from edgefl.protocol.observation import Row as Row
-from edgefl.protocol.observation import shared_parts as shared_parts
+from edgefl.protocol.observation import parts_in as parts_in
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.public import public_images as public_images
+from edgefl.protocol.requirements import incompatible as incompatible
+from edgefl.protocol.requirements import only_sgd as only_sgd
+from edgefl.protocol.requirements import shared_parts as shared_parts
+from edgefl.protocol.requirements import training_phase as training_phase
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.statistics import Calibration as Calibration
 from edgefl.protocol.statistics import calibrated as calibrated
@@ -54,6 +59,7 @@ from edgefl.protocol.training import at_temperature as at_temperature
 from edgefl.protocol.training import chilled as chilled
 from edgefl.protocol.training import fit as fit
 from edgefl.protocol.training import fit_loss as fit_loss
+from edgefl.protocol.training import gradients_of as gradients_of
 from edgefl.protocol.training import is_carry as is_carry
 from edgefl.protocol.training import plain_objective as plain_objective
 from edgefl.protocol.training import sgd as sgd
@@ -66,6 +72,7 @@ from edgefl.protocol.trees import flatten as flatten
 from edgefl.protocol.trees import leaves as leaves
 from edgefl.protocol.trees import matched as matched
 from edgefl.protocol.trees import nbytes as nbytes
+from edgefl.protocol.trees import parts_of as parts_of
 from edgefl.protocol.trees import rebuild as rebuild
 from edgefl.protocol.trees import shapes as shapes
 from edgefl.protocol.trees import structure as structure
@@ -73,6 +80,7 @@ from edgefl.protocol.trees import tree_map as tree_map
 from edgefl.protocol.trees import unflatten as unflatten
 from edgefl.protocol.trees import unstacked as unstacked
 from edgefl.protocol.trees import weighted_mean as weighted_mean
+from edgefl.protocol.trees import zeros as zeros
 from edgefl.protocol.values import Arrival as Arrival
 from edgefl.protocol.values import Assignment as Assignment
 from edgefl.protocol.values import Batch as Batch

@@ -15,7 +15,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Component
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net
-from edgefl.protocol.trees import Payload, Tree, leaves, rebuild
+from edgefl.protocol.trees import Payload, Tree, leaves, rebuild, zeros
 from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, Phase
 
 Start: TypeAlias = Callable[[Carry, Payload, Tree | None, Ctx], Carry]
@@ -139,9 +139,16 @@ def anchored(method: Method, net: Net, parts: Iterable[str], exchange: str = "tr
     return replace(extended(method, "anchor", start=start, exchange=exchange), neutral=method.neutral)
 
 
-def shifted(carry: Carry, shift: Tree) -> Carry:
-    """The carry with a tree that is added to every gradient, beside what is added already."""
-    before = carry.get("shift")
+def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
+    """The carry with a tree that is added to every gradient, beside what is added already.
+
+    Args:
+        carry: with "weights".
+        shift: by part.
+        trained: all parts that are trained, if ``shift`` lacks some; nothing is added to those.
+    """
+    missing = [part for part in trained if part not in shift]
+    shift, before = {**shift, **zeros(carry["weights"], missing)}, carry.get("shift")
     if before is not None:
         pairs = zip(leaves(before), leaves({part: shift[part] for part in before}), strict=True)
         shift = rebuild(before, (one + other for one, other in pairs))

@@ -199,6 +199,6 @@ def _same(one: Predictor, other: Predictor) -> bool:
     return one.logits == other.logits and [id(leaf) for leaf in pairs[0]] == [id(leaf) for leaf in pairs[1]]
 
 
-def shared_parts(net: Net, tree: Mapping[str, object]) -> tuple[str, ...]:
+def parts_in(net: Net, tree: Mapping[str, object]) -> tuple[str, ...]:
     """The parts of a net that a payload or an upload holds at its top level, without ``buffers``."""
     return tuple(part for part, names in net.parts().items() if names and part != BUFFERS and part in tree)

@@ -110,7 +110,7 @@ class GradientStep:
         def objective(live: Tensors) -> tuple[Tensor, Any]:
             return minimised({**weights, **rebuild(chosen, live)}, batch, carry)
 
-        gradients, loss, buffers = _gradients(objective, values)
+        gradients, loss, buffers = gradients_of(objective, values)
         if measures:
             buffers, squares = buffers
             scalars[SQUARES] = scalars[SQUARES] + squares
@@ -217,7 +217,7 @@ def slots(optimizer: Optimizer, values: Tensors) -> dict[str, Any]:
     return optimizer.state(lambda: [torch.zeros_like(value) for value in values])
 
 
-def _gradients(
+def gradients_of(
     objective: Callable[[Tensors], tuple[Tensor, Any]], values: Tensors
 ) -> tuple[Tensors, Tensor, Any]:
     """The gradients at ``values``, the loss, and what the objective returns with it."""

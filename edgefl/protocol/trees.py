@@ -73,6 +73,16 @@ def rebuild(tree: Tree, values: Iterable[Any]) -> Tree:
     return tree_map(lambda _: next(source), tree)
 
 
+def parts_of(tree: Tree, parts: Iterable[str]) -> Tree:
+    """Some parts of a tree."""
+    return {part: tree[part] for part in parts}
+
+
+def zeros(tree: Tree, parts: Iterable[str]) -> Tree:
+    """Zeros of the shapes of some parts of a tree."""
+    return tree_map(torch.zeros_like, parts_of(tree, parts))
+
+
 def structure(tree: Tree) -> Tree:
     """The tree with None for every leaf: equal for trees of equal keys, in whatever order."""
     return tree_map(lambda _: None, tree)

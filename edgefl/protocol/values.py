@@ -32,7 +32,7 @@ class Ctx:
         client: its number.
         round: from 0.
         lr: the round's learning rate.
-        steps: optimizer steps the job takes over all its phases.
+        steps: optimizer steps the job takes over its phases that report.
         samples: n_k.
         class_counts: (C,) float32, the client's samples of each class.
         work: the job's steps as a share of those that its phases take in full, in [0, 1].

@@ -18,7 +18,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
 from edgefl.planning.measures import GLOBAL, PARTICIPANTS, Measure
-from edgefl.protocol import Batch, Observation, Participant, Predictor, Row, Tree, shared_parts
+from edgefl.protocol import Batch, Observation, Participant, Predictor, Row, Tree, parts_in
 from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context
 from edgefl.world.needs import Evaluate, Merge
@@ -149,7 +149,7 @@ class Observer:
             if job.version not in starts:
                 starts[job.version] = self._global(server)
             start, trained = starts[job.version], self._global(theirs)
-        return Participant(job.client, net, start, trained, own, shared_parts(net, sent))
+        return Participant(job.client, net, start, trained, own, parts_in(net, sent))
 
     @cached_property
     def _clients(self) -> list[int]:

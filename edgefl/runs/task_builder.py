@@ -131,12 +131,20 @@ class TaskBuilder:
             client=job.client,
             round=job.round,
             lr=self.rate(job),
-            steps=job.steps,
+            steps=self._reported_steps(job),
             samples=self.samples[job.client],
             class_counts=self.class_counts[job.client],
             work=job.steps / full if full else 1.0,
         )
         return self.exchange(job).context(Assignment(ctx, self.facts.rounds, self.facts.devices[job.client]))
+
+    def _reported_steps(self, job: Job) -> int:
+        """The steps of a job's phases that report."""
+        phases, samples = self._fold(job).phases, self.samples[job.client]
+        if all(phase.reports for phase in phases):
+            return job.steps
+        size = self.learning.spec.local.size
+        return sum(step_count(samples, size, phase.passes) for phase in phases if phase.reports)
 
     def _full_steps(self, job: Job) -> int:
         """The steps of a job that does all phases of its exchange in full."""

@@ -1,0 +1,156 @@
+"""FedCurv: a pull towards other clients' optima along what matters to them (Shoham et al. 2019, Equation 3).
+
+After training, client k estimates the diagonal u_k of its Fisher information at its weights w_k: the mean
+over s samples of (d log p(y | x) / d w)^2, sample by sample, in evaluation mode. It sends u_k and
+v_k = u_k * w_k beside w_k, and receives the sums U and V over the last round's participants. Without its own
+share in them, it minimises::
+
+    CE + penalty * (<U - u_k, w^2> - 2 <V - v_k, w>)
+        = CE + penalty * sum_(j != k) (w - w_j)^T diag(u_j) (w - w_j), up to a constant.
+
+There is no penalty in the first round. The samples are drawn anew in every round, as training draws them; a
+client with fewer than s goes through its own again, and a job that ends early has fewer or none. One byte
+tells a client whether U has a share of its own: it may have been left out of the last round, or have come too
+late. The authors' code squares the gradient of a batch's mean loss, and adds up every client that ever took
+part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from edgefl.core.params import Component, NonNegative, Strict
+from edgefl.core.steps import Passes
+from edgefl.protocol import (
+    Arrival,
+    Batch,
+    Carry,
+    Ctx,
+    Exchange,
+    Method,
+    Payload,
+    Phase,
+    Seen,
+    Site,
+    Tree,
+    extended,
+    fit_loss,
+    leaves,
+    neutral_over,
+    parts_of,
+    shared_parts,
+    tree_map,
+    zeros,
+)
+
+NAME = "fedcurv"
+# Of how many samples the gradients are held at once, each as large as the model.
+_TOGETHER = 8
+
+
+class Params(Strict):
+    """FedCurv's parameters."""
+
+    penalty: Annotated[NonNegative, Field(description="strength of the pull, the paper's lambda")] = 1.0
+    samples: Annotated[int, Field(gt=0, description="how many samples the Fisher information is of")] = 500
+    base: Annotated[Component, Field(description="the method that it pulls")] = Component(name="fedavg")
+
+
+def build(params: Params, site: Site) -> Method:
+    """The base with the pull, and a phase that estimates the Fisher information.
+
+    Raises:
+        UserError: the base averages no trained part.
+    """
+    plain = site.base(site.net)
+    neutral = neutral_over(params.base, plain, penalty=0.0)
+    parts = shared_parts(NAME, plain, params.base, site.net)
+    if not params.penalty:
+        return replace(plain, neutral=neutral)
+
+    def pull(seen: Seen, carry: Carry) -> Tensor:
+        trees = carry[NAME]["others"]["fisher"], carry[NAME]["others"]["product"], seen.weights
+        lists = (leaves(parts_of(tree, parts)) for tree in trees)
+        sums = [((u * w - 2 * v) * w).sum() for u, v, w in zip(*lists, strict=True)]
+        return params.penalty * torch.stack(sums).sum()
+
+    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+        sums, own = payload[NAME], (state or {})[NAME]
+        others = tree_map(lambda total, mine: total - sums["included"] * mine, sums["sums"], own)
+        seen = torch.zeros_like(carry["scalars"]["loss"])
+        return {**carry, NAME: {"others": others, "squares": zeros(carry["weights"], parts), "seen": seen}}
+
+    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001 - as extensions finish
+        kept, trained = carry[NAME], parts_of(carry["weights"], parts)
+        fisher = tree_map(lambda total: total / kept["seen"].clamp(min=1), kept["squares"])
+        own = {"fisher": fisher, "product": tree_map(torch.mul, fisher, trained)}
+        return {"own": own}, own
+
+    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
+        first, *others = [each.upload[NAME]["own"] for each in given]
+        sums = first
+        for other in others:
+            sums = tree_map(torch.add, sums, other)
+        included = torch.zeros_like(server[NAME]["included"])
+        included[[each.ctx.client for each in given]] = True
+        return {**merged, NAME: {"sums": sums, "included": included}}
+
+    def none(initial: Tree) -> Tree:
+        return {name: zeros(initial, parts) for name in ("fisher", "product")}
+
+    def server(initial: Tree) -> Tree:
+        some = leaves(parts_of(initial, parts))[0]
+        return {"sums": none(initial), "included": some.new_zeros(site.clients, dtype=torch.bool)}
+
+    method = extended(
+        site.base(site.net.with_term(pull)),
+        NAME,
+        server=server,
+        client=none,
+        down=lambda server: server[NAME],
+        start=start,
+        phases=[_fisher(params, site, parts)],
+        finish=finish,
+        merge=merge,
+        stale=False,
+    )
+    exchanges = tuple(_told(each) if each.name == "train" else each for each in method.exchanges)
+    return replace(method, exchanges=exchanges, neutral=neutral)
+
+
+def _told(exchange: Exchange) -> Exchange:
+    """The exchange, every client told whether the sums have a share of its own."""
+
+    def down(server: Tree, client: int) -> Payload:
+        payload = exchange.down(server, client)
+        return {**payload, NAME: {**payload[NAME], "included": server[NAME]["included"][client]}}
+
+    return replace(exchange, down=down)
+
+
+def _fisher(params: Params, site: Site, parts: Sequence[str]) -> Phase:
+    """The phase that sums the squared gradients of single samples at the trained weights."""
+    net = site.net
+
+    def measure(carry: Carry, batch: Batch) -> Carry:
+        kept, trained = carry[NAME], parts_of(carry["weights"], parts)
+
+        def loss(live: Tree, x: Tensor, y: Tensor) -> Tensor:
+            weights = {**carry["weights"], **live}
+            features, _ = net.features(weights, x.unsqueeze(0), False)
+            return fit_loss(net, net.head(weights["head"], features), y.unsqueeze(0), carry)
+
+        squares = kept["squares"]
+        for few in zip(batch.x.split(_TOGETHER), batch.y.split(_TOGETHER), strict=True):
+            gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(trained, *few)
+            squares = tree_map(lambda total, each: total + each.square().sum(0), squares, gradients)
+        return {**carry, NAME: {**kept, "squares": squares, "seen": kept["seen"] + len(batch.y)}}
+
+    steps = -(-params.samples // site.local.size)
+    return Phase("fisher", measure, Passes(steps=steps), reports=False)

@@ -1,0 +1,174 @@
+"""SCAFFOLD: control variates against client drift (Karimireddy et al. 2020, Algorithm 1).
+
+Server and clients keep a control variate each, c and c_k, which start at 0. A client corrects every gradient,
+before clipping and momentum::
+
+    g <- g - c_k + c
+    c_k+ = c_k - c + (w - w_k) / (K * lr)     option II
+    c_k+ = the gradient of all its data at w  option I, for one more pass over them
+
+The server merges w <- w + server_lr * mean_S(w_k - w) and c <- c + (|S| / N) * mean_S(c_k+ - c_k), every
+client counting the same. Buffers are averaged, never corrected.
+
+With momentum, K is how often the K gradients count in w - w_k (``effective_steps``). NIID-Bench corrects the
+weights beside the momentum and divides by K itself; its code and FedNTD's average w by samples, which
+``weights: samples`` does. Weight decay is part of the gradients that c_k estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+
+from edgefl.core.params import Component, Positive, Strict
+from edgefl.core.steps import Passes
+from edgefl.protocol import (
+    Arrival,
+    Batch,
+    Carry,
+    Ctx,
+    GradientStep,
+    Method,
+    Payload,
+    Phase,
+    Site,
+    Tree,
+    anchored,
+    effective_steps,
+    extended,
+    gradients_of,
+    incompatible,
+    leaves,
+    neutral_over,
+    only_sgd,
+    parts_of,
+    rebuild,
+    shared_parts,
+    shifted,
+    training_phase,
+    tree_map,
+    weighted_mean,
+    zeros,
+)
+
+NAME = "scaffold"
+
+
+class Params(Strict):
+    """SCAFFOLD's parameters."""
+
+    option: Annotated[
+        Literal["I", "II"], Field(description="how a client renews its control variate, as in Algorithm 1")
+    ] = "II"
+    weights: Annotated[
+        Literal["equal", "samples"],
+        Field(description="how clients count in w: all the same, or as the server's policy weights them"),
+    ] = "equal"
+    server_lr: Annotated[Positive, Field(description="the server's step along the clients' mean move")] = 1.0
+    corrected: Annotated[
+        bool, Field(description="whether gradients are corrected; if not, c and c_k are 0")
+    ] = True
+    base: Annotated[Component, Field(description="the method that it corrects")] = Component(name="fedavg")
+
+
+def build(params: Params, site: Site) -> Method:
+    """The base with corrected gradients and its own merge.
+
+    Raises:
+        UserError: the base averages no trained part or trains in several phases, is FedDyn, or the clients'
+            optimizer is not SGD.
+    """
+    base = site.base(site.net)
+    parts = shared_parts(NAME, base, params.base, site.net)
+    neutral = neutral_over(params.base, base, corrected=False, weights="samples", server_lr=1.0)
+    incompatible(NAME, base, site.net, {"feddyn": "both correct the drift of clients"})
+
+    def arrivals(server: Tree, given: Sequence[Arrival]) -> Sequence[Arrival]:  # noqa: ARG001 - as extensions are called
+        return given if params.weights == "samples" else [replace(each, weight=1.0) for each in given]
+
+    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - as extensions are called
+        if params.server_lr == 1.0:
+            return merged
+        moved = tree_map(
+            lambda old, new: old + params.server_lr * (new - old),
+            parts_of(server, parts),
+            merged,
+        )
+        return {**merged, **moved}
+
+    merging = extended(base, NAME, arrivals=arrivals, merge=merge)
+    method = _corrected(params, site, merging, parts) if params.corrected else merging
+    return replace(method, neutral=neutral)
+
+
+def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -> Method:
+    """The base with control variates of the shared parts."""
+    optimizer, net = only_sgd(NAME, site.local.optimizer), site.net
+    train = training_phase(NAME, base, params.base)
+
+    def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start
+        common, own = payload[NAME]["control"], (state or {})[NAME]["control"]
+        shift = tree_map(torch.sub, common, own)
+        kept = {"control": own, "shift": shift}
+        if params.option == "I":
+            kept |= {"gradient": zeros(own, parts), "samples": torch.zeros_like(carry["scalars"]["loss"])}
+        return {**shifted(carry, shift, net.trained), NAME: kept}
+
+    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:
+        kept = carry[NAME]
+        if params.option == "I":
+            # A job that ends before this pass keeps its control variate.
+            control = tree_map(
+                lambda total, old: torch.where(kept["samples"] > 0, total / kept["samples"], old),
+                kept["gradient"],
+                kept["control"],
+            )
+        else:
+            scale = 1 / (effective_steps(optimizer, ctx.steps) * ctx.lr)
+            start, end = (parts_of(carry[key], parts) for key in ("anchor", "weights"))
+            control = tree_map(lambda w, w_k, shift: (w - w_k) * scale - shift, start, end, kept["shift"])
+        return {"change": tree_map(torch.sub, control, kept["control"])}, {"control": control}
+
+    def merge(merged: Tree, server: Tree, given: Sequence[Arrival]) -> Tree:
+        mean = weighted_mean([each.upload[NAME]["change"] for each in given], [1.0] * len(given))
+        share = len(given) / site.clients
+        control = tree_map(lambda old, change: old + share * change, server[NAME]["control"], mean)
+        return {**merged, NAME: {"control": control}}
+
+    def zero(initial: Tree) -> Tree:
+        return {"control": zeros(initial, parts)}
+
+    return extended(
+        anchored(base, net, parts),
+        NAME,
+        server=zero,
+        client=zero,
+        down=lambda server: server[NAME],
+        start=start,
+        phases=[_full_gradient(*train, parts)] if params.option == "I" else [],
+        finish=finish,
+        merge=merge,
+    )
+
+
+def _full_gradient(train: Phase, step: GradientStep, parts: Sequence[str]) -> Phase:
+    """A pass over the plain data that sums the gradients at the received weights."""
+
+    def measure(carry: Carry, batch: Batch) -> Carry:
+        kept, size = carry[NAME], len(batch.y)
+        received = parts_of(carry["anchor"], parts)
+
+        def objective(live: Sequence[torch.Tensor]) -> tuple[torch.Tensor, Tree]:
+            return step.objective({**carry["weights"], **rebuild(received, live)}, batch, carry)
+
+        gradients, _, _ = gradients_of(objective, leaves(received))
+        total = tree_map(
+            lambda one, other: one + size * other, kept["gradient"], rebuild(received, gradients)
+        )
+        return {**carry, NAME: {**kept, "gradient": total, "samples": kept["samples"] + size}}
+
+    return replace(train, name="control", step=measure, passes=Passes(epochs=1), data="plain", reports=False)

@@ -1,0 +1,102 @@
+"""What some methods require of their base and of the clients' optimizer."""
+
+from __future__ import annotations
+
+from edgefl.core.errors import UserError
+from edgefl.core.optimizers import Optimizer
+from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.params import Component
+from edgefl.protocol.nets import Net
+from edgefl.protocol.training import GradientStep
+from edgefl.protocol.values import Method, Phase
+
+
+def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
+    """The trained parts that the base's exchange "train" sends and averages.
+
+    Args:
+        name: of the method that asks.
+        base: its base, built.
+        component: its base, as the scenario names it.
+        net: the clients' model.
+
+    Raises:
+        UserError: there are none.
+    """
+    initial = net.on_meta()
+    sent = {
+        part
+        for exchange in base.exchanges
+        if exchange.name == "train"
+        for part in exchange.down(base.server(initial), 0)
+    }
+    parts = tuple(part for part in net.trained if part in sent)
+    if not parts:
+        raise UserError(
+            f"{name} needs a base that averages what clients train, and {component.name} averages none of it",
+            hint="use a base such as fedavg",
+        )
+    return parts
+
+
+def training_phase(name: str, base: Method, component: Component) -> tuple[Phase, GradientStep]:
+    """The base's only phase of training, and its step.
+
+    Args:
+        name: of the method that asks.
+        base: its base, built.
+        component: its base, as the scenario names it.
+
+    Raises:
+        UserError: it has several, or one of other steps.
+    """
+    phases = [
+        phase
+        for exchange in base.exchanges
+        if exchange.name == "train"
+        for phase in exchange.work.phases
+        if phase.reports
+    ]
+    match [(phase, phase.step) for phase in phases]:
+        case [(Phase() as phase, GradientStep() as step)]:
+            return phase, step
+    raise UserError(
+        f"{name} needs a base that trains in one phase of gradient steps, and {component.name} has "
+        + (" and ".join(repr(phase.name) for phase in phases) or "none"),
+        hint="use a base such as fedavg",
+    )
+
+
+def incompatible(name: str, base: Method, net: Net, others: dict[str, str]) -> None:
+    """Refuses bases that are built on certain methods.
+
+    Args:
+        name: of the method that asks.
+        base: its base.
+        net: the net.
+        others: for each of these methods, why not.
+
+    Raises:
+        UserError: the base has a part of one of these names.
+    """
+    initial = net.on_meta()
+    parts = base.server(initial).keys() | (base.client(initial) or {}).keys()
+    for other, why in others.items():
+        if other in parts:
+            raise UserError(f"{name} cannot be combined with {other}: {why}", hint="leave out one of the two")
+
+
+def only_sgd(name: str, optimizer: Optimizer) -> Sgd:
+    """The optimizer, if it is SGD.
+
+    Raises:
+        UserError: it is another one.
+    """
+    if not isinstance(optimizer, Sgd):
+        raise UserError(
+            f"{name} cannot be combined with {optimizer.name}: it takes a client's move for the sum of its "
+            "gradients times the learning rate",
+            where="local.optimizer",
+            hint="use sgd, with or without momentum",
+        )
+    return optimizer
