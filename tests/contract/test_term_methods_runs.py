@@ -174,7 +174,7 @@ def test_every_term_keeps_the_promises_of_methods(case: str):
     assert [finding.promise for finding in check_method(RUNS[case]) if not finding.kept] == []
 
 
-@pytest.mark.parametrize(("name", "base"), zip(METHODS, (METHODS[-1], *METHODS), strict=False))
+@pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
 def test_terms_stand_on_each_other(name: str, base: str, cnn: Net):
     """Two of them go through a round, and a step has the work of both."""
     Federation(build_method(name, cnn, base={"name": base}), cnn).through()
