@@ -77,9 +77,9 @@ def descended(
     for batch in batches(client):
         slopes = gradient(lambda at, batch=batch: objective(at, batch), w)
         for name, slope in slopes.items():
-            slope = slope + (0 if shift is None else shift[name])
-            speed[name] = momentum * speed[name] + slope
-            w[name] = w[name] - RATE * (slope + momentum * speed[name] if nesterov else speed[name])
+            total = slope + (0 if shift is None else shift[name])
+            speed[name] = momentum * speed[name] + total
+            w[name] = w[name] - RATE * (total + momentum * speed[name] if nesterov else speed[name])
     return w
 
 

@@ -27,9 +27,11 @@ def with_previous(base: Method, name: str, net: Net, kept: Callable[[Tree], Tree
         net: the clients' model.
         kept: weights -> those that are compared.
     """
+    (exchange,) = (each for each in base.exchanges if each.name == "train")
 
     def client(initial: Tree) -> Tree:
-        model = kept(initial)
+        # What the first job of all starts from: a base may begin with other weights than the net.
+        model = kept(starting(net, exchange.down(base.server(initial), 0), base.client(initial)))
         return {"model": model, "round": leaves(model)[0].new_full((), -1, dtype=torch.int64)}
 
     def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start

@@ -74,9 +74,8 @@ def _ratio(product: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 def _gaussian(x: Tensor, bandwidth: float) -> Tensor:
     """The Gram matrix (n, n) of a Gaussian kernel."""
-    products = x @ x.mT
-    lengths = products.diagonal()
-    squares = lengths[:, None] + lengths[None, :] - 2 * products
+    lengths = x.square().sum(dim=1)
+    squares = lengths[:, None] + lengths[None, :] - 2 * (x @ x.mT)
     return torch.exp(squares / (-2 * bandwidth**2 * _median(squares.flatten())).clamp(max=-_least(x)))
 
 

@@ -24,7 +24,7 @@ from observed import (
     rows_of,
 )
 
-from edgefl.protocol import Predictor, Row, shared_parts
+from edgefl.protocol import Predictor, Row, parts_in
 
 X = pictures(SHAPE).numpy()
 BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
@@ -461,4 +461,4 @@ def test_classifier_consistency_by_hand():
 def test_running_statistics_are_no_part_of_what_moves():
     """Buffers are sent and averaged, and are neither weights nor differentiated."""
     net = build_net("spherefed_convnet", (3, 8, 8), CLASSES, norm="batch")
-    assert shared_parts(net, {"body": {}, "head": {}, "buffers": {}, "other": {}}) == ("body", "head")
+    assert parts_in(net, {"body": {}, "head": {}, "buffers": {}, "other": {}}) == ("body", "head")

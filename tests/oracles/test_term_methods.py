@@ -336,16 +336,18 @@ def test_a_term_is_minimised_as_the_paper_prints_it(case: str, mlp: Net):
 
 
 def test_fedalign_pools_and_slices_convolutions(conv: Net):
-    """The stage's input is pooled to its output's size; the run at half the width has half the channels."""
+    """The stage's input is pooled to its output's size, and half the width has half the channels."""
     assert_agrees(build_method("fedalign", conv, LOCAL, width=0.5), conv, align_conv)
 
 
-@pytest.mark.parametrize("order", ["chilled outside", "chilled inside"])
-@pytest.mark.parametrize("case", FIVE)
+@pytest.mark.parametrize(
+    ("case", "order"),
+    [*((name, "outside") for name in FIVE), ("fedntd", "inside"), ("fedalign", "inside")],
+)
 def test_a_temperature_divides_the_cross_entropy_alone(case: str, order: str, mlp: Net):
-    """FLex&Chill on a term, or below it: CE(z / T) and the term; FedAlign's scale is by the chilled CE."""
+    """FLex&Chill on a term, or below it: CE(z / T) and the same term, FedAlign's scaled by the chilled CE."""
     name, settings, loss = CASES[case]
-    if order == "chilled outside":
+    if order == "outside":
         method = build_method("flexchill", mlp, LOCAL, temperature=2.0, base={"name": name, **settings})
     else:
         base = {"name": "flexchill", "temperature": 2.0}
