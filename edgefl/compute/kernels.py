@@ -240,7 +240,7 @@ def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> l
 def _eigenvectors(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """A symmetric matrix's eigenvalues and eigenvectors: 9 n^3 operations.
 
-    Golub and Van Loan 2013, Section 8.3.3; counted as the product of n x 4.5 n and 4.5 n x n that has as many.
+    Golub and Van Loan 2013, Section 8.3.3; counted as a product of n x 4.5 n and 4.5 n x n.
     """
     (*batch, n, _), moved = arguments[0].shape, sum(map(size_bytes, tensors([arguments[0], result])))
     product = Product(n, n, 9 * n // 2, prod(batch))
