@@ -237,6 +237,16 @@ def _matrices(op: str, arguments: Sequence[Any], result: Any, roles: Roles) -> l
     return [Kernel.multiplying(op, Product(m, n, k, prod(batch)), moved, *role)]
 
 
+def _eigenvectors(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
+    """A symmetric matrix's eigenvalues and eigenvectors: 9 n^3 operations.
+
+    Golub and Van Loan 2013, Section 8.3.3; counted as a product of n x 4.5 n and 4.5 n x n.
+    """
+    (*batch, n, _), moved = arguments[0].shape, sum(map(size_bytes, tensors([arguments[0], result])))
+    product = Product(n, n, 9 * n // 2, prod(batch))
+    return [Kernel.multiplying("eigh", product, moved, roles.stage)]
+
+
 def _convolution(arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     x, weight, bias = arguments[:3]
     product = convolution(x.shape, weight.shape, result.shape, arguments[8], transposed=arguments[6])
@@ -286,6 +296,7 @@ PRODUCTS: dict[str, Callable[[Sequence[Any], Any, Roles], list[Kernel]]] = {
     "addmm": partial(_matrices, "addmm"),
     "addmm_": partial(_matrices, "addmm"),
     "baddbmm_": partial(_matrices, "baddbmm"),
+    "_linalg_eigh": _eigenvectors,
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

@@ -48,12 +48,12 @@ def by_tammes(random: Tensor) -> Tensor:
     # Rows never leave the span of the first ones, so that min(C, l) coordinates tell all about them.
     basis, coordinates = torch.linalg.qr(points.mT)
     own = coordinates.mT.contiguous().cpu()
-    moved: Tensor = _apart(own.numpy().tobytes(), len(own)).to(random.device) @ basis.mT
+    moved: Tensor = apart(own.numpy().tobytes(), len(own)).to(random.device) @ basis.mT
     return moved
 
 
 @lru_cache(maxsize=8)
-def _apart(data: bytes, rows: int) -> Tensor:
+def apart(data: bytes, rows: int) -> Tensor:
     """The rows of coordinates in float64, moved apart; kept, because clients and server ask for the same."""
     points = torch.frombuffer(bytearray(data), dtype=torch.float64).view(rows, -1)
     for _ in range(_STEPS):

@@ -81,7 +81,7 @@ def build(params: Params, site: Site) -> Method:
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         pool = pooled([each.upload["statistics"] for each in arrivals])
-        return {**server, "head": _tuned(net, server["head"], *_virtual(pool, params), params)}
+        return {**server, "head": _tuned(net, server["head"], *virtual_features(pool, params), params)}
 
     width, classes = net.feature_width, net.classes
     shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
@@ -133,7 +133,7 @@ def pooled(clients: Sequence[Tree]) -> Tree:
     }
 
 
-def _virtual(pool: Tree, params: Params) -> tuple[Tensor, Tensor]:
+def virtual_features(pool: Tree, params: Params) -> tuple[Tensor, Tensor]:
     """Virtual features (M, l) and their labels (M,) in float64, class by class."""
     generator = torch.Generator().manual_seed(params.seed)
     features, labels = [], []

@@ -1,0 +1,150 @@
+"""FedProto's objective, prototypes, merge and prediction, against NumPy in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from builders import build_method, build_net
+from exact import (
+    CLASSES,
+    CLOSE,
+    NET,
+    RATE,
+    WIDTH,
+    Exact,
+    arrays,
+    data,
+    hidden,
+    hot,
+    pixels,
+    softmax,
+    stepped,
+)
+
+from edgefl.compute import meta
+
+STRENGTH = 0.7
+# Nobody has class 3; class 2 is the second client's alone.
+CLIENTS = [[data(6, 0, [0, 1]), data(5, 1, [0, 1])], [data(7, 2, [0, 1, 2]), data(4, 3, [1, 2])]]
+
+
+def worked(model, batches, known: dict[int, np.ndarray], strength: float):
+    """A client's model after SGD, and its sums of features and counts by class under the final weights."""
+    for one in batches:
+        x, y = pixels(one), hot(one.y)
+        f = hidden(model, x)
+        slope = (softmax(f @ model["head"].T + model["bias"]) - y) / len(y)
+        below = slope @ model["head"]
+        for row, label in enumerate(one.y.tolist()):
+            if label in known:
+                below[row] += 2 * strength * (f[row] - known[label]) / len(y)
+        model["head"] -= RATE * slope.T @ f
+        model["bias"] -= RATE * slope.sum(axis=0)
+        stepped(model, x, below, RATE)
+    f = np.concatenate([hidden(model, pixels(one)) for one in batches])
+    labels = np.concatenate([one.y.numpy() for one in batches])
+    return {
+        label: (f[labels == label].mean(axis=0), (labels == label).sum()) for label in set(labels.tolist())
+    }
+
+
+def test_three_rounds_by_hand():
+    """Cross-entropy plus lambda times the squared way to known prototypes; means weighted by counts.
+
+    In the third round nobody has class 2, whose prototype stays; class 3 never gets one.
+    """
+    done = Exact("fedproto", CLIENTS, {"strength": STRENGTH})
+    models = [arrays(done.initial) for _ in CLIENTS]
+    known: dict[int, np.ndarray] = {}
+    rounds = [CLIENTS, CLIENTS, [CLIENTS[0], [data(6, 7, [1])]]]
+    for clients in rounds:
+        done.clients = clients
+        done.do("train")
+        found = [worked(*each, known, STRENGTH) for each in zip(models, clients, strict=True)]
+        for client, own in enumerate(found):
+            for key, value in arrays(done.states[client]).items():
+                np.testing.assert_allclose(value, models[client][key], **CLOSE)
+            sent = done.uploads[client]["fedproto"]
+            assert sent["counts"].tolist() == [
+                own[label][1] if label in own else 0 for label in range(CLASSES)
+            ]
+            for label, (mean, _) in own.items():
+                np.testing.assert_allclose(sent["means"][label].numpy(), mean, **CLOSE)
+        for label in {label for own in found for label in own}:
+            shares = [own[label] for own in found if label in own]
+            known[label] = sum(mean * count for mean, count in shares) / sum(count for _, count in shares)
+        for label in range(CLASSES):
+            assert bool(done.server["fedproto"]["known"][label]) == (label in known)
+            expected = known.get(label, np.zeros(WIDTH))
+            np.testing.assert_allclose(done.server["fedproto"]["means"][label].numpy(), expected, **CLOSE)
+    assert sorted(known) == [0, 1, 2]
+    assert 2 not in found[0] | found[1]
+
+
+def test_the_nearest_prototype_is_predicted():
+    """Classes by distance to their prototypes; one that has none is never predicted."""
+    done = Exact("fedproto", CLIENTS).do("train")
+    predictor = done.method.personal_model(done.server, done.states[0])
+    one = data(40, 9)
+    f, prototypes = hidden(arrays(done.states[0]), pixels(one)), done.server["fedproto"]["means"].numpy()
+    away = np.stack([((f - prototypes[label]) ** 2).sum(axis=1) for label in range(3)], axis=1)
+    logits = predictor.logits(predictor.weights, one.x)
+    np.testing.assert_allclose(logits[:, :3].numpy(), -away, **CLOSE)
+    assert logits.isfinite().all()
+    assert (logits[:, 3] < logits[:, :3].amin(dim=1)).all()
+    by_head = Exact("fedproto", CLIENTS, {"predict": "head"}).do("train")
+    other = by_head.method.personal_model(by_head.server, by_head.states[0])
+    expected = f @ arrays(done.states[0])["head"].T + arrays(done.states[0])["bias"]
+    np.testing.assert_allclose(other.logits(other.weights, one.x).numpy(), expected, **CLOSE)
+
+
+def test_prototypes_beside_averaging():
+    """On FedAvg the model travels too, and the global model predicts by prototypes as well."""
+    done = Exact("fedproto", CLIENTS, {"base": "fedavg"}).do("train")
+    assert set(done.payload) == {"body", "head", "buffers", "fedproto"}
+    predictor = done.method.global_model(done.server)
+    assert torch.equal(predictor.weights["fedproto"]["means"], done.server["fedproto"]["means"])
+
+
+@pytest.mark.parametrize(("base", "model"), [("local", 0), ("fedavg", 1)])
+def test_bytes_by_formula(base: str, model: int):
+    """C l + C numbers each way, beside the base's; and a pass of the body over the data after training."""
+    method = build_method("fedproto", NET, base=base)
+    trace = meta.trace(method, method.exchanges[0], NET, [[{8: 1}, {8: 1}]])
+    beside = model * sum(leaf.numel() for part in NET.on_meta().values() for leaf in part.values())
+    assert sum(trace.down.values()) == 4 * (CLASSES * WIDTH + CLASSES + beside)
+    assert sum(trace.up.values()) == 4 * (CLASSES * WIDTH + CLASSES + beside)
+    _, gather = trace.phases
+    assert gather.name == "prototypes"
+    # Of the body's product, forward alone: 2 * 8 samples * 12 pixels * l; then the sums, 2 * 8 * C * l.
+    assert gather.steps[8].flops == 2 * 8 * WIDTH * (12 + CLASSES)
+    assert trace.peaks[8, 8]["kept copies"] >= 4 * (CLASSES * WIDTH + CLASSES)
+
+
+def test_uploads_cannot_be_stale():
+    """A prototype is no update of one that was received."""
+    assert not build_method("fedproto", NET).exchanges[0].stale
+    assert build_method("fedproto", NET, strength=0.0, predict="head").exchanges[0].stale
+
+
+def test_gathering_does_not_count_in_the_loss():
+    """The pass after training reports nothing."""
+    train, gather = build_method("fedproto", NET).exchanges[0].work.phases
+    assert train.reports
+    assert not gather.reports
+    assert gather.data == "plain"
+
+
+def test_models_may_differ_in_all_but_their_features():
+    """Nets of other depth have payloads of the same shapes."""
+    deeper = build_net("mlp", (1, 3, 4), CLASSES, hidden=(9, WIDTH))
+    payloads = []
+    for net in (NET, replace(deeper)):
+        method = build_method("fedproto", net)
+        payloads.append(method.exchanges[0].down(method.server(net.on_meta()), 0))
+    one, other = ({key: leaf.shape for key, leaf in payload["fedproto"].items()} for payload in payloads)
+    assert one == other
+    assert set(payloads[0]) == {"fedproto"}

@@ -1,0 +1,146 @@
+"""SphereFed's heads, losses and normalisation, against NumPy in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from builders import build_method, build_net
+from exact import CLOSE, NET, RATE, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, stepped, unit
+
+from edgefl.core import catalogue
+from edgefl.core.errors import UserError
+from edgefl.methods import _heads
+
+CLIENTS = [[data(6, seed) for seed in range(3)], [data(8, 10), data(4, 11), data(8, 12)]]
+
+
+def trained(model: dict[str, np.ndarray], batches, settings: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """A client's hidden layer after SGD under a head that stays."""
+    model = {key: value.copy() for key, value in model.items()}
+    scale = settings.get("scale", 1.0)
+    for one in batches:
+        x, y = pixels(one), hot(one.y)
+        raw = hidden(model, x)
+        f = unit(raw) if settings.get("normalise", True) else raw
+        logits = f @ model["head"].T
+        if settings.get("loss", "mse") == "mse":
+            slope = 2 * (logits - y) / logits.size
+        else:
+            slope = scale * (softmax(scale * logits) - y) / len(y)
+        slope = slope @ model["head"]
+        if settings.get("normalise", True):
+            length = np.sqrt((raw**2).sum(axis=1, keepdims=True))
+            slope = (slope - f * (f * slope).sum(axis=1, keepdims=True)) / length
+        stepped(model, x, slope, RATE)
+    return model
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"head": "gram_schmidt"},
+        {"head": "random", "normalise": False},
+        {"head": "tammes", "loss": "cross_entropy", "scale": 12.0},
+        {"loss": "cross_entropy", "normalise": False},
+    ],
+    ids=lambda one: " ".join(map(str, one.values())) or "default",
+)
+def test_a_round_of_each_variant(settings: dict[str, Any]):
+    """Three steps of two clients and their mean by samples; the head is as it was."""
+    done = Exact("spherefed", CLIENTS, settings).do("announce")
+    model = arrays({**done.server, "head": done.states[0]["head"]})
+    clients = [trained(model, batches, settings) for batches in CLIENTS]
+    done.do("train")
+    for upload, own in zip(done.uploads, clients, strict=True):
+        np.testing.assert_allclose(upload["body"]["fc1.weight"].numpy(), own["w"], **CLOSE)
+        np.testing.assert_allclose(upload["body"]["fc1.bias"].numpy(), own["b"], **CLOSE)
+    sizes = [sum(len(one.y) for one in batches) for batches in CLIENTS]
+    merged = arrays(done.server)
+    for key in ("w", "b"):
+        mean = sum(size * own[key] for size, own in zip(sizes, clients, strict=True)) / sum(sizes)
+        np.testing.assert_allclose(merged[key], mean, **CLOSE)
+    np.testing.assert_array_equal(merged["head"], model["head"])
+
+
+def head(name: str, classes: int, width: int, seed: int = 0) -> np.ndarray:
+    """A head from a linear layer as torch initialises it."""
+    generator = torch.Generator().manual_seed(seed)
+    random = (2 * torch.rand(classes, width, generator=generator, dtype=torch.float64) - 1) / width**0.5
+    return _heads.HEADS[name](random).numpy()
+
+
+def test_gram_schmidt_is_qr():
+    """Both give the orthonormal rows that span the random ones, with positive products along the way."""
+    one, other = head("gram_schmidt", 10, 32), head("qr", 10, 32)
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(one @ one.T, np.eye(10), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("classes", "width"), [(4, 6), (10, 64), (5, 4)])
+def test_tammes_comes_near_the_simplex(classes: int, width: int):
+    """Unit rows whose largest cosines are -1 / (C - 1), but for the jitter of two steps of 0.1 / C."""
+    rows = head("tammes", classes, width)
+    np.testing.assert_allclose((rows**2).sum(axis=1), 1, rtol=1e-12)
+    cosines = rows @ rows.T - 2 * np.eye(classes)
+    best = -1 / (classes - 1)
+    assert np.abs(cosines.max(axis=1) - best).max() < 0.2 / classes
+
+
+def test_tammes_where_no_simplex_fits():
+    """Six rows in three dimensions are an octahedron's corners: each row's nearest are at a right angle."""
+    rows = head("tammes", 6, 3)
+    assert np.abs((rows @ rows.T - 2 * np.eye(6)).max(axis=1)).max() < 0.06
+
+
+def test_tammes_is_reckoned_once_for_a_net():
+    """Clients and server ask for the same rows; another seed has others."""
+    _heads.apart.cache_clear()
+    method = build_method("spherefed", NET, head="tammes")
+    initial = NET.init(0)
+    found = [method.server(initial)["head"]["weight"], method.client(initial)["head"]["weight"]]
+    assert torch.equal(*found)
+    assert _heads.apart.cache_info().misses == 1
+    assert not torch.equal(found[0], method.server(NET.init(1))["head"]["weight"])
+
+
+def test_a_random_head_is_hes():
+    """Uniform on +-sqrt(6 / l), of which the variance is 2 / l."""
+    rows = head("random", 100, 600)
+    assert np.abs(rows).max() <= np.sqrt(6 / 600)
+    assert np.abs(rows).max() > 0.99 * np.sqrt(6 / 600)
+    np.testing.assert_allclose(rows.var(), 2 / 600, rtol=0.02)
+
+
+def test_orthonormal_rows_need_room():
+    """More classes than features are refused, and Tammes is named, which can do with fewer."""
+    narrow = build_net("mlp", (1, 3, 4), 5, hidden=(3,))
+    with pytest.raises(UserError, match="at least as many features as classes") as told:
+        build_method("spherefed", narrow)
+    assert "head: tammes" in told.value.hint
+    method = build_method("spherefed", narrow, head="tammes")
+    assert method.server(narrow.init(0))["head"]["weight"].shape == (5, 3)
+
+
+def test_a_scale_needs_cross_entropy():
+    """Squared error has no scale."""
+    params = catalogue.load("methods", "spherefed").Params
+    with pytest.raises(ValueError, match="a scale needs loss: cross_entropy"):
+        params(scale=4.0)
+
+
+def test_a_trained_head_travels_with_the_body():
+    """With head: trained nothing is announced, and the head is shared, trained and calibrated."""
+    done = Exact("spherefed", CLIENTS, {"head": "trained", "loss": "cross_entropy"})
+    assert [one.name for one in done.method.exchanges] == ["train", "calibrate", "deliver"]
+    before = done.server["head"]["weight"]
+    done.do("train")
+    assert set(done.uploads[0]) == {"body", "head", "buffers"}
+    trained_head = done.server["head"]["weight"]
+    assert not torch.equal(trained_head, before)
+    assert not torch.equal(done.do("calibrate").server["head"]["weight"], trained_head)
+    assert done.server["head"]["weight"].shape == (4, WIDTH)
