@@ -1,4 +1,4 @@
-"""docs/methods.md has tables of methods and combinations that are made of the code; ``--bless`` rewrites them."""
+"""docs/methods.md has tables of methods and combinations made of the code; ``--bless`` rewrites them."""
 
 from __future__ import annotations
 
