@@ -41,7 +41,14 @@ from edgefl.protocol import (
     tensors_before,
     with_previous,
 )
-from edgefl.protocol.similarities import contrast, cosine, kernel_cka, linear_cka, negative_squared_distance
+from edgefl.protocol.similarities import (
+    alignment,
+    contrast,
+    cosine,
+    gaussian_gram,
+    linear_gram,
+    negative_squared_distance,
+)
 
 
 class Params(Strict):
@@ -76,7 +83,7 @@ def build(params: Params, site: Site) -> Method:
     if not params.mu:
         base = site.base(net)
         return replace(base, neutral=neutral_over(params.base, base, mu=0.0))
-    names, similarity = net.first_layers(params.layers or _default(net)), _similarity(params)
+    names, (prepared, similarity) = net.first_layers(params.layers or _default(net)), _similarity(params)
     needed = tensors_before(net, names)
 
     def kept(weights: Tree) -> Tree:
@@ -89,10 +96,10 @@ def build(params: Params, site: Site) -> Method:
             layers_of(seen.net, _filled(seen.weights, carry["fedcka"][model]), seen.x, names)
             for model in ("received", "previous")
         )
-        terms = [
-            contrast(*(similarity(seen.layers[name], other[name]) for other in (received, previous)))
-            for name in names
-        ]
+        terms = []
+        for name in names:
+            own, *others = (prepared(layers[name].flatten(1)) for layers in (seen.layers, received, previous))
+            terms.append(contrast(*(similarity(own, other) for other in others)))
         return params.mu * torch.stack(terms).mean()
 
     base = site.base(net.with_term(loss, names))
@@ -109,13 +116,13 @@ def _default(net: Net) -> int:
     return 1 if len(net.layers) == 1 else 2
 
 
-def _similarity(params: Params) -> Callable[[Tensor, Tensor], Tensor]:
-    """S of two layers (B, ...)."""
-    of_matrices: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-        "linear": linear_cka,
-        "kernel": partial(kernel_cka, bandwidth=params.bandwidth),
-        "frobenius": negative_squared_distance,
-        "cosine": lambda one, other: cosine(one.flatten(), other.flatten()),
+def _similarity(params: Params) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]:
+    """S of two layers' activations (B, d): what is computed once of each, and of two such results."""
+    gaussian = partial(gaussian_gram, bandwidth=params.bandwidth)
+    chosen: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
+        "linear": (linear_gram, alignment),
+        "kernel": (gaussian, alignment),
+        "frobenius": (torch.Tensor.contiguous, negative_squared_distance),
+        "cosine": (torch.Tensor.flatten, cosine),
     }
-    chosen = of_matrices[params.similarity]
-    return lambda one, other: chosen(one.flatten(1), other.flatten(1))
+    return chosen[params.similarity]

@@ -21,9 +21,9 @@ def linear_cka(x: Tensor, y: Tensor) -> Tensor:
         x: (n, d).
         y: (n, d').
     """
-    x, y = (values - values.mean(dim=0) for values in (x, y))
     if max(x.shape[1], y.shape[1]) > x.shape[0]:
-        return _alignment(x @ x.mT, y @ y.mT)
+        return alignment(linear_gram(x), linear_gram(y))
+    x, y = (values - values.mean(dim=0) for values in (x, y))
     return _ratio((y.mT @ x).square().sum(), x.mT @ x, y.mT @ y)
 
 
@@ -38,7 +38,23 @@ def kernel_cka(x: Tensor, y: Tensor, bandwidth: float) -> Tensor:
         y: (n, d').
         bandwidth: the kernel's width as a share of the median distance.
     """
-    return _alignment(_double_centred(_gaussian(x, bandwidth)), _double_centred(_gaussian(y, bandwidth)))
+    return alignment(gaussian_gram(x, bandwidth), gaussian_gram(y, bandwidth))
+
+
+def linear_gram(x: Tensor) -> Tensor:
+    """The Gram matrix (n, n) of x (n, d) with centred columns; ``alignment`` of two is linear CKA."""
+    x = x - x.mean(dim=0)
+    return x @ x.mT
+
+
+def gaussian_gram(x: Tensor, bandwidth: float) -> Tensor:
+    """The centred Gaussian kernel (n, n) of x (n, d); ``alignment`` of two is ``kernel_cka``."""
+    return _double_centred(_gaussian(x, bandwidth))
+
+
+def alignment(x: Tensor, y: Tensor) -> Tensor:
+    """The cosine of the angle between two matrices (n, n), vectorised: CKA where they are centred kernels."""
+    return _ratio((x * y).sum(), x, y)
 
 
 def negative_squared_distance(x: Tensor, y: Tensor) -> Tensor:
@@ -59,11 +75,6 @@ def contrast(positive: Tensor, negative: Tensor) -> Tensor:
     It falls as p grows, and rises with n: log 2 where they are equal.
     """
     return -torch.log_softmax(torch.stack([positive, negative], dim=-1), dim=-1)[..., 0]
-
-
-def _alignment(x: Tensor, y: Tensor) -> Tensor:
-    """The cosine of the angle between two centred Gram matrices (n, n)."""
-    return _ratio((x * y).sum(), x, y)
 
 
 def _ratio(product: Tensor, x: Tensor, y: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""docs/methods.md: the tables of methods and combinations are made of the code; ``--bless`` rewrites them."""
+"""docs/methods.md has tables of methods and combinations made of the code; ``--bless`` rewrites them."""
 
 from __future__ import annotations
 
