@@ -147,7 +147,7 @@ def _fisher(params: Params, site: Site, parts: Sequence[str]) -> Phase:
             return fit_loss(net, net.head(weights["head"], features), y.unsqueeze(0), carry)
 
         squares = kept["squares"]
-        for few in zip(batch.x.split(_TOGETHER), batch.y.split(_TOGETHER), strict=True):
+        for few in zip(torch.split(batch.x, _TOGETHER), torch.split(batch.y, _TOGETHER), strict=True):
             gradients = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(trained, *few)
             squares = tree_map(lambda total, each: total + each.square().sum(0), squares, gradients)
         return {**carry, NAME: {**kept, "squares": squares, "seen": kept["seen"] + len(batch.y)}}
