@@ -10,9 +10,10 @@ import torch
 from builders import build_method, build_net
 from complex_step import Arrays, cross_entropy, gradient, relu
 
+from edgefl.compute.threads import one_thread
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
-from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Fold, Net, Phase, Tree, flatten, tree_map
+from edgefl.protocol import Arrival, Batch, Ctx, Exchange, Fold, Net, Tree, flatten, tree_map
 
 CLASSES, PIXELS, SIZE, RATE = 3, 6, 4, 0.2
 # Of each of N clients: samples, and with them steps.
@@ -77,9 +78,9 @@ def descended(
     for batch in batches(client):
         slopes = gradient(lambda at, batch=batch: objective(at, batch), w)
         for name, slope in slopes.items():
-            total = slope + (0 if shift is None else shift[name])
-            speed[name] = momentum * speed[name] + total
-            w[name] = w[name] - RATE * (total + momentum * speed[name] if nesterov else speed[name])
+            full = slope + (0 if shift is None else shift[name])
+            speed[name] = momentum * speed[name] + full
+            w[name] = w[name] - RATE * (full + momentum * speed[name] if nesterov else speed[name])
     return w
 
 
@@ -136,16 +137,14 @@ class Rounds:
     def work(self, client: int, payload: Tree, number: int = 0) -> tuple[Tree, Tree | None]:
         """A client's upload and state."""
         fold: Fold = self.exchange.work
-        carry = fold.start(payload, self.states[client], self.ctx(client, number))
-        for phase in fold.phases:
-            for x, y in self.batches(phase, client):
-                carry = phase.step(carry, Batch(torch.from_numpy(x).view(-1, 1, 2, 3), torch.from_numpy(y)))
-        return fold.finished(carry, self.ctx(client, number), self.states[client])
-
-    def batches(self, phase: Phase, client: int) -> list[tuple[Any, Any]]:
-        """Every phase goes over the same data, once."""
-        assert phase.data in {"train", "plain"}
-        return batches(client)
+        with one_thread():
+            carry = fold.start(payload, self.states[client], self.ctx(client, number))
+            for phase in fold.phases:
+                # Every phase goes over the same data, once.
+                for x, y in batches(client):
+                    batch = Batch(torch.from_numpy(x).view(-1, 1, 2, 3), torch.from_numpy(y))
+                    carry = phase.step(carry, batch)
+            return fold.finished(carry, self.ctx(client, number), self.states[client])
 
     def global_model(self) -> Arrays:
         """The weights that the server has."""
