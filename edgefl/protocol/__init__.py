@@ -15,7 +15,6 @@ from edgefl.protocol.composition import extended as extended
 from edgefl.protocol.composition import needs_received as needs_received
 from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
-from edgefl.protocol.delivery import delivery as delivery
 from edgefl.protocol.files import read_tree as read_tree
 from edgefl.protocol.files import write_tree as write_tree
 from edgefl.protocol.layers import forward as forward

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from builders import arrival, build_method, build_net
+from builders import NETS, Federation, arrival, build_method, build_net
 from numpy.typing import NDArray
 
+from edgefl.compute import meta
 from edgefl.compute.threads import one_thread
+from edgefl.core.cost import GRAD_INPUT, GRAD_WEIGHT, PhaseTrace, Trace
+from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
+from edgefl.core.params import Component
 from edgefl.core.training import Local
-from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, Tree, flatten, tree_map
+from edgefl.protocol import BUFFERS, Batch, Ctx, Exchange, Method, Net, Tree, flatten, nbytes, tree_map
 
 CLASSES, PIXELS, WIDTH = 5, 12, 8
 RATE, MOMENTUM = 0.3, 0.9
@@ -229,3 +234,131 @@ def test_fedbabu_never_trains_the_head_until_the_end(net: Net, tuned: str):
     # The initial accuracy is the global model's.
     agree(driven.global_model(), shared)
     assert np.array_equal(driven.global_model()["head/bias"], start["head/bias"])
+
+
+# What they cost, and what they are refused for.
+
+
+def traced(name: str, net: Net, exchange: str = "train", **settings: Any) -> Trace:
+    """The trace of an exchange, a step of 6 samples in each phase."""
+    method = build_method(name, net, LOCAL, **settings)
+    found = next(one for one in method.exchanges if one.name == exchange)
+    return meta.trace(method, found, net, [[{6: 1}] * len(found.work.phases)])
+
+
+def products(phase: PhaseTrace) -> Counter[tuple[str, str]]:
+    """The matrix products of a step: the part of the net whose weights they read or make, and their role."""
+    kernels = phase.steps[6].kernels
+    return Counter((one.part, one.role) for one in kernels.elements() if one.flops)
+
+
+def test_only_what_is_shared_travels(net: Net):
+    """Each way: the head under LG-FedAvg, the body under FedPer and FedRep, and FedAvg's bytes under Ditto."""
+    body, head = 4 * (PIXELS * WIDTH + WIDTH), 4 * (WIDTH * CLASSES + CLASSES)
+    sent = {
+        "lg_fedavg": {"head": head},
+        "fedper": {"body": body, "buffers": 0},
+        "fedrep": {"body": body, "buffers": 0},
+        "ditto": {"body": body, "head": head, "buffers": 0},
+        "fedbabu": {"body": body, "buffers": 0},
+    }
+    for name, expected in sent.items():
+        found = traced(name, net)
+        assert found.down == found.up == expected, name
+    announced, tuned = (traced("fedbabu", net, one) for one in ("announce", "fine-tune"))
+    assert (announced.down, announced.up) == ({"head": head}, {})
+    assert (tuned.down, tuned.up) == ({"body": body, "buffers": 0}, {})
+
+
+def test_frozen_parts_have_no_gradient(net: Net):
+    """FedRep's phases, and FedBABU's rounds and fine-tuning, leave out the products of what they do not train."""
+    whole = products(traced("fedavg", net).phases[0])
+    assert whole[("body", GRAD_WEIGHT)] == whole[("head", GRAD_WEIGHT)] == whole[("head", GRAD_INPUT)] == 1
+    of_head, of_body = (products(phase) for phase in traced("fedrep", net).phases)
+    assert of_head == whole - Counter({("body", GRAD_WEIGHT): 1, ("head", GRAD_INPUT): 1})
+    assert of_body == whole - Counter({("head", GRAD_WEIGHT): 1})
+    assert products(traced("fedbabu", net).phases[0]) == of_body
+    for parts, expected in (("head", of_head), ("body", of_body), ("all", whole)):
+        (phase,) = traced("fedbabu", net, "fine-tune", parts=parts).phases
+        assert products(phase) == expected
+
+
+def test_ditto_pays_for_a_second_model(net: Net):
+    """Beside FedAvg: as many products again, a second model with its momentum, and a copy of the received."""
+    plain, ours = traced("fedavg", net), traced("ditto", net)
+    assert products(ours.phases[0]) == products(ours.phases[1]) == products(plain.phases[0])
+    (before,), (after,) = (one.peaks.values() for one in (plain, ours))
+    weights = nbytes(net.on_meta())
+    assert after["parameters"] == before["parameters"] + weights
+    assert after["optimizer"] == before["optimizer"] + weights
+    assert after["kept copies"] == weights
+    assert ours.resident == weights
+
+
+@pytest.mark.parametrize("name", ["fedrep", "fedbabu"])
+def test_a_part_must_be_there_to_be_trained_alone(name: str):
+    """Softmax regression has no body."""
+    bare = build_net("mlp", (1, 3, 4), CLASSES, hidden=())
+    with pytest.raises(UserError, match=f"{name} trains the body by itself, and mlp has none"):
+        build_method(name, bare)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "what"),
+    [
+        ("ditto", {"base": "fedper"}, "ditto needs a base with a global model of the same parts, and fedper"),
+        ("ditto", {"base": "spherefed"}, "ditto needs a base .* and spherefed"),
+        ("fedbabu", {"base": "lg_fedavg"}, "fedbabu needs a base that shares the body, and lg_fedavg"),
+        ("fedbabu", {"base": "spherefed"}, "fedbabu fixes the head, and spherefed has another"),
+        (
+            "fedbabu",
+            {"base": "fedper", "train_head": True},
+            "fedbabu needs a base with a global model, and fedper",
+        ),
+        ("fedbabu", {"base": "fedrep"}, "fedrep trains the head, and .* keeps the head fixed"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(net: Net, name: str, settings: dict[str, Any], what: str):
+    """Before anything runs, and both are named."""
+    with pytest.raises(UserError, match=what):
+        build_method(name, net, **settings)
+
+
+@pytest.mark.parametrize("base", ["fedprox", "flexchill", {"name": "moon"}])
+@pytest.mark.parametrize("name", ["ditto", "fedbabu"])
+def test_the_global_model_is_the_bases(net: Net, name: str, base: Any):
+    """Ditto's is the base's bit for bit, and so is FedBABU's body where it trains the head as well."""
+    settings = {"train_head": True} if name == "fedbabu" else {}
+    ours, theirs = (
+        Driven(build_method(name, net, LOCAL, base=base, **settings), net),
+        Driven(build_method(Component.model_validate(base).name, net, LOCAL), net),
+    )
+    for round_ in range(ROUNDS):
+        ours.does("train", round_)
+        theirs.does("train", round_)
+    found = ours.global_model()
+    assert all(np.array_equal(found[key], value) for key, value in theirs.global_model().items())
+
+
+def test_batch_norms_statistics_go_where_the_text_says():
+    """FedRep's frozen body moves them in both phases; Ditto's and a fine-tuned model have their own."""
+    model, shape, settings = NETS["batch norm"]
+    net = build_net(model, shape, 10, **settings)
+
+    def means(tree: Tree) -> torch.Tensor:
+        return tree[BUFFERS]["norm1.running_mean"]
+
+    method = build_method("fedrep", net, LOCAL)
+    federation, (exchange,) = Federation(method, net), method.exchanges
+    carry = exchange.work.start(federation.server, federation.states[0], federation.ctx(0))
+    for phase in exchange.work.phases:
+        before = means(carry["weights"])
+        carry = phase.step(carry, next(federation.batches(phase, 0)))
+        assert not torch.equal(means(carry["weights"]), before)
+    for name in ("ditto", "fedbabu"):
+        method = build_method(name, net, LOCAL)
+        done = Federation(method, net).through()
+        assert method.global_model is not None
+        common = means(method.global_model(done.server).weights)
+        own = means(method.personal_model(done.server, done.states[0]).weights)
+        assert not torch.equal(own, common)
