@@ -26,7 +26,7 @@ def draft(method: str, base: str = ""):
     component = {"name": method, **({"base": base} if base else {})}
     task = {"dataset": "cifar10", "clients": 100}
     if method == "ktpfl":
-        task["public"] = 3000
+        task["public"] = {"samples": 3000}
     scenario = {
         "task": task,
         "model": "cnn2",
