@@ -1,6 +1,6 @@
 """KT-pFL: clients learn from mixtures of each other's soft predictions on public images.
 
-Parameterized Knowledge Transfer for Personalized Federated Learning (Zhang et al. 2021, sections 3.2 and 3.3,
+Parameterized Knowledge Transfer for Personalized Federated Learning (Zhang et al. 2021,
 Algorithm 1). Models stay with their clients and may be of any kind with C classes. The server keeps every
 client's latest soft predictions s_m = softmax(z / T) on the public images (P x C) and knowledge coefficients
 c (N x N), 1 / N at first. A round of client k:
@@ -10,7 +10,7 @@ c (N x N), 1 / N at first. A round of client k:
 - it trains on its own data, minimising cross-entropy, and sends s_k.
 
 The server then takes a gradient step on c of
-sum over k of p_k KL(t_k || s_k) + rho ||c - 1 / N||^2, where p_k is the client's share of all weight.
+sum over k of p_k KL(t_k || s_k) + rho ||c - 1 / N||^2, where p_k is the client's share of all samples.
 
 Before the first round every client receives the public images, once, as bytes, and sends the predictions of
 its initial model ("announce"). A client that does not take part keeps its last predictions, and so a stale
@@ -113,14 +113,14 @@ def build(params: Params, site: Site) -> Method:
         ones = torch.ones(site.clients, dtype=torch.float64, device="cpu")
         own = {
             "coefficients": ones.repeat(len(ones), 1) / len(ones),
-            "weight": ones,
+            "samples": ones,
             "clients": {str(client): {"predictions": even} for client in range(site.clients)},
         }
         return {**{part: initial[part] for part in shared}, NAME: own}
 
     def down(server: Tree, client: int) -> Payload:
         own = server[NAME]
-        row = (own["weight"] if params.coefficients == "samples" else own["coefficients"][client]).tolist()
+        row = (own["samples"] if params.coefficients == "samples" else own["coefficients"][client]).tolist()
         target = mixture(own, row, ["predictions"], server)["predictions"]
         return {"target": target, **mixture(own, row, shared, server)}
 
@@ -193,7 +193,7 @@ def announce(net: Net, images: Tensor, predict: Phase) -> Exchange:
 
 def latest(own: Tree) -> list[Tree]:
     """What the server knows of each client; a state that was read from a file may have another order."""
-    return [own["clients"][str(client)] for client in range(len(own["weight"]))]
+    return [own["clients"][str(client)] for client in range(len(own["samples"]))]
 
 
 def mixture(own: Tree, row: Sequence[float], parts: Sequence[str], before: Tree) -> Tree:
@@ -209,17 +209,17 @@ def mixture(own: Tree, row: Sequence[float], parts: Sequence[str], before: Tree)
 def heard(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
     """The server state with what has arrived as the clients' latest."""
     own = server[NAME]
-    clients, weight = dict(own["clients"]), own["weight"].clone()
+    clients, samples = dict(own["clients"]), own["samples"].clone()
     for each in arrivals:
         client = each.ctx.client
         clients[str(client)] = {**clients[str(client)], **each.upload}
-        weight[client] = each.weight
-    return {**server, NAME: {**own, "clients": clients, "weight": weight}}
+        samples[client] = each.ctx.samples
+    return {**server, NAME: {**own, "clients": clients, "samples": samples}}
 
 
 def adapted(own: Tree, lr: float, rho: float) -> Tree:
     """The method's own server state after a gradient step of its coefficients (N, N), at a rate."""
-    c, share = own["coefficients"], own["weight"] / own["weight"].sum()
+    c, share = own["coefficients"], own["samples"] / own["samples"].sum()
     predictions = torch.stack([known["predictions"] for known in latest(own)])
     # Codecs may round small shares to 0.
     s = predictions.flatten(1).to(c).clamp_min(torch.finfo(predictions.dtype).tiny)

@@ -204,7 +204,7 @@ def test_the_derivative_is_that_of_the_objective():
     c = np.full((CLIENTS, CLIENTS), 1 / CLIENTS) + 0.1 * (np.eye(CLIENTS) - 1 / CLIENTS)
     own = {
         "coefficients": torch.from_numpy(c),
-        "weight": torch.from_numpy(p),
+        "samples": torch.from_numpy(p),
         "clients": {str(m): {"predictions": torch.from_numpy(s[m])} for m in range(CLIENTS)},
     }
     moved = c - ktpfl.adapted(own, 1e-3, rho)["coefficients"].numpy()
