@@ -45,8 +45,8 @@ class RunResult:
         """One of the run's tables as a list of dicts.
 
         Args:
-            name: "jobs", "events", "merges", "evaluations", "client_evaluations", "clients", "kinds",
-                "exchanges", "prices", "payloads", "refusals" or "settled_tails".
+            name: "jobs", "events", "merges", "evaluations", "client_evaluations", "measures", "clients",
+                "kinds", "exchanges", "prices", "payloads", "refusals" or "settled_tails".
 
         Raises:
             UserError: there is no such table, or the run cannot be read.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.files import sha256_of
+from edgefl.core.nodes import short
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
@@ -237,7 +238,8 @@ def _other_format(folder: Path, number: Any) -> UserError:
 
 
 def _damaged(folder: Path, error: Exception) -> UserError:
-    return UserError(f"{folder.name}: run.sqlite cannot be read: {error}", where=str(folder))
+    # SQLite quotes the definition of a view, which is long.
+    return UserError(f"{folder.name}: run.sqlite cannot be read: {short(str(error))}", where=str(folder))
 
 
 @contextmanager

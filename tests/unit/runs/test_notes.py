@@ -17,6 +17,7 @@ def test_a_selection_that_lacks_losses_says_so(selector, trains, told):
     """One line where nothing is trained and the selector reads what training reports."""
     server = SimpleNamespace(selector=Component(name=selector))
     scenario = SimpleNamespace(name="mine", server=server)
-    planned = SimpleNamespace(plan=SimpleNamespace(scenario=scenario, refusals=(), clients=range(3)))
+    plan = SimpleNamespace(scenario=scenario, refusals=(), clients=range(3))
+    planned = SimpleNamespace(plan=plan, learning=SimpleNamespace(measures=()))
     line = f"mine: selection reads {told}, and nothing is trained: it uses its cold-start values"
     assert run_notes(planned, trains=trains) == ([line] if told else [])
