@@ -205,8 +205,10 @@ class Results:
         new.replace(self._file)
 
     def tuning(self, method: str, partition: str) -> list[Task]:
-        """The runs that choose a method's rate."""
-        return [Task(method, partition, rate, _TUNING_SEED, True) for rate in self.scale.rates]
+        """The runs that choose a method's rate, up to the first rate at which training diverged."""
+        tasks = [Task(method, partition, rate, _TUNING_SEED, True) for rate in self.scale.rates]
+        diverged = (place for place, task in enumerate(tasks) if (run := self.of(task)) and not run["curve"])
+        return tasks[: next(diverged, len(tasks)) + 1]
 
     def rate(self, method: str, partition: str) -> float | None:
         """The best rate, the lower of equal ones; None before all have been tried."""
@@ -221,7 +223,7 @@ class Results:
         return [Task(method, partition, rate or 0.0, seed, False) for seed in seeds]
 
     def progress(self, methods: Sequence[str]) -> tuple[int, int]:
-        """How many runs of some methods have been done, and how many there are."""
+        """How many runs of some methods have been done, and how many there are at most."""
         each = len(self.scale.rates) + len(self.scale.seeds)
         done = sum(run["method"] in methods for run in self._runs.values())
         return done, len(methods) * len(self.scale.partitions) * each

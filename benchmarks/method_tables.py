@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean, geometric_mean, stdev
+from typing import TypeAlias
 
 from method_runs import METHODS, Results, Run, last
 from scipy.stats import t as student
@@ -13,6 +14,7 @@ from scipy.stats import t as student
 _SHARE = 0.9
 _COSTS = (("time, s", 2, 1.0), ("traffic, MB", 3, 1e6), ("energy, kJ", 4, 1e3), ("work, TFLOP", 5, 1e12))
 _NONE = "-"
+Point: TypeAlias = list[float | None] | None
 _MODELS = {
     "global": "Accuracy of the global model on the test images",
     "personal": "Mean accuracy of the clients' own models on test images of their classes",
@@ -40,6 +42,12 @@ def shown(values: Sequence[float], of: int, text: Callable[[float], str]) -> str
     return text(mean) + ("" if half is None else f" ± {text(half)}") + among
 
 
+def ratio(pairs: Sequence[tuple[float, float]]) -> str:
+    """The geometric mean of ratios, as an addition to a figure."""
+    found = [value / other for value, other in pairs if other]
+    return f"; {geometric_mean(found):.2g}x" if found and all(found) else ""
+
+
 def percent(share: float) -> str:
     """In per cent, to a tenth, without the sign."""
     return f"{100 * share:.1f}"
@@ -51,7 +59,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def reached(run: Run, target: float) -> list[float | None] | None:
+def reached(run: Run, target: float) -> Point:
     """A run's first evaluation at or above the target."""
     return next((point for point in run["curve"] if point[1] >= target), None)
 
@@ -78,17 +86,24 @@ def _row(results: Results, model: str, method: str, partition: str) -> list[str]
     learned = [last(run) for run in runs if run["curve"]]
     pairs = zip(runs, first, strict=True)
     gains = [last(run) - last(other) for run, other in pairs if run["curve"] and other["curve"]]
-    points = [point for run in runs if (point := reached(run, goal))]
+    points = [reached(run, goal) for run in runs]
+    others = [reached(run, goal) for run in first]
     return [
         method,
         f"{rate:g}{edge}",
         shown(learned, of, percent),
         _NONE if method == next(iter(METHODS[model])) else shown(gains, of, percent),
-        *(
-            shown([value / unit for point in points if (value := point[column]) is not None], of, three)
-            for _, column, unit in _COSTS
-        ),
+        *(_cost(points, others, column, unit) for _, column, unit in _COSTS),
     ]
+
+
+def _cost(points: Sequence[Point], others: Sequence[Point], column: int, unit: float) -> str:
+    """What it took to reach the target, and beside the first method's on the same seeds."""
+    both = zip(points, others, strict=True)
+    values = [(point and point[column], other and other[column]) for point, other in both]
+    known = [value / unit for value, _ in values if value is not None]
+    pairs = [(value, other) for value, other in values if value is not None and other is not None]
+    return shown(known, len(values), three) + (ratio(pairs) if pairs else "")
 
 
 def result_tables(results: Results) -> Iterator[tuple[str, str]]:
@@ -112,13 +127,12 @@ def tuning_tables(results: Results) -> Iterator[tuple[str, str]]:
         rows = []
         for methods in METHODS.values():
             for method in methods:
-                runs = [results.of(task) for task in results.tuning(method, partition)]
                 best = results.rate(method, partition)
-                cells = [_NONE if run is None else _scored(run) for run in runs]
-                marked = (
-                    f"**{cell}**" if rate == best else cell for rate, cell in zip(rates, cells, strict=True)
-                )
-                rows.append([method, *marked])
+                runs = {task.rate: results.of(task) for task in results.tuning(method, partition)}
+                cells = {rate: _scored(run) for rate, run in runs.items() if run is not None}
+                if best is not None:
+                    cells[best] = f"**{cells[best]}**"
+                rows.append([method, *(cells.get(rate, _NONE) for rate in rates)])
         yield (
             f"Accuracy on held-out data by learning rate, %; {partition}",
             table(["method", *(f"{rate:g}" for rate in rates)], rows),
