@@ -332,8 +332,15 @@ def build_method(
             raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
         return build_method(base, document, [*path, "base"], inner, local, federation)
 
-    built = module.build(params, Site(net, local, build_base, federation.clients, federation.public_x))
-    method = checked(built, Method, module, "method")
+    try:
+        built = module.build(params, Site(net, local, build_base, federation.clients, federation.public_x))
+        method = checked(built, Method, module, "method")
+        # Parts of states that two methods would share show here, before anything else is done.
+        method.initial(net.on_meta())
+        method.client(net.on_meta())
+    except UserError as error:
+        error.where = error.where or str(document.place(path))
+        raise
     names = [exchange.name for exchange in method.exchanges]
     if len(set(names)) < len(names):
         raise ScenarioError(

@@ -47,6 +47,7 @@ from edgefl.protocol.statistics import calibrated as calibrated
 from edgefl.protocol.statistics import check_features as check_features
 from edgefl.protocol.statistics import collection as collection
 from edgefl.protocol.statistics import delivered as delivered
+from edgefl.protocol.statistics import delivery as delivery
 from edgefl.protocol.statistics import gathering as gathering
 from edgefl.protocol.statistics import one_hot as one_hot
 from edgefl.protocol.statistics import summed as summed

@@ -26,7 +26,6 @@ from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.composition import beside
-from edgefl.protocol.delivery import delivery
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.training import add_product, plain_objective, sgd, trainer
 from edgefl.protocol.trees import Payload, Tree, identical, leaves, tree_map
@@ -147,6 +146,24 @@ def _sending(net: Net, *without: str) -> Callable[[Tree, int], Payload]:
 
 def _unchanged(server: Tree, arrivals: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - a merge's signature
     return server
+
+
+def delivery(name: str, when: When, *, kept: bool) -> Exchange:
+    """An exchange in which all clients receive the server's head; ``kept`` says whether in their state."""
+    fold = Fold(
+        start=lambda payload, state, ctx: dict(payload),  # noqa: ARG005
+        phases=(),
+        finish=lambda carry, ctx: ({}, {"head": carry["head"]} if kept else None),  # noqa: ARG005
+    )
+    return Exchange(
+        name,
+        down=lambda server, client: {"head": server["head"]},  # noqa: ARG005
+        work=fold,
+        merge=_unchanged,
+        when=when,
+        who="all",
+        stateful=kept,
+    )
 
 
 def delivered(base: Method, net: Net, exchange: Exchange) -> Method:

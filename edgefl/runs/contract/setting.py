@@ -79,7 +79,6 @@ class Setting:
                 "clients": 4,
                 "public": {"samples": 96},
                 "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
-                "public": {"samples": 100},
             },
             "model": "mlp",
             "method": dict(self.method),
