@@ -35,6 +35,23 @@ CASES = {
     },
     "two models, heads shared": {"method": "fedclassavg", "model": TWO, "local": {"epochs": 1}},
     "two models, nothing shared": {"method": "local", "model": TWO, "local": {"epochs": 1}},
+    "control variates, Fisher information": {
+        "method": {"name": "fedcurv", "samples": 20, "base": "scaffold"},
+        "local": {"steps": 9, "batch_size": 16},
+    },
+    "control variates of all data": {
+        "method": {"name": "scaffold", "option": "I"},
+        "model": NORMED,
+        "local": {"steps": 8, "batch_size": 8},
+    },
+    "regularised, chilled by work": {
+        "method": {"name": "flexchill", "temperature": {"by": "work"}, "base": "feddyn"},
+        "local": {"epochs": 1},
+    },
+    "normalised moves, a server's optimizer": {
+        "method": {"name": "fednova", "mu": 0.1, "base": "fedopt"},
+        "local": {"epochs": 1},
+    },
     "shifted images, steps": {"method": "fedprox", "task": SHIFTED, "local": {"steps": 20, "batch_size": 24}},
     "shifted images, Adam": {
         "method": "flexchill",

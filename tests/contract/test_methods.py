@@ -109,8 +109,16 @@ def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
 )
 @pytest.mark.parametrize("name", NAMES)
 def test_every_step_costs_the_same(name: str, optimizer: Any, mlp: Net):
-    """The traced kernels of a second step are those of the first: pricing one step prices them all."""
-    method = build_method(name, mlp, Local(optimizer=optimizer))
+    """The traced kernels of a second step are those of the first: pricing one step prices them all.
+
+    Methods that need plain SGD refuse the others.
+    """
+    try:
+        method = build_method(name, mlp, Local(optimizer=optimizer))
+    except UserError as error:
+        assert error.where == "local.optimizer"
+        assert not isinstance(optimizer, Sgd)
+        return
     for exchange in method.exchanges:
         with torch.device("meta"):
             federation = Federation(method, mlp)
@@ -303,6 +311,8 @@ def test_two_views_double_the_batch_in_memory(mlp: Net):
 
 # What stands in for FedAvg bit for bit in methods that have no neutral parameters.
 WITHOUT_NEUTRAL = {
+    "feddyn": "test_feddyn_begins_as_fedprox",
+    "fednova": "test_fednova_of_equal_steps_is_fedavg",
     "fedrep": "test_fedrep_without_head_epochs_is_fedbabu",
     "ktpfl": "test_ktpfl_with_shared_weights_is_fedavg",
     "local": "test_local_with_one_client_is_fedavg",
@@ -354,6 +364,22 @@ def test_a_chilled_base_keeps_its_neutral_parameters(tmp_path, mlp: Net):
     expected = learned(tmp_path / "fedavg", {"name": "fedavg"}, model="mlp")
     assert learned(tmp_path / "chilled", {"name": "flexchill", **neutral}, model="mlp") == expected
     assert build_method("flexchill", mlp, base={"name": "local"}).neutral is None
+
+
+def test_fednova_of_equal_steps_is_fedavg(tmp_path):
+    """Where all clients take as many steps, FedNova evaluates and weighs what FedAvg does, bit for bit."""
+    expected = learned(tmp_path / "fedavg", {"name": "fedavg"}, model="mlp")
+    assert learned(tmp_path / "fednova", {"name": "fednova"}, model="mlp") == expected
+
+
+def test_feddyn_begins_as_fedprox(net: Net):
+    """Before any round, FedDyn's clients send what FedProx's send at mu = alpha, to the last bit."""
+    dyn, prox = (
+        Federation(build_method(name, net, **{strength: 0.3}), net)
+        for name, strength in (("feddyn", "alpha"), ("fedprox", "mu"))
+    )
+    pairs = zip(dyn.arrivals(dyn.method.exchanges[0]), prox.arrivals(prox.method.exchanges[0]), strict=True)
+    assert all(same(one.upload, other.upload) for one, other in pairs)
 
 
 def test_local_with_one_client_is_fedavg(tmp_path):
