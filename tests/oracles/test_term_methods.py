@@ -378,11 +378,12 @@ def test_a_first_participation_is_fedavgs(name: str, mlp: Net):
     assert not all(torch.equal(leaf, later[1][key]) for key, leaf in later[0].items())
 
 
-def test_a_batch_of_one_has_no_similarity(mlp: Net):
-    """FedCKA's step on one sample is FedAvg's, whatever the previous model."""
+@pytest.mark.parametrize("similarity", ["linear", "cosine"])
+def test_a_batch_of_one_has_no_similarity(similarity: str, mlp: Net):
+    """FedCKA's step on one sample is FedAvg's, whatever the previous model and the similarity."""
     found = []
-    for name in ("fedcka", "fedavg"):
-        method = build_method(name, mlp, LOCAL)
+    for name, settings in (("fedcka", {"similarity": similarity}), ("fedavg", {})):
+        method = build_method(name, mlp, LOCAL, **settings)
         (exchange,) = method.exchanges
         initial = begun(mlp)
         ctx = Ctx(0, 0, RATE, 1, 1, torch.ones(CLASSES))
