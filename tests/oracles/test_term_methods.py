@@ -1,6 +1,6 @@
 """Methods that add a term to the objective, against their papers' formulas in NumPy and float64.
 
-Two clients work in a round, and one of them alone in the next; every upload and merge is compared.
+Two clients work in a round, one of them and a new one in the next; every upload and merge is compared.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from edgefl.protocol.modules import functional_net
 CLASSES, RATE, MOMENTUM = 3, 0.1, 0.9
 LOCAL = Local(optimizer=Sgd(lr=RATE, momentum=MOMENTUM))
 # The clients of each round, and the batches of each client.
-ROUNDS = [(0, 1), (0,)]
+ROUNDS = [(0, 1), (0, 2)]
 SIZES = (4, 3)
 
 
@@ -89,7 +89,7 @@ class Run:
     def __post_init__(self) -> None:
         initial = begun(self.net)
         server = self.method.server(initial)
-        self.states = {client: self.method.client(initial) for client in range(2)}
+        self.states = {client: self.method.client(initial) for client in range(3)}
         (exchange,) = self.method.exchanges
         for at, clients in enumerate(ROUNDS):
             self.servers.append(server)
@@ -360,7 +360,7 @@ def test_a_client_keeps_the_model_that_it_trained_last(name: str, mlp: Net):
     """Its previous model is its last upload, FedCKA's as far as layer M, with the round it is from."""
     run = Run(build_method(name, mlp, LOCAL, **({"layers": 1} if name == "fedcka" else {})), mlp)
     needed = {"body/fc1.weight", "body/fc1.bias"} if name == "fedcka" else set(flatten(run.uploads[0][0]))
-    for client, at in ((0, 1), (1, 0)):
+    for client, at in ((0, 1), (1, 0), (2, 1)):
         kept, last = run.states[client][name], run.uploads[at][client]
         assert kept["round"] == at
         assert flatten(kept["model"]).keys() == needed
@@ -378,11 +378,12 @@ def test_a_first_participation_is_fedavgs(name: str, mlp: Net):
     assert not all(torch.equal(leaf, later[1][key]) for key, leaf in later[0].items())
 
 
-def test_a_batch_of_one_has_no_similarity(mlp: Net):
-    """FedCKA's step on one sample is FedAvg's, whatever the previous model."""
+@pytest.mark.parametrize("similarity", ["linear", "cosine"])
+def test_a_batch_of_one_has_no_similarity(similarity: str, mlp: Net):
+    """FedCKA's step on one sample is FedAvg's, whatever the previous model and the similarity."""
     found = []
-    for name in ("fedcka", "fedavg"):
-        method = build_method(name, mlp, LOCAL)
+    for name, settings in (("fedcka", {"similarity": similarity}), ("fedavg", {})):
+        method = build_method(name, mlp, LOCAL, **settings)
         (exchange,) = method.exchanges
         initial = begun(mlp)
         ctx = Ctx(0, 0, RATE, 1, 1, torch.ones(CLASSES))
