@@ -253,7 +253,7 @@ def products(phase: PhaseTrace) -> Counter[tuple[str, str]]:
 
 
 def test_only_what_is_shared_travels(net: Net):
-    """Each way: the head under LG-FedAvg, the body under FedPer and FedRep, all of it under Ditto."""
+    """Each way: the head under LG-FedAvg, the body under FedPer, FedRep and FedBABU, both under Ditto."""
     body, head = 4 * (PIXELS * WIDTH + WIDTH), 4 * (WIDTH * CLASSES + CLASSES)
     sent = {
         "lg_fedavg": {"head": head},
@@ -271,7 +271,7 @@ def test_only_what_is_shared_travels(net: Net):
 
 
 def test_frozen_parts_have_no_gradient(net: Net):
-    """FedRep's phases, and FedBABU's rounds and fine-tuning, lack the products of what they do not train."""
+    """FedRep's phases, FedBABU's rounds and its fine-tuning have no products for what they do not train."""
     whole = products(traced("fedavg", net).phases[0])
     assert whole[("body", GRAD_WEIGHT)] == whole[("head", GRAD_WEIGHT)] == whole[("head", GRAD_INPUT)] == 1
     of_head, of_body = (products(phase) for phase in traced("fedrep", net).phases)
