@@ -7,8 +7,8 @@ without the second 1 / |N_c| that is printed), and keeps the old prototype of a 
 model predicts the class of the nearest prototype, or by its head. On the base ``local``, which is the paper's
 method, nothing else travels, and models may differ in all but l.
 
-The authors' code averages clients alike, takes the mean of the squares over l too (lambda = 1 there is 1 / l
-here), and gathers prototypes while the weights still move.
+The authors' code averages clients alike, takes the mean of the squares over l too, so that its lambda of 1 is
+1 / l here, and gathers prototypes while the weights still move.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from edgefl.protocol import (
 class Params(Strict):
     """FedProto's parameters."""
 
-    strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 1.0
+    strength: Annotated[float, Field(ge=0, description="lambda, of the pull towards prototypes")] = 0.01
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
     ] = "prototype"
