@@ -39,7 +39,10 @@ def schema() -> dict[str, Any]:
         definitions[record] = {"$ref": f"#/$defs/{kind}"}
     for owner, fields in places.items():
         properties = (found if owner is Scenario else definitions[owner.__name__])["properties"]
-        properties.update({key: {"$ref": f"#/$defs/{kind}"} for key, kind in fields.items()})
+        for key, kind in fields.items():
+            named = {"$ref": f"#/$defs/{kind}"}
+            optional = owner.model_fields[key].default is None
+            properties[key] = {"anyOf": [named, {"type": "null"}]} if optional else named
     measures = {"type": "array", "items": {"$ref": "#/$defs/measures"}}
     definitions["Evaluate"]["properties"]["measures"] = {"anyOf": [measures, {"type": "null"}]}
     one = {"$ref": "#/$defs/models"}

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.scenario import Engine, Evaluate, Published, Scenario, Server, Task, Until, Wire
+from edgefl.core.scenario import Engine, Evaluate, Public, Published, Scenario, Server, Task, Until, Wire
 from edgefl.core.training import Local
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
@@ -20,6 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
 RECORDS: dict[str, tuple[type[BaseModel], frozenset[str]]] = {
     "The file": (Scenario, frozenset()),
     "task": (Task, frozenset()),
+    "task.public": (Public, frozenset()),
     "local": (Local, frozenset()),
     "local.optimizer": (Sgd, frozenset({"name", "momentum", "nesterov"})),
     "server": (Server, frozenset()),

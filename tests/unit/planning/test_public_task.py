@@ -1,0 +1,156 @@
+"""``task.public``: images that the server and every client have, with files and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from edgefl.core.errors import ScenarioError, UserError
+from edgefl.core.scenario import LearningSpec
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.planning.profile import ProfileOptions, profile
+from edgefl.planning.schema import schema
+from edgefl.runs import drafts
+from edgefl.runs.task_builder import packed, rebuilt
+
+SCENARIO = {
+    "name": "open",
+    "seed": 3,
+    "task": {"dataset": "digits", "clients": 8},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "ktpfl",
+    "fleet": "home-lab",
+    "server": {"rounds": 2},
+}
+SEVENTY = "task.public.samples=70"
+
+
+def planned(*overrides, need="embedded"):
+    return plan(drafts(SCENARIO, overrides)[0], DataAccess(need=need))
+
+
+def refused(*overrides):
+    with pytest.raises(UserError) as caught:
+        planned(*overrides)
+    return caught.value
+
+
+def test_a_method_is_told_of_them():
+    """The announcement sends them as bytes, and predictions have a row for each."""
+    announce, train = planned(SEVENTY).plan.prices
+    (first,), (each,) = announce.traces, train.traces
+    assert dict(first.down) == {"public": 70 * 64}
+    assert dict(first.up) == dict(each.up) == {"predictions": 70 * 10 * 4}
+
+
+def test_the_steps_over_them_are_every_clients():
+    """Clients of other numbers of samples have the same steps on public images, in batches of 32, 32 and 6."""
+    found = planned(SEVENTY, "task.partition={name: dirichlet, alpha: 0.3}").plan
+    assert len(set(found.clients.samples.tolist())) > 1
+    announce, train = found.prices
+    assert {tuple(steps[0].items()) for steps in announce.taken} == {((32, 2), (6, 1))}
+    distil, own, predict = zip(*train.taken, strict=True)
+    assert {tuple(steps.items()) for steps in (*distil, *predict)} == {((32, 2), (6, 1))}
+    assert len({tuple(steps.items()) for steps in own}) > 1
+
+
+def test_they_are_missing_from_no_total():
+    """What is public is no client's, and not said to be left out; a profile shares out the rest."""
+    found = planned(SEVENTY)
+    assert found.plan.clients.samples.sum() == 1438 - 70
+    assert not any("left out" in line for line in found.plan.assumed)
+    (draft,) = drafts(SCENARIO, [SEVENTY])
+    shown = profile(draft, ProfileOptions(devices=["laptop-cpu"]))
+    assert (
+        shown.assumed[0] == "every client has 171 samples, an even share of digits without the public images"
+    )
+    other = drafts(SCENARIO, ["task.public={samples: 70, dataset: digits}"])
+    assert profile(other[0], ProfileOptions(devices=["laptop-cpu"])).assumed == shown.assumed
+
+
+def test_another_dataset_leaves_the_tasks_own_alone():
+    """Fashion images are public for clients of digits: they keep all their images, also without files."""
+    task = ["task.dataset=mnist", "task.public={samples: 70, dataset: fashion-mnist}"]
+    found = planned(*task, need="nothing")
+    assert found.plan.clients.samples.sum() == 60_000
+    federation = found.learning.federation
+    assert federation.public_x.shape == (70, 1, 28, 28)
+    assert federation.public_x.dtype == torch.uint8
+
+
+def test_a_dataset_is_its_own_public_one_only_where_nobody_has_it():
+    """Naming the task's own is the same as naming none, for everything that is planned."""
+    own, named = planned(SEVENTY), planned("task.public={samples: 70, dataset: digits}")
+    assert torch.equal(own.learning.federation.public_x, named.learning.federation.public_x)
+    assert own.plan.clients.samples.tolist() == named.plan.clients.samples.tolist()
+
+
+def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, monkeypatch):
+    """Other pixels are another run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    found = []
+    for seed, name in enumerate(("task", "one", "other")):
+        rng, root = np.random.default_rng(seed), tmp_path / name
+        for folder, count in (("train/a", 9), ("train/b", 9), ("test/a", 2), ("test/b", 2)):
+            (root / folder).mkdir(parents=True)
+            for place in range(count):
+                pixels = rng.integers(0, 256, (4, 4, 3), dtype=np.uint8)
+                Image.fromarray(pixels).save(root / folder / f"{place}.png")
+    for name in ("one", "other"):
+        task, public = (f"{{name: folder, path: '{tmp_path / each}', size: 4}}" for each in ("task", name))
+        whole = f"task={{dataset: {task}, clients: 2, public: {{samples: 5, dataset: {public}}}}}"
+        found.append(planned(whole, need="pixels"))
+    assert all(one.learning.federation.public_x.any() for one in found)
+    assert len({one.resolved["public_data"] for one in found}) == len({one.run_id for one in found}) == 2
+
+
+def test_workers_build_the_same_method():
+    """What processes are sent has the images, and so the method that is built of it."""
+    found = planned(SEVENTY, need="pixels")
+    settings, tensors = packed(found)
+    again = rebuilt(settings, tensors).learning
+    assert torch.equal(again.federation.public_x, found.learning.federation.public_x)
+    spec, _ = LearningSpec.of_resolved(found.resolved["scenario"], "plan.yaml")
+    assert spec == found.learning.spec == again.spec
+    payloads = [each.methods[0].exchanges[0].down(None, 0)["public"] for each in (found.learning, again)]
+    assert torch.equal(*payloads)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "what", "where"),
+    [
+        ([], "ktpfl works on public data, and the task has none", "key 'task.public'"),
+        (
+            ["task.public={samples: 70, dataset: mnist}"],
+            "the images of mnist are 1x28x28, and those of digits 1x8x8",
+            "task.public={samples: 70, dataset: mnist}, key 'task.public.dataset'",
+        ),
+        (["task.public.samples=1431"], "1,431 public images cannot be drawn from 1,438", SEVENTY[:-3]),
+        (
+            ["task.dataset=mnist", "task.public={samples: 60001, dataset: fashion-mnist}"],
+            "60,001 public images cannot be drawn from 60,000 training images",
+            "key 'task.public.samples'",
+        ),
+        ([SEVENTY, "task.samples=30"], "'samples' leaves none", "task"),
+        (["task.public.samples=0"], "must be a whole number greater than 0; got 0", "task.public.samples=0"),
+        (["task.public={dataset: mnist}"], "'samples' is missing", "task.public"),
+    ],
+)
+def test_what_cannot_be_is_refused(overrides, what, where):
+    """With the key, before anything is built."""
+    error = refused(*overrides)
+    assert isinstance(error, ScenarioError) or error.hint
+    assert what in error.what
+    assert where in error.where
+
+
+def test_the_schema_knows_them():
+    """Editors complete the keys; the dataset may be null, a name or a mapping."""
+    found = schema()["$defs"]["Public"]
+    assert found["required"] == ["samples"]
+    assert found["properties"]["dataset"]["anyOf"] == [{"$ref": "#/$defs/datasets"}, {"type": "null"}]
