@@ -186,6 +186,8 @@ def _plants() -> Iterator[Plant]:
         ("policies", "world.policies.sync", "serve", "server.policy=mine", 1, ""),
         ("policies", "world.policies.sync", "check", "server.policy=mine", 2, ""),
         ("selectors", "world.selectors.random", "build", "server.selector=mine", 1, ""),
+        ("measures", "measures.class_accuracy", "measure", "evaluate.measures=[mine]", 1, "an iterable of"),
+        ("measures", "measures.linear_cka", "check", "evaluate.measures=[mine]", 2, ""),
         ("engines", "compute.engines.loop", "build", "engine=mine", 1, ""),
         ("engines", "compute.engines.loop", "check", "engine=mine", 2, ""),
     )

@@ -8,7 +8,7 @@ Activations are flattened. "trained" is what each client of the last merge train
 similarity to the reference and to the new global model, and the mean over pairs of clients. All layers
 together are their mean.
 
-Layers are the model's own (``edgefl show model``), the features that the head gets, and the logits. The
+Layers are those that the model names (``Net.layers``), the features that the head gets, and the logits. The
 samples are spread evenly over the test set.
 """
 

@@ -9,8 +9,8 @@ it ("global"). A convolution's channel is one neuron, its activation summed over
 of layers without any. Of classes that are level, as for a neuron that is never active, the first one
 counts.
 
-Layers are the model's own, the features that the head gets, and the logits. All layers together are their
-mean.
+Layers are those that the model names, the features that the head gets, and the logits. All layers together
+are their mean.
 """
 
 from __future__ import annotations
