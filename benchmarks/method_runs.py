@@ -64,7 +64,7 @@ CIFAR10 = Scale(
     tuning_rounds=30,
 )
 
-# The model that is scored -> name in the table -> method; the others are compared with the first. FedBABU's global
+# The model that is scored -> name in the table -> method; all are compared with the first. FedBABU's global
 # model is not fine-tuned, and a FedRep client trains its head for as long as its body.
 METHODS: dict[str, dict[str, Any]] = {
     "global": {
