@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from builders import build_method, build_net
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -18,19 +19,16 @@ from edgefl.runs import drafts
 PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
 NAMES = tuple(catalogue.entries("methods"))
 ACCESS = DataAccess(need="nothing")
+NET = build_net("cnn2", (3, 32, 32))
 
 
 @cache
-def draft(method: str, base: str = ""):
-    """A client of the papers: the 2-layer CNN on 500 images of CIFAR-10, five epochs, batches of 50."""
-    component = {"name": method, **({"base": base} if base else {})}
-    task = {"dataset": "cifar10", "clients": 100}
-    if method == "ktpfl":
-        task["public"] = {"samples": 3000}
+def draft(method: str):
+    """The 2-layer CNN on 500 images of CIFAR-10, five epochs, batches of 50; 3,000 public images."""
     scenario = {
-        "task": task,
+        "task": {"dataset": "cifar10", "clients": 94, "public": {"samples": 3000}},
         "model": "cnn2",
-        "method": component,
+        "method": method,
         "local": {"epochs": 5, "batch_size": 50},
         "fleet": "home-lab",
     }
@@ -38,9 +36,9 @@ def draft(method: str, base: str = ""):
     return found
 
 
-def built(method: str, base: str = "") -> Learning:
+def built(method: str) -> Learning:
     """The method on its net."""
-    found = draft(method, base)
+    found = draft(method)
     return learn_from(
         found.scenario.learning, found.document, data_of(found.scenario, found.document, ACCESS)
     )
@@ -124,17 +122,24 @@ def costs_table(costs: Mapping[str, Sequence[ExchangeCost]]) -> str:
 def refusal(name: str, base: str) -> str:
     """Why a method cannot be built on a base; empty if it can."""
     try:
-        built(name, base)
+        method = build_method(name, NET, base={"name": base})
+        server = method.initial(NET.on_meta())
+        method.client(NET.on_meta())
+        for exchange in method.exchanges:
+            exchange.down(server, 0)
     except UserError as error:
         return error.what
     return ""
 
 
 def combinations_table() -> str:
-    """Which method can be built on which."""
-    names = [name for name in NAMES if based(name)]
-    rows = [[f"`{base}`", *("yes" if not refusal(name, base) else "-" for name in names)] for base in NAMES]
-    return table(("base", *(f"`{name}`" for name in names)), rows)
+    """On which others a method cannot be built."""
+    rows = []
+    for name in filter(based, NAMES):
+        found = {base: why for base in NAMES if (why := refusal(name, base))}
+        why = next(iter(found.values()), "-")
+        rows.append([f"`{name}`", ", ".join(f"`{base}`" for base in found) or "-", why])
+    return table(("method", "not on", "for example"), rows)
 
 
 @pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
