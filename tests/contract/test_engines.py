@@ -41,7 +41,7 @@ CASES = {
     },
     "control variates of all data": {
         "method": {"name": "scaffold", "option": "I"},
-        "model": NORMED,
+        "model": "spherefed_convnet",
         "local": {"steps": 8, "batch_size": 8},
     },
     "regularised, chilled by work": {

@@ -38,6 +38,8 @@ from edgefl.runs import run
 
 NAMES = tuple(catalogue.entries("methods"))
 CLASSES = 10
+# Methods that take a client's move for a sum of its gradients.
+SGD_ALONE = {"fednova", "scaffold"}
 
 
 @pytest.fixture(autouse=True)
@@ -113,12 +115,11 @@ def test_every_step_costs_the_same(name: str, optimizer: Any, mlp: Net):
 
     Methods that need plain SGD refuse the others.
     """
-    try:
-        method = build_method(name, mlp, Local(optimizer=optimizer))
-    except UserError as error:
-        assert error.where == "local.optimizer"
-        assert not isinstance(optimizer, Sgd)
+    if name in SGD_ALONE and not isinstance(optimizer, Sgd):
+        with pytest.raises(UserError, match=f"{name} cannot be combined with {optimizer.name}"):
+            build_method(name, mlp, Local(optimizer=optimizer))
         return
+    method = build_method(name, mlp, Local(optimizer=optimizer))
     for exchange in method.exchanges:
         with torch.device("meta"):
             federation = Federation(method, mlp)
