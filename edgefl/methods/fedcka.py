@@ -117,7 +117,7 @@ def _default(net: Net) -> int:
 
 
 def _similarity(params: Params) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]:
-    """S of two layers' activations (B, d): what is computed once of each, and of two such results."""
+    """The similarity of two layers' activations (B, d): what is computed of each, and of two such results."""
     gaussian = partial(gaussian_gram, bandwidth=params.bandwidth)
     chosen: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Tensor]]] = {
         "linear": (linear_gram, alignment),

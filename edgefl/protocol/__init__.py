@@ -12,7 +12,6 @@ from edgefl.protocol.aggregation import needs_trained as needs_trained
 from edgefl.protocol.aggregation import starting as starting
 from edgefl.protocol.composition import anchored as anchored
 from edgefl.protocol.composition import extended as extended
-from edgefl.protocol.composition import needs_received as needs_received
 from edgefl.protocol.composition import neutral_over as neutral_over
 from edgefl.protocol.composition import shifted as shifted
 from edgefl.protocol.files import read_tree as read_tree
@@ -38,6 +37,7 @@ from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.public import public_images as public_images
 from edgefl.protocol.requirements import incompatible as incompatible
+from edgefl.protocol.requirements import needs_received as needs_received
 from edgefl.protocol.requirements import only_sgd as only_sgd
 from edgefl.protocol.requirements import shared_parts as shared_parts
 from edgefl.protocol.requirements import training_phase as training_phase

@@ -166,29 +166,3 @@ def neutral_over(component: Component, base: Method, **own: Any) -> Mapping[str,
     if base.neutral is None:
         return None
     return {**own, "base": {"name": component.name, **component.params, **base.neutral}}
-
-
-def needs_received(
-    name: str, base: Method, component: Component, net: Net, parts: Iterable[str], exchange: str = "train"
-) -> None:
-    """Checks that the clients of a base receive at least one of some parts of the model.
-
-    Args:
-        name: of the method that needs it.
-        base: the base, built.
-        component: the base, as the scenario names it.
-        net: the clients' model.
-        parts: the parts.
-        exchange: the exchange's name.
-
-    Raises:
-        UserError: they receive none.
-    """
-    wanted = tuple(parts)
-    found = [each for each in base.exchanges if each.name == exchange]
-    if not any(part in each.down(base.initial(net.on_meta()), 0) for each in found for part in wanted):
-        raise UserError(
-            f"{name} needs a base that sends its clients the {' or the '.join(wanted)}, "
-            f"which {component.name} does not",
-            hint="use a base such as fedavg",
-        )

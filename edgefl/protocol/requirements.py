@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
@@ -23,13 +25,7 @@ def shared_parts(name: str, base: Method, component: Component, net: Net) -> tup
     Raises:
         UserError: there are none.
     """
-    initial = net.on_meta()
-    sent = {
-        part
-        for exchange in base.exchanges
-        if exchange.name == "train"
-        for part in exchange.down(base.server(initial), 0)
-    }
+    sent = _sent(base, net)
     parts = tuple(part for part in net.trained if part in sent)
     if not parts:
         raise UserError(
@@ -37,6 +33,39 @@ def shared_parts(name: str, base: Method, component: Component, net: Net) -> tup
             hint="use a base such as fedavg",
         )
     return parts
+
+
+def needs_received(name: str, base: Method, component: Component, net: Net, parts: Iterable[str]) -> None:
+    """Refuses a base whose clients receive none of some parts of the model.
+
+    Args:
+        name: of the method that needs one.
+        base: its base, built.
+        component: its base, as the scenario names it.
+        net: the clients' model.
+        parts: the parts.
+
+    Raises:
+        UserError: they receive none.
+    """
+    wanted, sent = tuple(parts), _sent(base, net)
+    if not any(part in sent for part in wanted):
+        raise UserError(
+            f"{name} needs a base that sends its clients the {' or the '.join(wanted)}, "
+            f"which {component.name} does not",
+            hint="use a base such as fedavg",
+        )
+
+
+def _sent(base: Method, net: Net) -> set[str]:
+    """The parts of the payload of the exchange "train"."""
+    initial = net.on_meta()
+    return {
+        part
+        for exchange in base.exchanges
+        if exchange.name == "train"
+        for part in exchange.down(base.server(initial), 0)
+    }
 
 
 def training_phase(name: str, base: Method, component: Component) -> tuple[Phase, GradientStep]:
