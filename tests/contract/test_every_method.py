@@ -191,7 +191,7 @@ CODECS = tuple(catalogue.entries("codecs"))
 
 @pytest.mark.parametrize("name", METHODS)
 def test_traced_payloads_are_coded_in_the_bytes_traced(name: str, mlp: Net):
-    """Of every exchange after a round, by each codec that can carry them: what is written is what was traced."""
+    """Of every exchange after a round, by each codec: what is written is what was traced."""
     method = build_method(name, mlp)
     federation = Federation(method, mlp).through()
     for exchange in method.exchanges:
