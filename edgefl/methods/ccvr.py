@@ -156,6 +156,9 @@ def _tuned(net: Net, head: Tree, features: Tensor, labels: Tensor, params: Param
         features=lambda weights, x, train: (x, weights[BUFFERS]),  # noqa: ARG005
         loss=cross_entropy,
         terms=(),
+        # Those are of clients' training.
+        temperature=1.0,
+        sample_temperature=None,
     )
     optimizer = Sgd(lr=params.lr, momentum=0.9)
     step = sgd(plain_objective(above), optimizer, ("head",))

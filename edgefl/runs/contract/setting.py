@@ -77,6 +77,7 @@ class Setting:
             "task": {
                 "dataset": "digits",
                 "clients": 4,
+                "public": {"samples": 96},
                 "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
             },
             "model": "mlp",
