@@ -26,7 +26,7 @@ from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.composition import beside
-from edgefl.protocol.nets import Carry, Net, Predictor
+from edgefl.protocol.nets import Carry, Net, Predictor, transformed
 from edgefl.protocol.training import add_product, plain_objective, sgd, trainer
 from edgefl.protocol.trees import Payload, Tree, identical, leaves, tree_map
 from edgefl.protocol.values import Arrival, Batch, Ctx, Exchange, Fold, Method, Phase, When
@@ -86,6 +86,10 @@ def check_features(
 
 def one_hot(labels: Tensor, classes: int, like: Tensor) -> Tensor:
     """Labels (B,) as rows of zeros and a one (B, C), of another tensor's type."""
+    if transformed():
+        # Under nested transforms torch's own reads the labels' values.
+        found = labels.unsqueeze(-1) == torch.arange(classes, device=labels.device)
+        return found.to(like.dtype)
     return F.one_hot(labels, classes).to(like.dtype)
 
 
