@@ -40,6 +40,7 @@ from edgefl.protocol import (
     cross_entropy,
     delivery,
     neutral_over,
+    one_hot,
 )
 
 
@@ -133,7 +134,7 @@ def _loss(plain: Callable[[Tensor, Tensor], Tensor], params: Params) -> Callable
 
 def _squared_error(logits: Tensor, labels: Tensor) -> Tensor:
     """(1 / C) * ||z - onehot(y)||^2, batch mean (Equation 6)."""
-    return F.mse_loss(logits, F.one_hot(labels, logits.shape[-1]).to(logits.dtype))
+    return F.mse_loss(logits, one_hot(labels, logits.shape[-1], logits))
 
 
 def _fixed(weights: Tree, head: str) -> Tree:

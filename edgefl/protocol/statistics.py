@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
-from pydantic import Field
+from pydantic import PlainValidator, WithJsonSchema
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,14 +26,25 @@ from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.composition import beside
-from edgefl.protocol.nets import Carry, Net, Predictor
+from edgefl.protocol.nets import Carry, Net, Predictor, transformed
 from edgefl.protocol.training import add_product, plain_objective, sgd, trainer
 from edgefl.protocol.trees import Payload, Tree, identical, leaves, tree_map
 from edgefl.protocol.values import Arrival, Batch, Ctx, Exchange, Fold, Method, Phase, When
 
-Calibration: TypeAlias = (
-    Literal["once", "never", "personal", "personal_sgd"] | Annotated[int, Field(gt=0, strict=True)]
-)
+
+def _calibration(value: Any) -> Any:
+    if value not in _WORDS and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise ValueError(f"calibrate must be {', '.join(_WORDS)} or a number of rounds, not {value!r}")
+    return value
+
+
+_WORDS = ("once", "never", "personal", "personal_sgd")
+
+Calibration: TypeAlias = Annotated[
+    Literal["once", "never", "personal", "personal_sgd"] | int,
+    PlainValidator(_calibration),
+    WithJsonSchema({"anyOf": [{"enum": list(_WORDS)}, {"type": "integer", "exclusiveMinimum": 0}]}),
+]
 """When a head is calibrated, and whose: see ``calibrated``."""
 
 OWN = "calibrated"
@@ -52,7 +63,7 @@ def check_features(
         base: the base, built.
         name: of the method that calibrates.
         of: the base, as the scenario names it.
-        head: whether the head must be common too.
+        head: whether the head must be common too; else clients get their own.
         calibrated: whether the method calibrates at all; else the body alone must be common.
 
     Raises:
@@ -61,7 +72,6 @@ def check_features(
     """
     initial = net.on_meta()
     server = base.server(initial)
-    own = server.get("head")
     for part, wanted in (("body", True), ("head", head and calibrated and "head" in net.trained)):
         if wanted and part not in server:
             raise UserError(
@@ -70,7 +80,7 @@ def check_features(
             )
     if not calibrated:
         return
-    if own is not None and not identical(own, initial["head"]):
+    if "head" in server and not identical(server["head"], initial["head"]):
         raise UserError(
             f"{name} calibrates the model's own head, and {of.name} replaces it",
             hint=f"make {name} the base of {of.name} instead",
@@ -79,13 +89,25 @@ def check_features(
         raise UserError(
             f"{name} would calibrate the head that {of.name} calibrates already", hint="choose one of the two"
         )
-    found = {(name, tuple(leaf.shape)) for name, leaf in initial["head"].items()}
+    if not head:
+        # Fresh tensors for the client, so that its own are told from the server's.
+        model = base.personal_model(server, base.client(net.on_meta()))
+        if not identical(model.weights["body"], server["body"]):
+            raise UserError(
+                f"{name} gives clients heads for the shared body, and {of.name} gives them bodies of their own",
+                hint="calibrate once instead",
+            )
+    found = {(key, tuple(leaf.shape)) for key, leaf in initial["head"].items()}
     if found - {("bias", (net.classes,))} != {("weight", (net.classes, net.feature_width))}:
         raise UserError(f"{name} needs a linear head, and {net.name} has another", hint="use another model")
 
 
 def one_hot(labels: Tensor, classes: int, like: Tensor) -> Tensor:
     """Labels (B,) as rows of zeros and a one (B, C), of another tensor's type."""
+    if transformed():
+        # Under nested transforms torch's own reads the labels' values.
+        found = labels.unsqueeze(-1) == torch.arange(classes, device=labels.device)
+        return found.to(like.dtype)
     return F.one_hot(labels, classes).to(like.dtype)
 
 

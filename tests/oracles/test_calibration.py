@@ -250,6 +250,13 @@ def test_what_does_not_fit_is_refused(name: str, base: str, told: str):
         build_method(name, NET, base=base)
 
 
+def test_own_heads_need_the_shared_body():
+    """Ditto's personal models have other bodies than the one whose features a head is solved on."""
+    with pytest.raises(UserError, match="ffc gives clients heads for the shared body, and ditto gives"):
+        build_method("ffc", NET, base="ditto", calibrate="personal")
+    assert build_method("ffc", NET, base="fedper", calibrate="personal").exchanges[-1].name == "calibrate"
+
+
 def test_without_virtual_features_ccvr_is_its_base():
     """M_c = 0 adds no exchange."""
     assert [one.name for one in build_method("ccvr", NET, virtual=0).exchanges] == ["train"]
