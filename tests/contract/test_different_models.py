@@ -51,7 +51,7 @@ def scenario(method, models, **changes):
         ("ktpfl", ALIKE, SHARES),
         ("ktpfl", UNLIKE, SHARES),
         ("local", UNLIKE, 0),
-        ({"name": "fedproto", "predict": "head"}, ALIKE, PROTOTYPES),
+        ({"name": "fedproto", "predict": "head", "strength": 0.01}, ALIKE, PROTOTYPES),
         ("lg-fedavg", ALIKE, HEAD),
         ("fedclassavg", ALIKE, HEAD),
     ],
