@@ -343,7 +343,7 @@ MISTAKES = {
     "weights that are not divided by their sum": Mistake(
         WEIGHTS,
         "def merge(",
-        "if every weight is doubled",
+        "if the weights of all arrivals are doubled",
         """
     def merge(server, arrivals):
         mean = train.merge(server, arrivals)

@@ -94,7 +94,7 @@ def check_features(
         model = base.personal_model(server, base.client(net.on_meta()))
         if not identical(model.weights["body"], server["body"]):
             raise UserError(
-                f"{name} gives clients heads for the shared body, and {of.name} gives them bodies of their own",
+                f"{name} gives clients heads for the shared body, and {of.name} gives each its own body",
                 hint="calibrate once instead",
             )
     found = {(key, tuple(leaf.shape)) for key, leaf in initial["head"].items()}

@@ -11,7 +11,7 @@ from builders import build_method, build_net, learned
 import edgefl
 from edgefl.core.errors import ScenarioError
 from edgefl.protocol import Net
-from edgefl.runs.contract import check_method
+from edgefl.runs.contract import CHECKS, check_method
 
 SCENARIO: dict[str, Any] = {
     "name": "temperatures",
@@ -58,7 +58,7 @@ def mlp() -> Net:
 def test_every_temperature_keeps_the_promises_of_methods(variant: str):
     """`edgefl check --method` finds nothing, and the neutral parameters are those of a number."""
     findings = check_method({"name": "flexchill", "temperature": VARIANTS[variant]})
-    assert len(findings) == 8
+    assert {finding.promise for finding in findings} > CHECKS.keys()
     assert [finding.promise for finding in findings if not finding.kept] == []
 
 
@@ -101,6 +101,15 @@ def test_a_constant_temperature_is_the_number_bit_for_bit(tmp_path, temperature:
     """A temperature that is 0.3 for every device, round, share of work or sample learns what 0.3 learns."""
     expected = ran(tmp_path / "number", 0.3, engine)
     assert_identical(ran(tmp_path / "kind", temperature, engine), expected)
+
+
+@pytest.mark.parametrize("engine", [LOOP, VMAPPED], ids=lambda engine: engine["name"])
+def test_a_jobs_temperature_reaches_a_second_model(tmp_path, engine: Any):
+    """Ditto's personal model trains at the temperature of its job, as it does at the number."""
+    base = {"method": {"base": "ditto"}}
+    expected = ran(tmp_path / "number", 0.3, engine, **base)
+    by_round = {"by": "round", "start": 0.3, "end": 0.3}
+    assert_identical(ran(tmp_path / "round", by_round, engine, **base), expected)
 
 
 def test_a_schedule_knows_the_rounds_of_the_run(tmp_path):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import torch
 
 from edgefl.compute.threads import one_thread
 from edgefl.protocol import Tree, shapes
 from edgefl.runs.contract.findings import Broken, Inapplicable
-from edgefl.runs.contract.setting import Round, Setting, close, differences, identical
+from edgefl.runs.contract.setting import Round, Setting, close, differences, identical, last_version
+from edgefl.runs.learner import Learner
 
 
 def order(setting: Setting) -> Broken | None:
@@ -26,19 +27,31 @@ def order(setting: Setting) -> Broken | None:
 
 def weights(setting: Setting) -> Broken | Inapplicable | None:
     """Arrivals count in proportion to their weights, whatever these sum to."""
-    count = False
-    for one in setting.firsts():
-        arrivals, merge = one.arrivals(), one.exchange.merge
-        changed = [replace(each, weight=each.weight * (1 + place)) for place, each in enumerate(arrivals)]
-        doubled = [replace(each, weight=each.weight * 2) for each in arrivals]
-        with torch.no_grad(), one_thread():
-            merged, other, twice = (merge(one.server, each) for each in (arrivals, changed, doubled))
-        if differences(merged, twice, close):
-            what = f"{one.name} merges into another state if every weight is doubled"
-            hint = "divide by the sum of the arrivals' weights, as weighted_mean does"
-            return Broken(what, (merge,), hint)
-        count = count or bool(differences(merged, other, close))
-    return None if count else Inapplicable("no merge depends on the arrivals' weights")
+    plain, doubled = (_models(setting.learned(weigh)) for weigh in (tuple, _doubled))
+    if differences(plain, doubled, close):
+        merges = tuple(exchange.merge for exchange in setting.built.exchanges)
+        hint = "divide by the sum of the arrivals' weights, as weighted_mean does"
+        return Broken("models end as others if the weights of all arrivals are doubled", merges, hint)
+    if differences(plain, _models(setting.learned(_others)), close):
+        return None
+    return Inapplicable("no merge depends on the arrivals' weights")
+
+
+def _doubled(weights: Sequence[float]) -> tuple[float, ...]:
+    return tuple(2 * weight for weight in weights)
+
+
+def _others(weights: Sequence[float]) -> tuple[float, ...]:
+    return tuple((1 + place) * weight for place, weight in enumerate(weights))
+
+
+def _models(learner: Learner) -> Tree:
+    """The weights of all models of a run."""
+    context, server = learner.context, last_version(learner)
+    clients = range(len(context.builder.samples))
+    found = {str(client): context.personal_model(server, client).weights for client in clients}
+    model = context.builder.learning.methods[0].global_model
+    return found if model is None else {**found, "global": model(server).weights}
 
 
 _ANOTHER = "another"

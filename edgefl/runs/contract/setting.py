@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -77,7 +77,7 @@ class Setting:
             "task": {
                 "dataset": "digits",
                 "clients": 4,
-                "public": {"samples": 96},
+                "public": {"samples": 100},
                 "partition": {"name": "dirichlet", "alpha": 1.0, "min_samples": 20},
             },
             "model": "mlp",
@@ -138,11 +138,11 @@ class Setting:
         context = Context(self.planned, States(None, 0))
         return Learner(context, Local(context, loop.Loop(), ahead=False))
 
-    def learned(self) -> Learner:
-        """A learner after all merges of the run."""
+    def learned(self, weigh: Callable[[Sequence[float]], tuple[float, ...]] = tuple) -> Learner:
+        """A learner after all merges of the run, in which arrivals have other weights than the policy's."""
         learner = self.learner()
         for need in self._merges:
-            learner.merge(need)
+            learner.merge(replace(need, weights=weigh(need.weights)))
         return learner
 
     def rounds(self) -> Iterator[Round]:
