@@ -135,7 +135,7 @@ def test_rounds_are_timed_beside_fedavgs():
     rows = {row[0]: row[1:] for row in fedcka_rounds.rows([found])}
     assert list(rows) == list(fedcka_rounds.PUBLISHED)
     assert set(rows["fedavg"][1:]) == {"1.00 (1.00 to 1.00)", "1.00"}
-    # Multiply-adds of a forward pass; a step takes them twice, and the inputs' gradients behind the first layer.
+    # Multiply-adds of a forward pass; a step takes them twice, and the gradients of later layers' inputs.
     forward, inputs = 64 * 8 + 8 * 8 + 8 * 10, 8 * 8 + 8 * 10
     assert rows["moon"][3] == f"{1 + 2 * forward / (2 * forward + inputs):.2f}"
     assert rows["fedcka"][-1] == "1.90"
