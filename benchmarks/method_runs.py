@@ -65,8 +65,8 @@ CIFAR10 = Scale(
 )
 
 # The model that is scored -> name in the table -> method; all are compared with the first. FedBABU's global
-# model is not fine-tuned, a FedRep client trains its head for as long as its body, and FedProto's strength is near
-# 1 / l, as in its authors' code.
+# model is not fine-tuned, a FedRep client trains its head for as long as its body, and FedProto's strength is
+# near 1 / l, as in its authors' code.
 METHODS: dict[str, dict[str, Any]] = {
     "global": {
         "FedAvg": {"name": "fedavg"},
