@@ -4,25 +4,27 @@
 
 FedCKA's CNN and settings (10 clients, all in every round, batches of 128, momentum 0.9), one epoch on 512
 images of CIFAR-10 a client. Runs take turns; a run's first round, in which no client has a previous model, is
-left out. Seconds are wall time on one thread of this machine, merging included. Ratios are medians over
-repeats, each to the FedAvg of its repeat. "titan-v" is the cost model's time on the paper's card.
+left out. Seconds are of this machine, one thread, merging included: wall time, and the processor's, which
+other programs disturb less. Ratios are medians over repeats, each to the FedAvg of its repeat. "titan-v" is
+the cost model's time on the paper's card.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import platform
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import edgefl
 from edgefl.core.host import processor
 
 _COMPONENTS = Path(__file__).parent / "components"
+HEADS = ("method", "s a round", "ratio (least to most)", "processor's", "FLOPs", "titan-v", "published")
 # method -> the paper's seconds a round
 PUBLISHED = {"fedavg": 54.82, "scaffold": 57.19, "fedprox": 57.20, "moon": 97.58, "fedcka": 104.17}
 
@@ -43,31 +45,53 @@ def scenario(method: str, rounds: int) -> dict[str, Any]:
 
 
 class Clock(edgefl.Callbacks):
-    """Wall seconds at which rounds end."""
+    """Wall seconds, and seconds of the processor, at which rounds end."""
 
     def __init__(self) -> None:
-        self.ends: list[float] = []
+        self.ends: list[tuple[float, float]] = []
 
     def merged(self, round_: int, t_s: float, loss: float | None) -> None:
-        """Notes the time."""
+        """Notes both."""
         del round_, t_s, loss
-        self.ends.append(time.perf_counter())
+        self.ends.append((time.perf_counter(), time.process_time()))
 
 
-def measured(method: str, rounds: int, data_dir: Path | None) -> tuple[float, int, float]:
-    """Seconds a round, and a round's FLOPs and seconds of work on the modelled card."""
+class Measured(NamedTuple):
+    """A round: seconds here and of the processor, FLOPs, and seconds of work on the modelled card."""
+
+    wall_s: float
+    cpu_s: float
+    flops: float
+    modelled_s: float
+
+
+def measured(run: Mapping[str, Any], data_dir: Path | None) -> Measured:
+    """A round of a scenario, the mean of all but the first."""
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
-        result = edgefl.run(
-            scenario(method, rounds + 1),
-            engine="loop",
-            data_dir=data_dir,
-            out=Path(folder) / "run",
-            callbacks=clock,
+        result = edgefl.run(run, engine="loop", data_dir=data_dir, out=Path(folder) / "run", callbacks=clock)
+        jobs = result.runs[0].table("jobs")
+    rounds = len(clock.ends) - 1
+    wall_s, cpu_s = ((end - start) / rounds for start, end in zip(clock.ends[0], clock.ends[-1], strict=True))
+    last = [job for job in jobs if job["round"] == rounds]
+    return Measured(wall_s, cpu_s, *(sum(job[name] for job in last) for name in ("flops", "work_s")))
+
+
+def rows(repeats: Sequence[Mapping[str, Measured]]) -> Iterator[Sequence[str]]:
+    """A row for each method, of what was measured in each repeat."""
+    for method, published in PUBLISHED.items():
+        found, plain = [each[method] for each in repeats], [each["fedavg"] for each in repeats]
+        pairs = list(zip(found, plain, strict=True))
+        wall = [own.wall_s / other.wall_s for own, other in pairs]
+        yield (
+            method,
+            f"{median(each.wall_s for each in found):.2f}",
+            f"{median(wall):.2f} ({min(wall):.2f} to {max(wall):.2f})",
+            f"{median(own.cpu_s / other.cpu_s for own, other in pairs):.2f}",
+            f"{found[0].flops / plain[0].flops:.2f}",
+            f"{found[0].modelled_s / plain[0].modelled_s:.2f}",
+            f"{published / PUBLISHED['fedavg']:.2f}",
         )
-        jobs = [job for job in result.runs[0].table("jobs") if job["round"] == rounds]
-    seconds = (clock.ends[-1] - clock.ends[0]) / rounds
-    return seconds, sum(job["flops"] for job in jobs), sum(job["work_s"] for job in jobs)
 
 
 def main() -> None:
@@ -80,22 +104,12 @@ def main() -> None:
     folders = str(_COMPONENTS), *filter(None, [os.environ.get("EDGEFL_PATH")])
     os.environ["EDGEFL_PATH"] = os.pathsep.join(folders)
     repeats = [
-        {method: measured(method, given.rounds, given.data_dir) for method in PUBLISHED}
+        {name: measured(scenario(name, given.rounds + 1), given.data_dir) for name in PUBLISHED}
         for _ in range(given.repeats)
     ]
-    print(f"{processor() or platform.machine()}, {os.cpu_count()} cores, one thread; ", end="")
-    print(f"{given.repeats} repeats of {given.rounds} rounds\n")
-    print("| method | s a round | ratio here (least to most) | published | FLOPs | titan-v |")
-    print("|---|---|---|---|---|---|")
-    for method, published in PUBLISHED.items():
-        found = [repeat[method] for repeat in repeats]
-        ratios = [repeat[method][0] / repeat["fedavg"][0] for repeat in repeats]
-        (_, flops, modelled), (_, plain, plain_s) = found[0], repeats[0]["fedavg"]
-        print(
-            f"| {method} | {median(seconds for seconds, _, _ in found):.2f} "
-            f"| {median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
-            f"| {published / PUBLISHED['fedavg']:.2f} | {flops / plain:.2f} | {modelled / plain_s:.2f} |"
-        )
+    print(f"{processor()}, {os.cpu_count()} cores, one thread; {given.repeats} x {given.rounds} rounds\n")
+    for row in (HEADS, ["---"] * len(HEADS), *rows(repeats)):
+        print(f"| {' | '.join(row)} |")
 
 
 if __name__ == "__main__":

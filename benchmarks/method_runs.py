@@ -65,7 +65,8 @@ CIFAR10 = Scale(
 )
 
 # The model that is scored -> name in the table -> method; all are compared with the first. FedBABU's global
-# model is not fine-tuned, and a FedRep client trains its head for as long as its body.
+# model is not fine-tuned, a FedRep client trains its head for as long as its body, and FedProto's strength is
+# near 1 / l, as in its authors' code.
 METHODS: dict[str, dict[str, Any]] = {
     "global": {
         "FedAvg": {"name": "fedavg"},
@@ -86,7 +87,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "personal": {
         "local": {"name": "local"},
         "FedClassAvg": {"name": "fedclassavg"},
-        "FedProto": {"name": "fedproto"},
+        "FedProto": {"name": "fedproto", "strength": 0.01},
         "FedRep": {"name": "fedrep", "head_epochs": 1},
         "LG-FedAvg": {"name": "lg_fedavg"},
         "Ditto": {"name": "ditto"},

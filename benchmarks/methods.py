@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import threading
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from pathlib import Path
@@ -48,6 +49,18 @@ def work(
             )
 
 
+def _end_with_parent() -> None:
+    """In a worker: ends it when the program that started it does, however that ends."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Does what is missing and writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -66,7 +79,7 @@ def main() -> None:
     results = Results(CIFAR10, given.out)
     results.forget(given.redo)
     fresh = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(given.processes, mp_context=fresh) as pool:
+    with ProcessPoolExecutor(given.processes, mp_context=fresh, initializer=_end_with_parent) as pool:
         work(results, given.method or list(SCORED), given.data_dir, pool, given.processes)
     text = document(results)
     given.out.with_suffix(".md").write_text(text, encoding="utf-8")

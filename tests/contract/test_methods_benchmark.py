@@ -13,6 +13,7 @@ import pytest
 import edgefl
 
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import fedcka_rounds
 import method_runs
 import method_tables
 import methods
@@ -117,3 +118,24 @@ def test_a_failure_that_is_no_divergence_ends_the_table(tmp_path, monkeypatch):
     (task, *_) = method_runs.Results(DIGITS, tmp_path / "results.json").tuning("FedAvg", "iid")
     with pytest.raises(RuntimeError, match="FedAvg: no space is left"):
         method_runs.trained(task.scenario(DIGITS), None)
+
+
+def test_rounds_are_timed_beside_fedavgs():
+    """On digits: FedAvg's ratios are 1, and MOON's operations are those of two more forward passes."""
+    few = {
+        "task": {"dataset": "digits", "clients": 2},
+        "model": {"name": "mlp", "hidden": [8, 8]},
+        "server": {"rounds": 2},
+        "evaluate": {"every": 2, "models": ["global"]},
+    }
+    found = {
+        name: fedcka_rounds.measured({**fedcka_rounds.scenario(name, 2), **few}, None)
+        for name in fedcka_rounds.PUBLISHED
+    }
+    rows = {row[0]: row[1:] for row in fedcka_rounds.rows([found])}
+    assert list(rows) == list(fedcka_rounds.PUBLISHED)
+    assert set(rows["fedavg"][1:]) == {"1.00 (1.00 to 1.00)", "1.00"}
+    # Multiply-adds of a forward pass; a step takes them twice, and the gradients of later layers' inputs.
+    forward, inputs = 64 * 8 + 8 * 8 + 8 * 10, 8 * 8 + 8 * 10
+    assert rows["moon"][3] == f"{1 + 2 * forward / (2 * forward + inputs):.2f}"
+    assert rows["fedcka"][-1] == "1.90"
