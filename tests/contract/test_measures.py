@@ -46,6 +46,11 @@ def measure(params, seen):
     SEEN.append((seen, seen.participants, seen.personal_accuracies))
     return [Row(params.scale * len(seen.participants), "people", client=None)]
 '''
+MINE = '''"""Mine."""
+from edgefl.protocol import Row
+def measure(params, seen):
+    %s
+'''
 
 
 def small(*measures, **changes):
@@ -79,7 +84,8 @@ def observed(own, tmp_path, **changes):
 @pytest.mark.parametrize("method", catalogue.entries("methods"))
 def test_every_measure_of_every_method(tmp_path, method):
     """Each has rows where the method has what it reads, none where it has not, and each row but once."""
-    (run,) = edgefl.run(small(*MEASURES, method=method), out=tmp_path / "run").runs
+    task = {**SMALL["task"], "public": {"samples": 40}}
+    (run,) = edgefl.run(small(*MEASURES, method=method, task=task), out=tmp_path / "run").runs
     assert run.status == "done", run.reason
     rows = run.table("measures")
     keys = [tuple(row[key] for key in row if key != "value") for row in rows]
@@ -96,7 +102,8 @@ def test_every_measure_of_every_method(tmp_path, method):
     assert {"local-accuracy", "personal-accuracy", "accuracy-drop", "classifier-consistency"} <= given
     moved = [row["value"] for row in rows if row["measure"] == "weight-divergence" and row["figure"] == ""]
     assert all(value > 0 for value in moved)
-    assert moved or method == "local"
+    sent = {row["part"] for row in run.table("payloads") if row["direction"] == "up"}
+    assert bool(moved) == bool(sent & {"body", "head"})
     assert not verify(run.folder)
 
 
@@ -174,6 +181,13 @@ def test_exchanges_without_training_have_no_participants(own, tmp_path):
     """After statistics are gathered at the end, nobody has trained since the last evaluation."""
     _, seen = observed(own, tmp_path, method="spherefed")
     assert [len(people) for _, people, _ in seen] == [2, 2, 0]
+
+
+def test_statistics_gathered_in_a_round_leave_its_participants(own, tmp_path):
+    """Where a round ends with a calibration, those who trained in it are its participants."""
+    method = {"name": "spherefed", "calibrate": 1}
+    _, seen = observed(own, tmp_path, method=method)
+    assert [len(people) for _, people, _ in seen][:2] == [2, 2]
 
 
 def test_sparse_evaluations(own, tmp_path):
@@ -302,9 +316,7 @@ def test_a_measure_of_ones_own(own, tmp_path):
 )
 def test_mistakes_in_ones_own_measure_are_named(own, tmp_path, body, what):
     """The run fails with the file and the line, and is a run."""
-    path = own(
-        "mine", f'"""Mine."""\nfrom edgefl.protocol import Row\ndef measure(params, seen):\n    {body}\n'
-    )
+    path = own("mine", MINE % body)
     (run,) = edgefl.run(small("mine"), out=tmp_path / "run").runs
     assert run.status == "failed"
     assert what in run.reason
@@ -322,9 +334,18 @@ def test_a_measure_without_its_function_is_refused(own, tmp_path):
 def test_rows_that_are_no_numbers_are_left_out(own, tmp_path):
     """NaN and infinities."""
     text = 'return [Row(float("nan")), Row(float("inf"), "far"), Row(2.0, "two")]'
-    own("mine", f'"""Mine."""\nfrom edgefl.protocol import Row\ndef measure(params, seen):\n    {text}\n')
+    own("mine", MINE % text)
     (run,) = edgefl.run(small("mine"), out=tmp_path / "run").runs
     assert {row["figure"] for row in run.table("measures")} == {"two"}
+
+
+def test_figures_are_those_of_all_clients_and_classes_together(own, tmp_path):
+    """Rows of one client, or of one class, are in the table alone, wherever they stand."""
+    rows = 'Row(2.0, "two"), Row(5.0, "two", client=1), Row(7.0, "two", label="1")'
+    own("mine", MINE % f"return [{rows}]")
+    (run,) = edgefl.run(small("mine"), out=tmp_path / "run").runs
+    assert len(run.table("measures")) == 6
+    assert run.summary().measures["mine"].figures == {"global two": 2.0}
 
 
 def test_linear_cka_to_a_reference(tmp_path):

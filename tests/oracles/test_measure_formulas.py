@@ -189,6 +189,10 @@ def test_calibration_error_by_hand():
     """Certain and half right: 1/2. Equal logits of four classes and a quarter right: 0."""
     certain = seen_with(1e3 * onehot([0, 1, 0, 1]), labels=np.array([0, 1, 1, 0]))
     assert rows_of("calibration-error", certain)["", "global", None, ""] == near(0.5)
+    # Confidences of 0.5, right, and of 0.75, wrong: a bin each, although 0.5 is on their border.
+    logits = np.array([[0, 0, -1e3, -1e3], np.log([0.1, 0.75, 0.1, 0.05])])
+    apart = seen_with(logits, labels=np.array([0, 2]))
+    assert rows_of("calibration-error", apart, bins=2)["", "global", None, ""] == near((0.5 + 0.75) / 2)
     guesses = seen_with(np.zeros((4, 4)), labels=np.arange(4))
     assert rows_of("calibration-error", guesses)["", "global", None, ""] == near(0.0)
 
