@@ -49,7 +49,7 @@ def test_a_method_is_told_of_them():
 
 
 def test_the_steps_over_them_are_every_clients():
-    """Clients of other numbers of samples have the same steps on public images, in batches of 32, 32 and 6."""
+    """Clients of other numbers of samples take the same steps on public images: 32, 32 and 6 of them."""
     found = planned(SEVENTY, "task.partition={name: dirichlet, alpha: 0.3}").plan
     assert len(set(found.clients.samples.tolist())) > 1
     announce, train = found.prices
