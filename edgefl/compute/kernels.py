@@ -40,7 +40,8 @@ RANDOM = frozenset(
 FREE = frozenset(
     """alias as_strided as_strided_ chunk detach detach_ diagonal empty empty_like empty_strided expand
     is_same_size lift_fresh narrow new_empty new_empty_strided permute resize_ select slice split
-    split_with_sizes squeeze t transpose unbind unfold unsqueeze view _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
+    split_with_sizes squeeze squeeze_ t t_ transpose transpose_ unbind unfold unsqueeze unsqueeze_ view
+    _reshape_alias _unsafe_view""".split()  # noqa: SIM905 - names as words
 )
 
 # Operators that read their operands and write their results once; their cost is those bytes.
@@ -58,7 +59,7 @@ MOVES = frozenset(
     _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
     native_channel_shuffle native_dropout native_group_norm native_group_norm_backward native_layer_norm
     native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal relu relu_ remainder roll rsqrt rsub
+    norm normal_ one_hot ones ones_like pow prod reciprocal reciprocal_ relu relu_ remainder roll rsqrt rsub
     _safe_softmax scalar_tensor scatter scatter_add sigmoid sigmoid_
     sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
     _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
