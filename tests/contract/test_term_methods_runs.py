@@ -151,13 +151,11 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", RUNS)
-def test_stacked_clients_learn_what_the_loop_learns(tmp_path, case: str):
-    """Whole runs agree up to rounding, previous models and their rounds among what is compared."""
+def assert_engines_agree(folder, scenario: dict[str, Any]) -> None:
+    """What the loop and stacked clients learn is the same up to rounding."""
     found = []
     for engine in ("loop", "vmapped"):
-        scenario = {**SCENARIO, "method": RUNS[case], "engine": {"name": engine}}
-        (one,) = edgefl.run(scenario, out=tmp_path / engine).runs
+        (one,) = edgefl.run({**SCENARIO, **scenario, "engine": {"name": engine}}, out=folder / engine).runs
         assert one.status == "done", one.reason
         found.append(learned(one))
     alone, together = found
@@ -168,10 +166,25 @@ def test_stacked_clients_learn_what_the_loop_learns(tmp_path, case: str):
         )
 
 
-@pytest.mark.parametrize("case", ["fedcka, kernel", "fedntd, mixed", "moon on fedprox, chilled"])
-def test_every_term_keeps_the_promises_of_methods(case: str):
-    """`edgefl check --method` finds nothing."""
-    assert [finding.promise for finding in check_method(RUNS[case]) if not finding.kept] == []
+@pytest.mark.parametrize("case", RUNS)
+def test_stacked_clients_learn_what_the_loop_learns(tmp_path, case: str):
+    """Whole runs agree up to rounding, previous models and their rounds among what is compared."""
+    assert_engines_agree(tmp_path, {"method": RUNS[case]})
+
+
+@pytest.mark.parametrize("name", ["moon", "fedcka", "fedalign"])
+def test_stacked_clients_have_statistics_of_their_own(tmp_path, name: str):
+    """With batch norm, frozen passes and the second run of a stage leave each client's statistics alone."""
+    local = {"steps": 2, "batch_size": 8, "optimizer": {"name": "sgd", "lr": 0.01}}
+    model = {"name": "spherefed_convnet", "norm": "batch"}
+    server = {"rounds": 2, "participants": 3}
+    assert_engines_agree(tmp_path, {"method": name, "model": model, "local": local, "server": server})
+
+
+def test_a_stack_of_terms_keeps_the_promises_of_methods():
+    """`edgefl check --method` finds nothing in a chilled MOON on FedProx."""
+    found = check_method(RUNS["moon on fedprox, chilled"])
+    assert [finding.promise for finding in found if not finding.kept] == []
 
 
 @pytest.mark.parametrize(("name", "base"), [*zip(METHODS, (METHODS[-1], *METHODS), strict=False)])
