@@ -252,7 +252,7 @@ def test_what_does_not_fit_is_refused(name: str, base: str, told: str):
 
 def test_own_heads_need_the_shared_body():
     """Ditto's personal models have other bodies than the one whose features a head is solved on."""
-    with pytest.raises(UserError, match="ffc gives clients heads for the shared body, and ditto gives"):
+    with pytest.raises(UserError, match="heads for the shared body, and ditto gives each its own body"):
         build_method("ffc", NET, base="ditto", calibrate="personal")
     assert build_method("ffc", NET, base="fedper", calibrate="personal").exchanges[-1].name == "calibrate"
 

@@ -91,6 +91,22 @@ def test_tammes_comes_near_the_simplex(classes: int, width: int):
     assert np.abs(cosines.max(axis=1) - best).max() < 0.2 / classes
 
 
+def test_tammes_steps_by_hand(monkeypatch: pytest.MonkeyPatch):
+    """A few steps over all coordinates, with each pair's pull on both its rows: the objective's gradient."""
+    monkeypatch.setattr(_heads, "_STEPS", 4)
+    _heads.apart.cache_clear()
+    found, rows = head("tammes", 5, 7), unit(head("random", 5, 7))
+    _heads.apart.cache_clear()
+    for _ in range(4):
+        gradient = np.zeros_like(rows)
+        for i in range(5):
+            j = max((j for j in range(5) if j != i), key=lambda j, i=i: rows[i] @ rows[j])
+            gradient[i] += rows[j] / 5
+            gradient[j] += rows[i] / 5
+        rows = unit(rows - 0.1 * gradient)
+    np.testing.assert_allclose(found, rows, **CLOSE)
+
+
 def test_tammes_where_no_simplex_fits():
     """Six rows in three dimensions are an octahedron's corners: each row's nearest are at a right angle."""
     rows = head("tammes", 6, 3)
