@@ -174,9 +174,7 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     if _place_of(name) in MOVES:
         return _each(name, arguments, result, roles)
     if name in GATHERS | SCATTERS:
-        written = size_bytes(result) if name in GATHERS else size_bytes(tensors(list(arguments[1:]))[-1])
-        indices = sum(size_bytes(one) for one in tensors(list(arguments[1:])) if not one.is_floating_point())
-        return [Kernel.moving(name, 2 * written + indices, roles.stage)] if written else []
+        return _indexed(name, arguments, result, roles.stage)
     if name in MOVES:
         moved = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
         read = sum(moved.values())
@@ -194,6 +192,14 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
         where="the model or the method",
         hint="use another operator, or add this one to a table in edgefl/compute/kernels.py",
     )
+
+
+def _indexed(name: str, arguments: Sequence[Any], result: Tensor, stage: str) -> list[Kernel]:
+    """One kernel for the numbers that indices tell, however large the tensor is that they are in."""
+    given = tensors(list(arguments[1:]))
+    numbers = 2 * result.numel() if name in GATHERS else max(one.numel() for one in given)
+    moved = numbers * result.element_size() + sum(map(size_bytes, given))
+    return [Kernel.moving(name, moved, stage)] if numbers else []
 
 
 def _place_of(name: str) -> str:

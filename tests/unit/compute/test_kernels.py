@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 import torch
 
-from edgefl.compute.kernels import COMPOSED, FREE, MOVES, PRODUCTS, RANDOM, UNREAD, UnknownOperatorError
+from edgefl.compute.kernels import (
+    COMPOSED,
+    FREE,
+    GATHERS,
+    MOVES,
+    PRODUCTS,
+    RANDOM,
+    SCATTERS,
+    UNREAD,
+    UnknownOperatorError,
+)
 from edgefl.compute.tracer import Tracer
 
 
@@ -39,16 +49,42 @@ def test_tables_do_not_overlap():
     assert not RANDOM & (FREE | MOVES)
     assert not (FREE | MOVES) & PRODUCTS.keys()
     assert not (FREE | MOVES | PRODUCTS.keys()) & COMPOSED.keys()
+    assert not (GATHERS | SCATTERS) & (FREE | MOVES | PRODUCTS.keys() | COMPOSED.keys())
     assert UNREAD <= MOVES
 
 
 @pytest.mark.parametrize(
-    "table", [FREE, MOVES, PRODUCTS, COMPOSED], ids=["free", "moves", "products", "composed"]
+    "table",
+    [FREE, MOVES, PRODUCTS, COMPOSED, GATHERS, SCATTERS],
+    ids=["free", "moves", "products", "composed", "gathers", "scatters"],
 )
 def test_every_entry_is_an_operator(table):
     """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
     aten = torch.ops.aten
     assert not [name for name in table if not (hasattr(aten, name) or hasattr(aten, f"_foreach_{name}"))]
+
+
+@pytest.mark.parametrize(
+    ("call", "moved"),
+    [
+        # Three rows of 5 floats are read and written, 60 bytes each way, and three indices of 8 bytes.
+        (lambda table, rows, _: table.index_select(0, rows), 2 * 60 + 24),
+        (lambda table, rows, _: table[rows], 2 * 60 + 24),
+        (lambda table, rows, values: table.index_put_((rows,), values), 2 * 60 + 24),
+        (lambda table, rows, values: table.index_copy_(0, rows, values), 2 * 60 + 24),
+        # As many indices as numbers, 15.
+        (lambda table, rows, values: table.scatter_(0, rows[:, None].expand(3, 5), values), 2 * 60 + 120),
+        (lambda table, rows, _: table.scatter_(0, rows[:, None].expand(3, 5), 1.0), 60 + 120),
+        (lambda table, rows, _: table.gather(0, rows[:, None].expand(3, 5)), 2 * 60 + 120),
+    ],
+)
+def test_what_is_indexed_moves_no_more_than_that(call, moved):
+    """However large the table is that rows are taken from or put into."""
+    for size in (10, 1000):
+        with torch.device("meta"):
+            given = torch.empty(size, 5), torch.empty(3, dtype=torch.int64), torch.empty(3, 5)
+            (kernel,) = traced(call, *given)
+        assert kernel.bytes == moved
 
 
 COMPOSITES = {
