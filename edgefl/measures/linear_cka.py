@@ -27,7 +27,7 @@ from torch import Tensor
 from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
-from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree
+from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import linear_cka
 
 _REFERENCE, _CLIENTS, _MERGED = "to reference", "between clients", "to global"
@@ -61,7 +61,10 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
         return {name: _reduced(activations(seen, net, predictor, name, places)) for name in names}
 
     merged = {} if seen.global_model is None else layers(seen.global_model)
-    reference = {} if params.reference is None else layers(_reference(params.reference, seen.net))
+    reference: dict[str, Tensor] = {}
+    if params.reference is not None:
+        device = seen.images(places[:1]).device
+        reference = layers(_reference(params.reference, seen.net, device))
     yield from _rows(_similar(merged, reference), _REFERENCE, "global")
     trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
     for figure, other in ((_REFERENCE, reference), (_MERGED, merged)):
@@ -101,7 +104,7 @@ def _rows(by_layer: Mapping[str, float], figure: str, model: str, client: int | 
         yield Row(float(np.mean(list(by_layer.values()))), figure, model, client)
 
 
-def _reference(file: str, net: Net) -> Predictor:
+def _reference(file: str, net: Net, device: torch.device | None = None) -> Predictor:
     """The model in a version's file.
 
     Raises:
@@ -126,4 +129,4 @@ def _reference(file: str, net: Net) -> Predictor:
                 where=str(path),
                 hint="name a version of a run of the same model, by a method with a global model",
             )
-    return Predictor(found, net.logits)
+    return Predictor(tree_map(lambda leaf: leaf.to(device or leaf.device), found), net.logits)

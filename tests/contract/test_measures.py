@@ -166,6 +166,19 @@ def test_clients_with_heads_of_their_own(own, tmp_path, engine):
                 torch.testing.assert_close(mine, kept)
 
 
+def test_clients_of_different_models(tmp_path):
+    """What they have in common is compared: representations of any width, heads of one shape."""
+    models = [{"name": "mlp", "hidden": [12]}, {"name": "mlp", "hidden": [9, 12]}]
+    scenario = small(*MEASURES, method="fedclassavg", model=models)
+    (run,) = edgefl.run({**scenario, "server": {"participants": 4, "rounds": 1}}, out=tmp_path / "run").runs
+    assert run.status == "done", run.reason
+    rows = run.table("measures")
+    pairs = {row["label"]: row["value"] for row in rows if row["figure"] == "between clients"}
+    assert pairs.keys() == {"relu1", "relu2", "features", "logits", ""}
+    assert all(0 < value < 1 for value in pairs.values())
+    assert any(row["figure"] == "cosine" for row in rows)
+
+
 def test_stale_participants_started_from_older_versions(own, tmp_path):
     """Under an asynchronous server each participant is compared with the version that it received."""
     server = {"policy": {"name": "fedbuff", "concurrency": 3, "buffer": 2}, "rounds": 6}
