@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
-import torch
 from pydantic import Field
 
 from edgefl.core.errors import UserError
@@ -24,25 +23,14 @@ from edgefl.core.params import Component, Strict
 from edgefl.core.steps import Passes
 from edgefl.protocol import (
     BUFFERS,
-    Carry,
-    Ctx,
-    Exchange,
-    Fold,
     Method,
     Net,
-    Payload,
-    Phase,
-    Predictor,
     Site,
-    Tree,
-    When,
-    delivery,
+    announced,
+    fine_tuning,
     needs_trained,
     neutral_over,
-    plain_objective,
-    sgd,
-    starting,
-    trainer,
+    with_own_model,
 )
 
 _PARTS = {"head": ("head",), "body": ("body",), "all": ("body", "head")}
@@ -55,9 +43,7 @@ class Params(Strict):
         int, Field(ge=0, description="epochs of every client's own training after the last round")
     ] = 5
     parts: Annotated[Literal["head", "body", "all"], Field(description="what fine-tuning changes")] = "all"
-    train_head: Annotated[
-        bool, Field(description="whether the rounds train and share the head too, as the base does")
-    ] = False
+    train_head: Annotated[bool, Field(description="whether heads are trained and shared, too")] = False
     base: Annotated[Component, Field(description="what merges the body")] = Component(name="fedavg")
 
 
@@ -73,7 +59,7 @@ def build(params: Params, site: Site) -> Method:
         net = replace(net, trained=tuple(part for part in net.trained if part != "head"))
     base = site.base(net)
     _check(params, site, base)
-    method = base if params.train_head else _announced(base)
+    method = base if params.train_head else announced(base, net, lambda initial: initial)
     if params.fine_tune:
         method = _tuned(method, net, params, site)
     return replace(method, neutral=neutral_over(params.base, base, train_head=True, fine_tune=0))
@@ -91,56 +77,17 @@ def _check(params: Params, site: Site, base: Method) -> None:
         raise UserError("fedbabu " + why.format(params.base.name), hint="use fedavg as the base")
 
 
-def _announced(base: Method) -> Method:
-    """The base, whose clients receive the fixed head before the first round."""
-
-    def server(initial: Tree) -> Tree:
-        return {**base.server(initial), "head": initial["head"]}
-
-    def global_model(server: Tree) -> Predictor:
-        return base.personal_model(server, None)
-
-    return replace(
-        base,
-        server=server,
-        exchanges=(delivery("announce", When("start"), kept=True), *base.exchanges),
-        global_model=global_model,
-        personal_model=lambda server, _: global_model(server),
-    )
-
-
 def _tuned(method: Method, net: Net, params: Params, site: Site) -> Method:
     """The method, after whose last round every client trains its global model."""
-    optimizer, trained = site.local.optimizer, _PARTS[params.parts]
-    step = sgd(plain_objective(replace(net, terms=())), optimizer, trained)
-
-    def client(initial: Tree) -> Tree:
-        own = {part: initial[part] for part in (*trained, BUFFERS)}
-        tuned = next(iter(initial["body"].values())).new_zeros(())
-        return {**(method.client(initial) or {}), "fedbabu": {"model": own, "tuned": tuned}}
-
-    def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        return trainer(starting(net, payload, state), optimizer, trained, ctx.lr)
-
-    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001
-        own = {part: carry["weights"][part] for part in (*trained, BUFFERS)}
-        return {}, {"fedbabu": {"model": own, "tuned": torch.ones_like(carry["scalars"]["loss"])}}
-
-    def personal_model(server: Tree, state: Tree | None) -> Predictor:
-        shared = method.personal_model(server, state)
-        if state is None or not state["fedbabu"]["tuned"]:
-            return shared
-        return replace(shared, weights=starting(net, state["fedbabu"]["model"], shared.weights))
-
-    exchange = Exchange(
-        "fine-tune",
-        down=lambda server, client: {part: server[part] for part in (*net.trained, BUFFERS)},  # noqa: ARG005
-        work=Fold(start, (Phase("fine-tune", step, Passes(epochs=params.fine_tune)),), finish),
-        merge=lambda server, arrivals: server,  # noqa: ARG005
-        when=When("end"),
-        who="all",
-        stateful=True,
+    trained = _PARTS[params.parts]
+    kept = (*trained, BUFFERS)
+    exchange = fine_tuning(
+        net,
+        site.local.optimizer,
+        ("fine-tune", Passes(epochs=params.fine_tune)),
+        lambda server, client: {part: server[part] for part in (*net.trained, BUFFERS)},  # noqa: ARG005
+        name="fedbabu",
+        trained=trained,
+        kept=kept,
     )
-    return replace(
-        method, client=client, exchanges=(*method.exchanges, exchange), personal_model=personal_model
-    )
+    return with_own_model(method, net, "fedbabu", kept, exchange)

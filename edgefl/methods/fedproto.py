@@ -49,9 +49,7 @@ class Params(Strict):
     predict: Annotated[
         Literal["prototype", "head"], Field(description="by the nearest prototype, or by the head")
     ] = "prototype"
-    base: Annotated[Component, Field(description="what the prototypes are added to")] = Component(
-        name="local"
-    )
+    base: Annotated[Component, Field(description="what it is added to")] = Component(name="local")
 
 
 def build(params: Params, site: Site) -> Method:

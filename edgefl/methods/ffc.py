@@ -12,23 +12,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from edgefl.core.params import Component, Strict
-from edgefl.protocol import Calibration, Method, Site, calibrated, check_features, neutral_over
+from edgefl.core.params import Component
+from edgefl.protocol import CalibrationParams, Method, Site, calibrated, check_features, neutral_over
 
 
-class Params(Strict):
+class Params(CalibrationParams):
     """FFC's parameters."""
 
-    calibrate: Annotated[
-        Calibration,
-        Field(
-            description="once (after the last round), every so many rounds, never, or for each client: "
-            "personal (by FFC) or personal_sgd (by local training of the head)"
-        ),
-    ] = "once"
-    ridge: Annotated[
-        float, Field(ge=0, description="added to the Gram matrix's diagonal; the paper's lambda")
-    ] = 0.0
     base: Annotated[Component, Field(description="what trains the features")] = Component(name="fedavg")
 
 

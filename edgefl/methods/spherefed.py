@@ -25,26 +25,24 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component, Positive, Strict
+from edgefl.core.params import Component, Positive
 from edgefl.methods._heads import HEADS
 from edgefl.protocol import (
-    Calibration,
+    CalibrationParams,
     Method,
     Net,
-    Predictor,
     Site,
     Tree,
-    When,
+    announced,
     calibrated,
     check_features,
     cross_entropy,
-    delivery,
     neutral_over,
     one_hot,
 )
 
 
-class Params(Strict):
+class Params(CalibrationParams):
     """SphereFed's parameters."""
 
     head: Annotated[
@@ -54,16 +52,6 @@ class Params(Strict):
     loss: Annotated[Literal["mse", "cross_entropy"], Field(description="what a client minimises")] = "mse"
     scale: Annotated[Positive, Field(description="s, what cross-entropy multiplies the logits by")] = 1.0
     normalise: Annotated[bool, Field(description="whether features have unit length")] = True
-    calibrate: Annotated[
-        Calibration,
-        Field(
-            description="once (after the last round), every so many rounds, never, or for each client: "
-            "personal (by FFC) or personal_sgd (by local training of the head)"
-        ),
-    ] = "once"
-    ridge: Annotated[
-        float, Field(ge=0, description="added to the Gram matrix's diagonal; the paper's lambda")
-    ] = 0.0
     base: Annotated[Component, Field(description="what merges the body")] = Component(name="fedavg")
 
     @model_validator(mode="after")
@@ -84,7 +72,8 @@ def build(params: Params, site: Site) -> Method:
     base = site.base(net)
     common = params.calibrate not in {"personal", "personal_sgd"}
     check_features(net, base, "spherefed", params.base, head=common, calibrated=params.calibrate != "never")
-    method = base if params.head == "trained" else _with_fixed_head(net, base, params.head)
+    fixed = params.head != "trained"
+    method = announced(base, net, lambda initial: _fixed(initial, params.head)) if fixed else base
     own = {"head": "trained", "loss": "cross_entropy", "scale": 1.0, "normalise": False, "calibrate": "never"}
     return replace(
         calibrated(method, net, site.local, params.calibrate, params.ridge),
@@ -142,22 +131,3 @@ def _fixed(weights: Tree, head: str) -> Tree:
     random = weights["head"]["weight"]
     rows = HEADS[head](random.to(torch.float64))
     return {**weights, "head": {"weight": rows.to(random.dtype).contiguous()}}
-
-
-def _with_fixed_head(net: Net, base: Method, head: str) -> Method:
-    """The base with a head that server and clients keep, and that is sent before the first round."""
-
-    def server(initial: Tree) -> Tree:
-        fixed = _fixed(initial, head)
-        return {**base.server(fixed), "head": fixed["head"]}
-
-    def client(initial: Tree) -> Tree:
-        fixed = _fixed(initial, head)
-        return {**(base.client(fixed) or {}), "head": fixed["head"]}
-
-    def predictor(state: Tree) -> Predictor:
-        return Predictor({part: state[part] for part in net.parts()}, net.logits)
-
-    announce = delivery("announce", When("start"), kept=True)
-    exchanges = (announce, *base.exchanges)
-    return replace(base, server=server, client=client, exchanges=exchanges, global_model=predictor)

@@ -33,6 +33,9 @@ from edgefl.protocol.observation import Observation as Observation
 from edgefl.protocol.observation import Participant as Participant
 from edgefl.protocol.observation import Row as Row
 from edgefl.protocol.observation import parts_in as parts_in
+from edgefl.protocol.own_models import fine_tuning as fine_tuning
+from edgefl.protocol.own_models import own_model as own_model
+from edgefl.protocol.own_models import with_own_model as with_own_model
 from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.public import public_images as public_images
@@ -43,11 +46,12 @@ from edgefl.protocol.requirements import shared_parts as shared_parts
 from edgefl.protocol.requirements import training_phase as training_phase
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.statistics import Calibration as Calibration
+from edgefl.protocol.statistics import CalibrationParams as CalibrationParams
+from edgefl.protocol.statistics import announced as announced
 from edgefl.protocol.statistics import calibrated as calibrated
 from edgefl.protocol.statistics import check_features as check_features
 from edgefl.protocol.statistics import collection as collection
 from edgefl.protocol.statistics import delivered as delivered
-from edgefl.protocol.statistics import delivery as delivery
 from edgefl.protocol.statistics import gathering as gathering
 from edgefl.protocol.statistics import one_hot as one_hot
 from edgefl.protocol.statistics import summed as summed

@@ -16,19 +16,19 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 import torch
-from pydantic import PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema
 from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.core.errors import UserError
-from edgefl.core.params import Component
+from edgefl.core.params import Component, NonNegative, Strict
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
 from edgefl.protocol.aggregation import starting
-from edgefl.protocol.composition import beside
 from edgefl.protocol.nets import Carry, Net, Predictor, transformed
-from edgefl.protocol.training import add_product, plain_objective, sgd, trainer
-from edgefl.protocol.trees import Payload, Tree, identical, leaves, tree_map
+from edgefl.protocol.own_models import fine_tuning, own_model, unchanged, with_own_model
+from edgefl.protocol.training import add_product
+from edgefl.protocol.trees import Payload, Tree, identical, leaves
 from edgefl.protocol.values import Arrival, Batch, Ctx, Exchange, Fold, Method, Phase, When
 
 
@@ -166,10 +166,6 @@ def _sending(net: Net, *without: str) -> Callable[[Tree, int], Payload]:
     return lambda server, client: {part: server[part] for part in parts if part in server}  # noqa: ARG005
 
 
-def _unchanged(server: Tree, arrivals: Sequence[Arrival]) -> Tree:  # noqa: ARG001 - a merge's signature
-    return server
-
-
 def delivery(name: str, when: When, *, kept: bool) -> Exchange:
     """An exchange in which all clients receive the server's head; ``kept`` says whether in their state."""
     fold = Fold(
@@ -181,11 +177,35 @@ def delivery(name: str, when: When, *, kept: bool) -> Exchange:
         name,
         down=lambda server, client: {"head": server["head"]},  # noqa: ARG005
         work=fold,
-        merge=_unchanged,
+        merge=unchanged,
         when=when,
         who="all",
         stateful=kept,
     )
+
+
+def announced(base: Method, net: Net, fixed: Callable[[Tree], Tree]) -> Method:
+    """The base with a head that nobody trains, and that all clients receive before the first round.
+
+    Args:
+        base: the base, which shares all other parts of the model.
+        net: what it was built on.
+        fixed: initial weights -> those with the head.
+    """
+
+    def server(initial: Tree) -> Tree:
+        weights = fixed(initial)
+        return {**base.server(weights), "head": weights["head"]}
+
+    def client(initial: Tree) -> Tree:
+        weights = fixed(initial)
+        return {**(base.client(weights) or {}), "head": weights["head"]}
+
+    def global_model(server: Tree) -> Predictor:
+        return Predictor({part: server[part] for part in net.parts()}, net.logits)
+
+    exchanges = (delivery("announce", When("start"), kept=True), *base.exchanges)
+    return replace(base, server=server, client=client, exchanges=exchanges, global_model=global_model)
 
 
 def delivered(base: Method, net: Net, exchange: Exchange) -> Method:
@@ -193,6 +213,19 @@ def delivered(base: Method, net: Net, exchange: Exchange) -> Method:
     kept = "head" in (base.client(net.on_meta()) or {})
     deliver = delivery(_DELIVER, exchange.when, kept=kept)
     return replace(base, exchanges=(*base.exchanges, exchange, deliver), neutral=None)
+
+
+class CalibrationParams(Strict):
+    """When a head is calibrated, and how."""
+
+    calibrate: Annotated[
+        Calibration,
+        Field(
+            description="once (after the last round), every so many rounds, never, or for each client: "
+            "personal (by FFC) or personal_sgd (by local training of the head)"
+        ),
+    ] = "once"
+    ridge: Annotated[NonNegative, Field(description="added to V's diagonal; the paper's lambda")] = 0.0
 
 
 def calibrated(base: Method, net: Net, local: Local, calibrate: Calibration, ridge: float) -> Method:
@@ -212,13 +245,13 @@ def calibrated(base: Method, net: Net, local: Local, calibrate: Calibration, rid
     if calibrate == "never":
         return base
     if calibrate == "personal_sgd":
-        return _with_own_heads(base, net, _tuning(base, net, local))
+        return _with_own_head(base, net, _tuning(base, net, local))
     width, classes = net.feature_width, net.classes
     phase = gathering(net, "calibrate", _add)
     shapes = {"u": (width, classes), "v": (width, width)}
 
     def own(gram: Tree, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001 - a fold's signature
-        return {}, _kept(_head(net, gram["u"], gram["v"], ridge, gram["v"].dtype))
+        return {}, {OWN: own_model({"head": _head(net, gram["u"], gram["v"], ridge, gram["v"].dtype)})}
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
         uploads = [each.upload["gram"] for each in arrivals]
@@ -226,8 +259,8 @@ def calibrated(base: Method, net: Net, local: Local, calibrate: Calibration, rid
         return {**server, "head": _head(net, u, v, ridge, uploads[0]["v"].dtype)}
 
     if calibrate == "personal":
-        solving = collection(net, phase, shapes, own, _unchanged, When("end"), stateful=True)
-        return _with_own_heads(base, net, solving)
+        solving = collection(net, phase, shapes, own, unchanged, When("end"), stateful=True)
+        return _with_own_head(base, net, solving)
     when = When("end") if calibrate == "once" else When("round", every=calibrate)
     return delivered(
         base, net, collection(net, phase, shapes, lambda gram, _: ({"gram": gram}, None), merge, when)
@@ -277,41 +310,15 @@ def _head(net: Net, u: Tensor, v: Tensor, ridge: float, dtype: torch.dtype) -> T
     return {name: weight if name == "weight" else weight.new_zeros(net.classes) for name in names}
 
 
-def _with_own_heads(base: Method, net: Net, exchange: Exchange) -> Method:
-    """The base with an exchange that gives each client a head for its personal model."""
-    names = net.parts()["head"]
-
-    def client(initial: Tree) -> Tree:
-        head = {name: torch.zeros_like(initial["head"][name]) for name in names}
-        return beside(base.client(initial) or {}, OWN, _kept(head, known=False)[OWN])
-
-    def personal(server: Tree, state: Any) -> Predictor:
-        model = base.personal_model(server, state)
-        known, own = state[OWN]["known"] > 0, state[OWN]["head"]
-        head = tree_map(lambda mine, common: torch.where(known, mine, common), own, model.weights["head"])
-        return Predictor({**model.weights, "head": head}, model.logits)
-
-    exchanges = (*base.exchanges, exchange)
-    return replace(base, client=client, exchanges=exchanges, personal_model=personal, neutral=None)
-
-
-def _kept(head: Tree, *, known: bool = True) -> Tree:
-    """A client's state with its own head, or with room for it."""
-    return {OWN: {"head": head, "known": torch.full_like(leaves(head)[0][0, 0], float(known))}}
+def _with_own_head(base: Method, net: Net, exchange: Exchange) -> Method:
+    return with_own_model(base, net, OWN, ["head"], exchange)
 
 
 def _tuning(base: Method, net: Net, local: Local) -> Exchange:
     """After the last round, all clients train the head alone on the frozen body."""
     kept = "head" in (base.client(net.on_meta()) or {})
-    still = replace(net, features=lambda weights, x, train: net.features(weights, x, False), terms=())  # noqa: ARG005
-    step = sgd(plain_objective(still), local.optimizer, ("head",))
-
-    def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-        return trainer(starting(net, payload, state), local.optimizer, ("head",), ctx.lr)
-
-    def finish(carry: Carry, ctx: Ctx) -> tuple[Payload, Tree]:  # noqa: ARG001 - a fold's signature
-        return {}, _kept(carry["weights"]["head"])
-
-    fold = Fold(start, (Phase("tune", step, local.passes),), finish)
-    send = _sending(net, *["head"] * kept)
-    return Exchange("tune", send, fold, _unchanged, When("end"), who="all", stateful=True)
+    still = replace(net, features=lambda weights, x, train: net.features(weights, x, False))  # noqa: ARG005
+    send, parts = _sending(net, *["head"] * kept), ["head"]
+    return fine_tuning(
+        still, local.optimizer, ("tune", local.passes), send, name=OWN, trained=parts, kept=parts
+    )
