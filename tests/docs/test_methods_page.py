@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,13 @@ from edgefl.planning.profile import ExchangeCost, profile
 from edgefl.protocol import nbytes
 from edgefl.runs import drafts
 
-PAGE = Path(__file__).parents[2] / "docs" / "methods.md"
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import method_runs
+import method_tables
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "methods.md"
+RUNS = ROOT / "benchmarks" / "results" / "methods-cifar10.json"
 NAMES = tuple(catalogue.entries("methods"))
 ACCESS = DataAccess(need="nothing")
 NET = build_net("cnn2", (3, 32, 32))
@@ -142,17 +149,32 @@ def combinations_table() -> str:
     return table(("method", "not on", "for example"), rows)
 
 
-@pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
-def test_table_is_made_of_the_code(name, costs, request):
-    """Each table between its marks is what the code gives."""
-    made = {"methods": methods_table, "costs": lambda: costs_table(costs), "combinations": combinations_table}
-    text, page = made[name](), PAGE.read_text(encoding="utf-8")
+def check(name: str, text: str, config: pytest.Config) -> None:
+    """Compares the page between a name's marks with a text, or rewrites it under ``--bless``."""
+    page = PAGE.read_text(encoding="utf-8")
     begin, end = f"<!-- {name}: pytest tests/docs/test_methods_page.py --bless -->\n", "\n<!-- end -->"
     before, mark, rest = page.partition(begin)
     shown, closed, after = rest.partition(end)
     assert mark, f"docs/methods.md has no {begin.strip()}"
     assert closed
-    if request.config.getoption("--bless"):
+    if config.getoption("--bless"):
         PAGE.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
         shown = text
     assert shown.splitlines() == text.splitlines()
+
+
+@pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
+def test_table_is_made_of_the_code(name, costs, request):
+    """Each table between its marks is what the code gives."""
+    made = {"methods": methods_table, "costs": lambda: costs_table(costs), "combinations": combinations_table}
+    check(name, made[name](), request.config)
+
+
+@pytest.mark.parametrize(
+    ("name", "tables"), [("results", method_tables.result_tables), ("tuning", method_tables.tuning_tables)]
+)
+def test_results_are_those_of_the_file(name, tables, request):
+    """The measured tables are made of the benchmark's file of runs."""
+    results = method_runs.Results(method_runs.CIFAR10, RUNS)
+    text = "\n\n".join(f"{heading}:\n\n{text}" for heading, text in tables(results))
+    check(name, text, request.config)
