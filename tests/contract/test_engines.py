@@ -34,6 +34,13 @@ CASES = {
         "local": {"steps": 8, "batch_size": 8},
     },
     "two models, heads shared": {"method": "fedclassavg", "model": TWO, "local": {"epochs": 1}},
+    "two models, LG-FedAvg": {"method": "lg-fedavg", "model": TWO, "local": {"epochs": 1}},
+    "two phases, heads kept": {
+        "method": {"name": "fedrep", "head_epochs": 1},
+        "local": {"steps": 8, "batch_size": 8},
+    },
+    "a second model": {"method": "ditto", "local": {"steps": 9, "batch_size": 16}},
+    "fine-tuned at the end": {"method": {"name": "fedbabu", "fine_tune": 1}, "local": {"epochs": 1}},
     "two models, nothing shared": {"method": "local", "model": TWO, "local": {"epochs": 1}},
     "control variates, Fisher information": {
         "method": {"name": "fedcurv", "samples": 20, "base": "scaffold"},

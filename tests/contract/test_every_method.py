@@ -10,13 +10,17 @@ import torch
 from builders import NETS, Federation, build_method, build_net
 from exported import CLASSES, images, perturbed, spec
 
+import edgefl
 from edgefl.compute.meta import Sizes, trace
 from edgefl.compute.threads import one_thread
 from edgefl.core import catalogue
 from edgefl.core.errors import ScenarioError
+from edgefl.export.build import ExportOptions
 from edgefl.export.graph import Served, to_onnx
+from edgefl.export.make import export
 from edgefl.export.model import Form
 from edgefl.export.verify import parity
+from edgefl.planning.learning import DataAccess
 from edgefl.protocol import Method, Net, Predictor, flatten, leaves, shapes
 from edgefl.protocol.coding import counterparts
 from edgefl.runs.contract.repeats import together
@@ -184,6 +188,24 @@ def test_every_method_exports(name: str, mlp: Net):
         module = Served(model, spec(mlp.shape), Form()).eval()
         found = parity(to_onnx(module, mlp.shape, Form(), {"method": name}), module, Form(), x, y)
         assert found.passed, str(found)
+
+
+def test_a_fine_tuned_client_exports_what_was_scored(tmp_path):
+    """The file of a client of FedBABU has the accuracy of its last row, which is not the global model's."""
+    scenario = {
+        "task": {"dataset": "digits", "clients": 3, "partition": {"name": "dirichlet", "alpha": 0.3}},
+        "model": {"name": "mlp", "hidden": [12]},
+        "method": {"name": "fedbabu", "fine_tune": 2},
+        "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
+        "fleet": "home-lab",
+        "server": {"rounds": 1},
+        "evaluate": {"models": ["global", "personal"]},
+    }
+    (run,) = edgefl.run(scenario, out=tmp_path / "run").runs
+    (found,) = export(run.folder, ExportOptions(client=1), DataAccess(), tmp_path / "model.onnx")
+    rows = [row["accuracy"] for row in run.table("client_evaluations") if row["client"] == 1]
+    assert found.reported == rows[-1] == pytest.approx(found.parity.accuracy, abs=5e-5)
+    assert rows[-1] > rows[0]
 
 
 CODECS = tuple(catalogue.entries("codecs"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from builders import NETS, Federation, arrival, build_method, build_net
 from numpy.typing import NDArray
 
+import edgefl
 from edgefl.compute import meta
 from edgefl.compute.threads import one_thread
 from edgefl.core.cost import GRAD_INPUT, GRAD_WEIGHT, PhaseTrace, Trace
@@ -362,3 +364,48 @@ def test_batch_norms_statistics_go_where_the_text_says():
         common = means(method.global_model(done.server).weights)
         own = means(method.personal_model(done.server, done.states[0]).weights)
         assert not torch.equal(own, common)
+
+
+# Whole runs.
+
+SCENARIO: dict[str, Any] = {
+    "task": {
+        "dataset": "digits",
+        "partition": {"name": "dirichlet", "alpha": 0.3, "min_samples": 20},
+        "clients": 4,
+    },
+    "model": {"name": "mlp", "hidden": [12]},
+    "fleet": "home-lab",
+    "local": {"epochs": 1, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "server": {"rounds": 2, "participants": 2},
+    "evaluate": {"every": 1, "models": ["global", "personal"]},
+}
+
+
+def scores(folder: Path, **method: Any) -> dict[str, list[tuple[int, float, float]]]:
+    """(Round, accuracy, loss) of each evaluation, of the global and of the personal models."""
+    (run,) = edgefl.run({**SCENARIO, "method": method}, out=folder).runs
+    assert run.status == "done", run.reason
+    rows = run.table("evaluations")
+    return {
+        model: [(row["round"], row["accuracy"], row["loss"]) for row in rows if row["model"] == model]
+        for model in ("global", "personal")
+    }
+
+
+def test_fine_tuning_changes_the_last_personal_accuracy_alone(tmp_path):
+    """FedBABU's initial accuracy, and all that precedes the end, is what it is without fine-tuning."""
+    without = scores(tmp_path / "0", name="fedbabu", fine_tune=0)
+    tuned = scores(tmp_path / "2", name="fedbabu", fine_tune=2)
+    assert [one[0] for one in without["global"]] == [0, 1]
+    assert tuned["global"][:2] == without["global"]
+    assert tuned["personal"][:2] == without["personal"]
+    assert tuned["global"][2][1:] == without["global"][1][1:]
+    assert tuned["personal"][2][1] > without["personal"][1][1] + 0.1
+
+
+def test_dittos_global_scores_are_fedavgs(tmp_path):
+    """In a whole run, to the bit; the personal ones are others."""
+    ours, theirs = (scores(tmp_path / name, name=name) for name in ("ditto", "fedavg"))
+    assert ours["global"] == theirs["global"]
+    assert all(one[1] > other[1] for one, other in zip(ours["personal"], theirs["personal"], strict=True))
