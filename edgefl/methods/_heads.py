@@ -34,7 +34,7 @@ def by_gram_schmidt(random: Tensor) -> Tensor:
 
 
 def by_tammes(random: Tensor) -> Tensor:
-    """Unit rows as far apart as 10^4 steps bring them (Mettes et al. 2019, Section 3.1).
+    """Unit rows as far apart as 10^4 steps bring them (Mettes et al. 2019).
 
     SGD on the mean over rows of the largest cosine to another row; rows are normalised after each step. With
     C <= l + 1 the optimum is a simplex, where all cosines are -1 / (C - 1): the rows are not orthogonal. The

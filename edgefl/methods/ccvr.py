@@ -1,14 +1,15 @@
 """CCVR: after training, the server fine-tunes the head on virtual features (Luo et al. 2021, Section 4).
 
 Every client sends, of each class c, the number n_kc of its samples, the mean m_kc (l) and the unbiased
-covariance S_kc (l x l) of their features under the final body. The server pools them (Equations 3-4)::
+covariance S_kc (l x l) of their features under the final body. The server pools them::
 
     n_c = sum_k n_kc,   m_c = sum_k n_kc m_kc / n_c
     S_c = [sum_k (n_kc - 1) S_kc + n_kc (m_kc - m_c)(m_kc - m_c)^T] / (n_c - 1)
 
-which is the printed form with its last terms drawn together. It draws M_c features of each class
-from N(m_c, S_c), clips them at 0 and raises them to a power (Tukey's transformation), and trains the head on
-them by cross-entropy. SphereFed's comparison has M_c = 500 on CIFAR-100 and a rate of 1e-5 (its Table 16).
+which is the printed form with its last terms drawn together. It draws M_c features of each class from
+N(m_c, S_c), clips them at 0 and raises them to a power (Tukey's transformation), and trains the head on them
+by cross-entropy; the model's own features stay as they are. SphereFed's comparison has M_c = 500 on CIFAR-100
+and a rate of 1e-5 (its Table 16).
 
 Ours, where the papers are silent: negative eigenvalues count as 0; SGD with momentum 0.9, batches of 64, ten
 epochs; classes without samples have no virtual features.
@@ -94,7 +95,7 @@ def build(params: Params, site: Site) -> Method:
 def add_moments(moments: Tree, features: Tensor, labels: Tensor) -> None:
     """Adds a batch to counts (C,), means (C, l) and sums of squares around them (C, l, l), in place.
 
-    The update of Chan et al. 1983, Equation 2.1: sums of squares around 0 would lose covariances to rounding.
+    The pairwise update of Chan et al. 1983: sums of squares around 0 would lose covariances to rounding.
     """
     member = one_hot(labels, len(moments["counts"]), features)
     counts, before = member.sum(dim=0), moments["counts"]

@@ -1,14 +1,15 @@
 """FedProto: clients share the mean feature of each class, their prototypes (Tan et al. 2022, Algorithm 1).
 
-A client minimises the base's objective plus lambda * mean_i ||f_i - G_{y_i}||^2, G (C x l) being the server's
-prototypes; a class without one adds 0. After training it sends the means of its features by class under its
-final weights, and how many samples each is of; the server averages, G_c = sum_k n_kc G_kc / n_c (Equation 6,
-without the second 1 / |N_c| that is printed), and keeps the old prototype of a class that nobody sent. A
-model predicts the class of the nearest prototype, or by its head. On the base ``local``, which is the paper's
-method, nothing else travels, and models may differ in all but l.
+A client minimises the base's objective plus lambda * mean_i ||f_i - G_{y_i}||^2, G (C x l) being the
+server's prototypes; a class without one adds 0. After training it sends the means of its features by class
+under its final weights, and how many samples each is of. The server averages, G_c = sum_k n_kc G_kc / n_c
+(without the second 1 / |N_c| that is printed), and keeps the old prototype of a class that nobody sent. A
+model predicts the class of the nearest prototype, or by its head. On the base ``local``, which is the
+paper's method, nothing else travels, and models may differ in all but l.
 
-The authors' code averages clients alike, takes the mean of the squares over l too, so that its lambda of 1 is
-1 / l here, and gathers prototypes while the weights still move.
+Prototypes are gathered in a pass of their own over the client's data; a job that stops early may send counts
+of 0. The authors' code averages clients alike, takes the mean of the squares over l too, so that its lambda
+of 1 is 1 / l here, and gathers prototypes while the weights still move.
 """
 
 from __future__ import annotations
