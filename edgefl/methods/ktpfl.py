@@ -115,14 +115,14 @@ def build(params: Params, site: Site) -> Method:
             "coefficients": ones.repeat(len(ones), 1) / len(ones),
             "samples": ones,
             "clients": {str(client): {"predictions": even} for client in range(site.clients)},
+            "initial": {part: initial[part] for part in shared},
         }
-        return {**{part: initial[part] for part in shared}, NAME: own}
+        return {NAME: own}
 
     def down(server: Tree, client: int) -> Payload:
         own = server[NAME]
         row = (own["samples"] if params.coefficients == "samples" else own["coefficients"][client]).tolist()
-        target = mixture(own, row, ["predictions"], server)["predictions"]
-        return {"target": target, **mixture(own, row, shared, server)}
+        return {"target": mixture(own, row, ["predictions"])["predictions"], **mixture(own, row, shared)}
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
         carry = train.work.start(payload, state, ctx)
@@ -196,12 +196,12 @@ def latest(own: Tree) -> list[Tree]:
     return [own["clients"][str(client)] for client in range(len(own["samples"]))]
 
 
-def mixture(own: Tree, row: Sequence[float], parts: Sequence[str], before: Tree) -> Tree:
-    """The mean of what clients sent last, those apart that sent nothing yet; ``before`` where none has."""
+def mixture(own: Tree, row: Sequence[float], parts: Sequence[str]) -> Tree:
+    """The mean of what clients sent last, without those that did not yet; the initial parts if none did."""
     pairs = zip(latest(own), row, strict=True)
     sent = [(known, share) for known, share in pairs if share and all(part in known for part in parts)]
     if not sent:
-        return {part: before[part] for part in parts}
+        return {part: own["initial"][part] for part in parts}
     trees = [{part: known[part] for part in parts} for known, _ in sent]
     return weighted_mean(trees, [share for _, share in sent])
 

@@ -14,7 +14,7 @@ from edgefl.protocol.values import Method, Phase
 
 
 def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
-    """The trained parts that the base's exchange "train" sends and averages.
+    """The trained parts that the base's exchange "train" sends and averages: its server has one of each.
 
     Args:
         name: of the method that asks.
@@ -25,8 +25,8 @@ def shared_parts(name: str, base: Method, component: Component, net: Net) -> tup
     Raises:
         UserError: there are none.
     """
-    sent = _sent(base, net)
-    parts = tuple(part for part in net.trained if part in sent)
+    sent, server = _sent(base, net), base.server(net.on_meta())
+    parts = tuple(part for part in net.trained if part in sent and part in server)
     if not parts:
         raise UserError(
             f"{name} needs a base that averages what clients train, and {component.name} averages none of it",

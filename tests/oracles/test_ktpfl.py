@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from builders import arrival, build_net, site_of
+from builders import arrival, build_method, build_net, site_of
 
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
@@ -234,6 +234,20 @@ def test_shared_weights_are_mixed_like_predictions(net: Net):
                 np.testing.assert_allclose(leaf.numpy(), mixed, atol=1e-12)
         upload, _ = train.work.finish(carry, context(client))
         assert set(upload) == {"predictions", "body", "head", "buffers"}
+
+
+@pytest.mark.parametrize("method", ["fedopt", "scaffold", "fednova", "ccvr", "spherefed"])
+def test_its_server_has_no_model_that_others_could_change(net: Net, method: str):
+    """With "+weight" it has one for each client, so that methods on a common model are refused."""
+    with pytest.raises(UserError, match=f"{method} needs a base that .*, and ktpfl"):
+        build_method(method, net, base={"name": "ktpfl", "share_weights": True})
+
+
+@pytest.mark.parametrize("method", ["fedprox", "moon", "flexchill"])
+def test_what_clients_receive_can_be_kept_close_to(net: Net, method: str):
+    """With "+weight" there is a received model, by which a term can go, beside distilling and predicting."""
+    built = build_method(method, net, base={"name": "ktpfl", "share_weights": True})
+    assert [phase.name for phase in built.exchanges[1].work.phases] == ["distil", "train", "predict"]
 
 
 def test_a_client_that_is_stopped_early_predicts_its_target(net: Net):
