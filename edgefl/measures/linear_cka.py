@@ -28,7 +28,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.params import Strict
 from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
-from edgefl.protocol.similarities import linear_cka
+from edgefl.protocol.similarities import alignment, linear_gram
 
 _REFERENCE, _CLIENTS, _MERGED = "to reference", "between clients", "to global"
 
@@ -58,7 +58,11 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
 
     def layers(predictor: Predictor, net: Net = seen.net) -> dict[str, Tensor]:
         names = layer_names(net) if has_layers(net, predictor) else (LOGITS,)
-        return {name: _reduced(activations(seen, net, predictor, name, places)) for name in names}
+        return {
+            # Of a layer, the products of pairs of samples are enough, and much less than its activations.
+            name: linear_gram(activations(seen, net, predictor, name, places).flatten(1).to(torch.float64))
+            for name in names
+        }
 
     merged = {} if seen.global_model is None else layers(seen.global_model)
     reference: dict[str, Tensor] = {}
@@ -82,19 +86,9 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
     yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
 
 
-def _reduced(x: Tensor) -> Tensor:
-    """Representations (n, d) as float64 (n, at most n) with the same products of pairs of samples."""
-    flat = x.flatten(1).to(torch.float64)
-    flat = flat - flat.mean(dim=0)
-    if flat.shape[1] <= flat.shape[0]:
-        return flat
-    triangle: Tensor = torch.linalg.qr(flat.mT, mode="r").R
-    return triangle.mT
-
-
 def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, float]:
     """The similarity of each layer that both models have."""
-    return {name: float(linear_cka(x, other[name])) for name, x in one.items() if name in other}
+    return {name: float(alignment(x, other[name])) for name, x in one.items() if name in other}
 
 
 def _rows(by_layer: Mapping[str, float], figure: str, model: str, client: int | None = None) -> Iterator[Row]:

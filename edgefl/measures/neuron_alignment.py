@@ -59,7 +59,8 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
     for name, shares in each.items():
         yield from over_clients(shares, model="trained", label=name)
     if seen.before is not None:
-        merged = _alike(classes(seen.before), classes(seen.global_model))
+        before = started.get(id(seen.before)) or classes(seen.before)
+        merged = _alike(before, classes(seen.global_model))
         yield from (Row(share, label=name) for name, share in merged.items())
 
 

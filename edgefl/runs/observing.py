@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,13 +30,15 @@ class _Trained:
 
     Attributes:
         outcomes: theirs.
-        servers: the versions that they started from.
-        before: the version before the merge.
+        servers: the versions that they started from, and the one before the merge.
+        before: the number of that one.
+        predictors: their global models, by version, as far as they were asked for.
     """
 
     outcomes: Sequence[Outcome]
     servers: Mapping[int, Tree]
-    before: Tree
+    before: int
+    predictors: dict[int, Predictor] = field(default_factory=dict)
 
 
 class Observer:
@@ -62,9 +64,10 @@ class Observer:
         # Statistics of features, say, have no loss.
         trained = [outcome for outcome in outcomes if outcome.scalars]
         if trained:
-            versions = self._context.versions
-            servers = {outcome.job.version: versions[outcome.job.version] for outcome in trained}
-            self._last = _Trained(trained, servers, versions[need.version - 1])
+            before = need.version - 1
+            numbers = {before, *(outcome.job.version for outcome in trained)}
+            servers = {number: self._context.versions[number] for number in numbers}
+            self._last = _Trained(trained, servers, before)
 
     def rows(self, need: Evaluate, personal: Personal | None) -> list[dict[str, Any]]:
         """The measures of a version, as rows of the table ``measures``.
@@ -98,8 +101,7 @@ class Observer:
         scored = (
             {} if personal is None else dict(zip(personal.clients, personal.accuracy.tolist(), strict=True))
         )
-        known = last is not None and method.global_model is not None
-        return Observation(
+        found = Observation(
             version=need.version,
             round=need.round,
             net=learning.nets[0],
@@ -112,11 +114,16 @@ class Observer:
             tests=self._tests,
             class_counts=federation.class_counts,
             training=self._training,
-            participants_of=self._participants if last is None else partial(self._participants, last),
-            before=self._global(last.before) if known and last is not None else None,
-            personal_before=None if last is None else partial(context.personal_model, last.before),
             accuracies=scored,
             earlier=self._earlier,
+        )
+        if last is None:
+            return found
+        return replace(
+            found,
+            participants_of=partial(self._participants, last),
+            before=self._before(last, last.before) if method.global_model is not None else None,
+            personal_before=partial(context.personal_model, last.servers[last.before]),
         )
 
     def _global(self, server: Tree) -> Predictor:
@@ -125,19 +132,20 @@ class Observer:
             raise AssertionError("asked only where there is one")
         return returned(function(server), Predictor, function, "a Predictor", RunError)
 
-    def _participants(self, last: _Trained | None = None) -> tuple[Participant, ...]:
-        if last is None:
-            return ()
-        starts = dict[int, Predictor]()
-        return tuple(self._participant(outcome, last.servers, starts) for outcome in last.outcomes)
+    def _before(self, last: _Trained, version: int) -> Predictor:
+        """The global model of a version from before the merge, one object each."""
+        if version not in last.predictors:
+            last.predictors[version] = self._global(last.servers[version])
+        return last.predictors[version]
 
-    def _participant(
-        self, outcome: Outcome, servers: Mapping[int, Tree], starts: dict[int, Predictor]
-    ) -> Participant:
-        """A client of the merge; those that received one version share its global model."""
+    def _participants(self, last: _Trained) -> tuple[Participant, ...]:
+        return tuple(self._participant(outcome, last) for outcome in last.outcomes)
+
+    def _participant(self, outcome: Outcome, last: _Trained) -> Participant:
+        """A client of the merge."""
         context, job = self._context, outcome.job
         learning = context.builder.learning
-        net, server = learning.nets[context.builder.model(job.client)], servers[job.version]
+        net, server = learning.nets[context.builder.model(job.client)], last.servers[job.version]
         sent = {part: outcome.upload[part] for part in net.parts() if part in outcome.upload}
         theirs = {**server, **sent}
         own = context.personal_model(theirs, job.client)
@@ -146,9 +154,7 @@ class Observer:
             received = {part: server[part] for part in sent if part in server}
             start, trained = replace(own, weights={**own.weights, **received}), own
         else:
-            if job.version not in starts:
-                starts[job.version] = self._global(server)
-            start, trained = starts[job.version], self._global(theirs)
+            start, trained = self._before(last, job.version), self._global(theirs)
         return Participant(job.client, net, start, trained, own, parts_in(net, sent))
 
     @cached_property

@@ -166,6 +166,18 @@ def test_clients_with_heads_of_their_own(own, tmp_path, engine):
                 torch.testing.assert_close(mine, kept)
 
 
+def test_engines_measure_alike(tmp_path):
+    """One client after another, in groups, and in other processes."""
+    found = []
+    for engine in ("loop", "vmapped", {"name": "processes", "workers": 1}):
+        folder = tmp_path / str(len(found))
+        (run,) = edgefl.run(small("weight-divergence", "linear-cka"), engine=engine, out=folder).runs
+        found.append([(tuple(row.values())[:-1], row["value"]) for row in run.table("measures")])
+    for others in found[1:]:
+        assert [key for key, _ in others] == [key for key, _ in found[0]]
+        assert [value for _, value in others] == pytest.approx([value for _, value in found[0]], rel=1e-3)
+
+
 def test_clients_of_different_models(tmp_path):
     """What they have in common is compared: representations of any width, heads of one shape."""
     models = [{"name": "mlp", "hidden": [12]}, {"name": "mlp", "hidden": [9, 12]}]
