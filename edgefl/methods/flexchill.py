@@ -29,8 +29,8 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.params import Component, Strict
-from edgefl.methods._temperatures import ByModel, BySample, OfJob, Temperature
 from edgefl.protocol import Assignment, Carry, Ctx, Exchange, Method, Net, Payload, Site, Tree, at_temperature
+from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
 
 class Params(Strict):

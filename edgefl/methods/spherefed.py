@@ -26,7 +26,6 @@ from torch.nn import functional as F
 
 from edgefl.core.errors import UserError
 from edgefl.core.params import Component, Positive
-from edgefl.methods._heads import HEADS
 from edgefl.protocol import (
     CalibrationParams,
     Method,
@@ -40,6 +39,7 @@ from edgefl.protocol import (
     neutral_over,
     one_hot,
 )
+from edgefl.protocol.fixed_heads import HEADS
 
 
 class Params(CalibrationParams):

@@ -13,7 +13,7 @@ from exact import CLOSE, NET, RATE, WIDTH, Exact, arrays, data, hidden, hot, pix
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
-from edgefl.methods import _heads
+from edgefl.protocol import fixed_heads
 
 CLIENTS = [[data(6, seed) for seed in range(3)], [data(8, 10), data(4, 11), data(8, 12)]]
 
@@ -71,7 +71,7 @@ def head(name: str, classes: int, width: int, seed: int = 0) -> np.ndarray:
     """A head from a linear layer as torch initialises it."""
     generator = torch.Generator().manual_seed(seed)
     random = (2 * torch.rand(classes, width, generator=generator, dtype=torch.float64) - 1) / width**0.5
-    return _heads.HEADS[name](random).numpy()
+    return fixed_heads.HEADS[name](random).numpy()
 
 
 def test_gram_schmidt_is_qr():
@@ -93,10 +93,10 @@ def test_tammes_comes_near_the_simplex(classes: int, width: int):
 
 def test_tammes_steps_by_hand(monkeypatch: pytest.MonkeyPatch):
     """A few steps over all coordinates, with each pair's pull on both its rows: the objective's gradient."""
-    monkeypatch.setattr(_heads, "_STEPS", 4)
-    _heads.apart.cache_clear()
+    monkeypatch.setattr(fixed_heads, "_STEPS", 4)
+    fixed_heads.apart.cache_clear()
     found, rows = head("tammes", 5, 7), unit(head("random", 5, 7))
-    _heads.apart.cache_clear()
+    fixed_heads.apart.cache_clear()
     for _ in range(4):
         gradient = np.zeros_like(rows)
         for i in range(5):
@@ -115,12 +115,12 @@ def test_tammes_where_no_simplex_fits():
 
 def test_tammes_is_reckoned_once_for_a_net():
     """Clients and server ask for the same rows; another seed has others."""
-    _heads.apart.cache_clear()
+    fixed_heads.apart.cache_clear()
     method = build_method("spherefed", NET, head="tammes")
     initial = NET.init(0)
     found = [method.server(initial)["head"]["weight"], method.client(initial)["head"]["weight"]]
     assert torch.equal(*found)
-    assert _heads.apart.cache_info().misses == 1
+    assert fixed_heads.apart.cache_info().misses == 1
     assert not torch.equal(found[0], method.server(NET.init(1))["head"]["weight"])
 
 

@@ -22,8 +22,6 @@ PAGE = ROOT / "docs" / "extending.md"
 _PAPERS = ("FLex&Chill", "FedCKA", "FedClassAvg", "FedNTD", "SphereFed")
 _CITED = re.compile(rf"\b[A-Z][\w'-]+(?: et al\.|, [A-Z]\w+.*?| and [A-Z]\w+)? \d{{4}}|{'|'.join(_PAPERS)}")
 _PLACE = re.compile(r"\b(?:Equations?|Eqs?\.|Algorithms?|Sections?|sections?|Tables?|Figure) [\dA-Z]")
-# Files of several methods' own; they name no method.
-_SHARED = {"_temperatures", "_heads"}
 MOST_LINES_OF_THE_MEDIAN = 90
 MOST_LINES_OF_AN_OWN_METHOD = 40
 
@@ -71,12 +69,10 @@ def test_the_median_method_is_short():
     assert statistics.median(counts.values()) < MOST_LINES_OF_THE_MEDIAN, counts
 
 
-def test_methods_are_in_one_file_each():
-    """Beside them there is only what several methods read."""
-    others = {path.stem for path in FOLDER.glob("*.py")} - {
-        catalogue.find("methods", name).path.stem for name in NAMES
-    }
-    assert others - {"__init__"} == _SHARED
+def test_each_method_is_one_file():
+    """Beside them there is nothing in their folder: what methods share is in ``edgefl.protocol``."""
+    methods = {catalogue.find("methods", name).path.stem for name in NAMES}
+    assert {path.stem for path in FOLDER.glob("*.py")} == {*methods, "__init__"}
 
 
 def test_no_method_imports_another(file):

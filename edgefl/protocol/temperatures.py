@@ -18,7 +18,7 @@ from torch import Tensor
 from edgefl.core import catalogue
 from edgefl.core.errors import UnknownNameError, nearest
 from edgefl.core.params import NonNegative, Positive, Strict
-from edgefl.protocol import Assignment
+from edgefl.protocol.values import Assignment
 
 
 class OfJob(Strict):
