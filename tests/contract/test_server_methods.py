@@ -210,6 +210,19 @@ def test_steps_that_only_measure_are_no_steps_of_training(tmp_path):
     assert any(not torch.equal(leaf, long[key]) for key, leaf in short.items())
 
 
+@pytest.mark.parametrize(("name", "part"), [("scaffold", "scaffold/control"), ("feddyn", "feddyn")])
+def test_the_servers_part_is_the_mean_of_all_clients(tmp_path, name: str, part: str):
+    """In a run, also of clients that never took part: their number is the task's."""
+    server = {"rounds": 2, "participants": 2}
+    found = learned(edgefl.run({**SCENARIO, "method": name, "server": server}, out=tmp_path).runs[0])
+    key = f"{part}/head/weight"
+    *_, version = sorted(path for path in found if path.startswith("versions/") and path.endswith(key))
+    states = [leaf for path, leaf in found.items() if path.startswith("states/") and path.endswith(key)]
+    assert 2 <= len(states) <= 4
+    assert found[version].any()
+    torch.testing.assert_close(found[version], torch.stack(states).sum(dim=0) / 4)
+
+
 @pytest.mark.parametrize("name", ["feddyn", "fedcurv"])
 def test_sums_over_a_rounds_clients_need_rounds(tmp_path, name: str):
     """A policy that merges stale uploads is refused, naming the method."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builders import same_trees
 from complex_step import gradient
 from rounds import (
     COHORTS,
@@ -94,6 +95,15 @@ def test_scaffold_is_algorithm_1(optimizer: dict[str, Any], settings: dict[str, 
         check(arrays(ours.server["scaffold"]["control"]), theirs.c)
         for k in range(N):
             check(arrays(ours.states[k]["scaffold"]["control"]), theirs.own[k])
+
+
+@pytest.mark.parametrize("option", ["I", "II"])
+def test_the_first_round_is_fedavgs(option: str):
+    """While all control variates are 0, weights averaged by samples are FedAvg's to the bit."""
+    ours, plain = Rounds("scaffold", option=option, weights="samples"), Rounds("fedavg")
+    ours.round(COHORTS[0])
+    plain.round(COHORTS[0])
+    assert all(same_trees(ours.server[part], plain.server[part]) for part in ("body", "head"))
 
 
 def test_the_servers_control_variate_is_the_mean_of_all_clients():
