@@ -5,8 +5,7 @@
 so that a drop is negative (Lee et al. 2024, FLex&Chill, Figure 7). After is the client's own model under
 the new version. Before is, for a participant of the merge, its own model as it trained it, and for the
 others their own model under the version before. A client's own model is the global one unless the method
-makes it another. The two groups have figures of their own, since a merge takes from participants what they
-have just learned and gives others what they have not.
+makes it another. The two groups have figures of their own, as in the paper.
 """
 
 from __future__ import annotations
