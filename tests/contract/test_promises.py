@@ -110,7 +110,7 @@ def test_the_command_fails_on_a_broken_promise(broken, capsys, monkeypatch):
 
 
 def test_parameters_and_the_scenario_can_be_set(capsys):
-    """`--set` reaches the checked method, its base and the model, and not FedAvg, which it is compared with."""
+    """`--set` reaches the checked method and its base; FedAvg, which it is compared with, has the model."""
     settings = ("method.base=fedprox", "method.base.mu=0.5", "model.hidden=[6]")
     given = [part for setting in settings for part in ("--set", setting)]
     status, out, _ = run_command(capsys, "check", "--method", "flexchill", *given)
