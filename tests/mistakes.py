@@ -398,6 +398,46 @@ MISTAKES = {
     return stepping(step)
 """,
     ),
+    "noise that nobody seeds": Mistake(
+        SEEDS,
+        "def step(",
+        "train's step draws random numbers that do not come",
+        """
+    def step(carry, batch):
+        noise = np.random.default_rng().random()
+        return fold.phases[0].step(carry, Batch(batch.x * (1 + 0.1 * noise), batch.y))
+
+    return stepping(step)
+""",
+    ),
+    "noise for one client": Mistake(
+        SEEDS,
+        "def down(",
+        "two runs with one seed end with different server states",
+        """
+    def down(server, client):
+        payload = train.down(server, client)
+        if client == 2:
+            payload = tree_map(lambda leaf: leaf * (1 + 0.1 * np.random.rand()), payload)
+        return payload
+
+    return exchanging(down=down)
+""",
+    ),
+    "noise in the state of one client": Mistake(
+        SEEDS,
+        "def finish(",
+        "two runs with one seed leave client 2 with different states",
+        """
+    method = replace(method, client=lambda initial: {"luck": torch.zeros(())})
+
+    def finish(carry, ctx):
+        luck = np.random.rand() if isinstance(ctx.client, int) and ctx.client == 2 else 0.5
+        return fold.finish(carry, ctx)[0], {"luck": torch.full((), luck)}
+
+    return replace(method, exchanges=(replace(train, work=replace(fold, finish=finish), stateful=True),))
+""",
+    ),
     "a cache of the module": Mistake(
         KEPT,
         "def start(",

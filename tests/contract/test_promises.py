@@ -109,6 +109,33 @@ def test_the_command_fails_on_a_broken_promise(broken, capsys, monkeypatch):
     assert "the method has no neutral parameters" in capsys.readouterr().out
 
 
+def test_parameters_and_the_scenario_can_be_set(capsys):
+    """`--set` reaches the checked method and its base; FedAvg, which it is compared with, has the model."""
+    settings = ("method.base=fedprox", "method.base.mu=0.5", "model.hidden=[6]")
+    given = [part for setting in settings for part in ("--set", setting)]
+    status, out, _ = run_command(capsys, "check", "--method", "flexchill", *given)
+    assert status == 0
+    assert "BROKEN" not in out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("method.nu=1", "unknown key 'nu'"),
+        ("method=local", "--method says which method is checked"),
+        ("method.name=local", "--method says which method is checked"),
+        ("sweep.seed=[1, 2]", "one method is checked at a time"),
+        ("method.mu=-1", "--set method.mu=-1"),
+    ],
+)
+def test_wrong_settings_are_bad_input(capsys, given, message):
+    """Exit status 2, and where it stands."""
+    status, _, err = run_command(capsys, "check", "--method", "fedprox", "--set", given)
+    assert status == 2
+    assert message in err
+    assert "--set" in err
+
+
 def test_an_unknown_method_is_bad_input():
     """The nearest name is suggested."""
     with pytest.raises(UserError, match="unknown method 'fedagv'") as caught:

@@ -51,18 +51,34 @@ def repeatable(setting: Setting) -> Broken | None:
             return found
     learner, other = setting.learned(), setting.learned()
     if differences(last_version(learner), last_version(other), identical):
-        return Broken("two runs with one seed end with different server states")
+        return Broken("two runs with one seed end with different server states", _functions(setting))
     states, others = learner.context.states, other.context.states
     for client in states.clients():
         if differences(states.get(client), others.get(client), identical):
-            return Broken(f"two runs with one seed leave client {client} with different states")
+            what = f"two runs with one seed leave client {client} with different states"
+            return Broken(what, _functions(setting))
     return None
 
 
+def _functions(setting: Setting) -> tuple[Callable[..., Any], ...]:
+    """What could differ between runs and not between calls for the first client."""
+    found: list[Callable[..., Any]] = []
+    for exchange in setting.built.exchanges:
+        work = exchange.work
+        found += [
+            exchange.down,
+            work.start,
+            *(phase.step for phase in work.phases),
+            work.finish,
+            exchange.merge,
+        ]
+    return tuple(found)
+
+
 def _drawn(call: Call) -> tuple[Any, Broken | None]:
-    """Whether a call's result depends on the generators that a program seeds."""
+    """Whether a call's result depends on generators that a program seeds, or on ones that nobody does."""
     first, other, again = (_seeded(seed, call.function, call.arguments) for seed in (1, 2, 1))
-    if same(first, again) and not same(first, other):
+    if not (same(first, again) and same(first, other)):
         what = f"{call.name} draws random numbers that do not come from the run's seed"
         return None, Broken(what, (call.function,), "methods use no random numbers; see docs/extending.md")
     return call.function(*call.arguments), None
@@ -92,11 +108,11 @@ def _seeds(seed: int) -> Iterator[None]:
 def forgetful(setting: Setting) -> Broken | None:
     """A function that was called before returns what it would in a new process."""
     for one in setting.rounds():
-        new = one.of(setting.anew())
+        new, newer = one.of(setting.anew()), one.of(setting.anew())
 
-        def kept(call: Call, new: Exchange = new) -> tuple[Any, Broken | None]:
+        def kept(call: Call, new: Exchange = new, newer: Exchange = newer) -> tuple[Any, Broken | None]:
             other = call.pick(new)
-            if _as_new(call, other):
+            if _as_new(call, other, call.pick(newer)):
                 return call.function(*call.arguments), None
             names = ", ".join(_changed(call.function, other)) or "something"
             what = f"{call.name} returns something else than in a new process: {names} is kept between calls"
@@ -109,9 +125,11 @@ def forgetful(setting: Setting) -> Broken | None:
     return None
 
 
-def _as_new(call: Call, other: Callable[..., Any]) -> bool:
-    """Whether a call does what the same function does in a new process."""
-    fresh = _seeded(1, other, call.arguments)
+def _as_new(call: Call, *others: Callable[..., Any]) -> bool:
+    """Whether a call does what the same function does in two new processes, if that is one thing."""
+    fresh, again = (_seeded(1, other, call.arguments) for other in others)
+    if not same(fresh, again):
+        return True
     try:
         return same(_seeded(1, call.function, call.arguments), fresh)
     except RuntimeError:
