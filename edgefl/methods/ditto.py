@@ -30,6 +30,7 @@ from edgefl.protocol import (
     Tree,
     Within,
     extended,
+    needs_trained,
     neutral_over,
     plain_objective,
     proximal_term,
@@ -60,9 +61,10 @@ def build(params: Params, site: Site) -> Method:
     """The base, with a personal model that is trained after it.
 
     Raises:
-        UserError: the base has no global model of the net's parts.
+        UserError: the base has no global model of the net's parts, or the net's head is fixed.
     """
     net, optimizer = site.net, site.local.optimizer
+    needs_trained("ditto", net, "head")
     base = site.base(net)
     neutral = neutral_over(params.base, base, personal_epochs=0)
     if params.personal_epochs == 0:

@@ -317,6 +317,7 @@ def test_a_part_must_be_there_to_be_trained_alone(name: str):
             {"base": "fedper", "train_head": True},
             "fedbabu needs a base with a global model, and fedper",
         ),
+        ("fedbabu", {"base": "ditto"}, "ditto trains the head, and .* keeps the head fixed"),
         ("fedbabu", {"base": "fedrep"}, "fedrep trains the head, and .* keeps the head fixed"),
     ],
 )
