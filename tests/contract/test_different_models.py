@@ -88,17 +88,6 @@ def test_stacked_clients_of_different_models_learn_the_same(tmp_path):
         torch.testing.assert_close(leaf, found[1][key], rtol=1e-3, atol=1e-4)
 
 
-def test_processes_know_every_client(tmp_path):
-    """Eleven clients, whose numbers a file may have in another order: a worker sends each its own target."""
-    eleven = {"task": {"dataset": "digits", "clients": 11, "public": {"samples": 20}}}
-    found = [
-        learned(edgefl.run(scenario("ktpfl", UNLIKE, **eleven), engine=engine, out=tmp_path / engine).runs[0])
-        for engine in ("loop", "processes")
-    ]
-    assert found[0].keys() == found[1].keys()
-    assert all(torch.equal(leaf, found[1][key]) for key, leaf in found[0].items())
-
-
 @pytest.mark.parametrize(
     ("method", "models", "words"),
     [

@@ -12,7 +12,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.methods import ktpfl
-from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, tree_map
+from edgefl.protocol import Batch, Ctx, Method, Net, Tree, flatten, read_tree, tree_map, write_tree
 
 CLASSES, PUBLIC, CLIENTS, RATE, T = 5, 16, 3, 0.5, 4.0
 
@@ -261,6 +261,20 @@ def test_a_client_that_is_stopped_early_predicts_its_target(net: Net):
     own = softmax(Perceptron(double(net)).logits(pixels(first)) / T)
     np.testing.assert_allclose(predictions[:6], own, atol=1e-12)
     np.testing.assert_array_equal(predictions[6:], target[6:])
+
+
+def test_a_state_that_was_written_and_read_sends_the_same(net: Net, tmp_path):
+    """A file has client 10 before client 2; the coefficients' columns are the clients' numbers still."""
+    rng, method = np.random.default_rng(6), ktpfl.build(ktpfl.Params(), site_of(net, clients=11))
+    s = torch.from_numpy(probabilities(rng, 11, PUBLIC))
+    arrivals = [arrival({"predictions": one}, context(k, 6 + k)) for k, one in enumerate(s)]
+    server = method.exchanges[1].merge(method.server(double(net)), arrivals)
+    write_tree(tmp_path / "server", server)
+    again = read_tree(tmp_path / "server")
+    assert list(again["ktpfl"]["clients"]) != list(server["ktpfl"]["clients"])
+    for client in (2, 10):
+        sent = [method.exchanges[1].down(one, client)["target"] for one in (server, again)]
+        assert torch.equal(*sent)
 
 
 def test_predictions_that_a_codec_rounds_to_zero_leave_finite_coefficients(net: Net):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from edgefl.compute.measured import _Client
 from edgefl.core import catalogue
 from edgefl.core.drafts import load
 from edgefl.core.errors import RunError
@@ -69,3 +70,16 @@ def test_every_exchange_of_a_method_can_be_measured():
     plain = draft.scenario.learning.resolved()
     made = client_work(plain, "calibrate", 0, 24)
     assert (made.exchange.name, made.samples) == ("calibrate", 24)
+
+
+def test_public_samples_come_in_order_pass_after_pass():
+    """As in training: each step has the places after those of the step before, and all are predicted."""
+    settings = ["method={name: ktpfl, distill_epochs: 2}", "task.public.samples=20", *LARGE[:1], *LARGE[3:]]
+    (draft,) = load(catalogue.find("scenarios", "quickstart").path, settings)
+    work = client_work(draft.scenario.learning.resolved(), "train", 0, 24)
+    client = _Client(work, torch.device("cpu"))
+    task = client._task(client.sizes(None))  # noqa: SLF001 - what it trains on is nowhere else
+    distil, own, predict = ([batch.y.tolist() for batch in task.batches(phase)] for phase in task.fold.phases)
+    places = [[*range(8)], [*range(8, 16)], [*range(16, 20)]]
+    assert (distil, predict) == (places * 2, places)
+    assert max(map(max, own)) < 10
