@@ -89,6 +89,8 @@ class Setting:
             },
             "fleet": "home-lab",
             "server": {"rounds": 2},
+            # Few images a client: each check trains anew.
+            "evaluate": {"on": "holdout", "holdout": 0.7},
         }
         (draft,) = drafts(scenario, self.overrides)
         return draft
