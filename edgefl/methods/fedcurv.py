@@ -1,7 +1,8 @@
 """FedCurv: a pull towards other clients' optima along what matters to them (Shoham et al. 2019, Equation 3).
 
 After training, client k estimates the diagonal u_k of its Fisher information at its weights w_k: the mean
-over s samples of (d log p(y | x) / d w)^2, sample by sample, in evaluation mode. It sends u_k and
+over s samples of (d log p(y | x) / d w)^2, sample by sample, in evaluation mode; -log p is the loss that the
+base trains on, at its temperature, such as SphereFed's squared error. It sends u_k and
 v_k = u_k * w_k beside w_k, and receives the sums U and V over the last round's participants. Without its own
 share in them, it minimises::
 
@@ -34,6 +35,7 @@ from edgefl.protocol import (
     Ctx,
     Exchange,
     Method,
+    Net,
     Payload,
     Phase,
     Seen,
@@ -45,6 +47,7 @@ from edgefl.protocol import (
     neutral_over,
     parts_of,
     shared_parts,
+    trained_net,
     tree_map,
     zeros,
 )
@@ -115,7 +118,7 @@ def build(params: Params, site: Site) -> Method:
         client=none,
         down=lambda server: server[NAME],
         start=start,
-        phases=[_fisher(params, site, parts)],
+        phases=[_fisher(params, site.local.size, trained_net(plain, site.net), parts)],
         finish=finish,
         merge=merge,
         stale=False,
@@ -134,9 +137,8 @@ def _told(exchange: Exchange) -> Exchange:
     return replace(exchange, down=down)
 
 
-def _fisher(params: Params, site: Site, parts: Sequence[str]) -> Phase:
+def _fisher(params: Params, batch_size: int, net: Net, parts: Sequence[str]) -> Phase:
     """The phase that sums the squared gradients of single samples at the trained weights."""
-    net = site.net
 
     def measure(carry: Carry, batch: Batch) -> Carry:
         kept, trained = carry[NAME], parts_of(carry["weights"], parts)
@@ -152,5 +154,5 @@ def _fisher(params: Params, site: Site, parts: Sequence[str]) -> Phase:
             squares = tree_map(lambda total, each: total + each.square().sum(0), squares, gradients)
         return {**carry, NAME: {**kept, "squares": squares, "seen": kept["seen"] + len(batch.y)}}
 
-    steps = -(-params.samples // site.local.size)
+    steps = -(-params.samples // batch_size)
     return Phase("fisher", measure, Passes(steps=steps), reports=False)

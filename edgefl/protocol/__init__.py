@@ -43,6 +43,7 @@ from edgefl.protocol.requirements import incompatible as incompatible
 from edgefl.protocol.requirements import needs_received as needs_received
 from edgefl.protocol.requirements import only_sgd as only_sgd
 from edgefl.protocol.requirements import shared_parts as shared_parts
+from edgefl.protocol.requirements import trained_net as trained_net
 from edgefl.protocol.requirements import training_phase as training_phase
 from edgefl.protocol.staleness import reexpressed as reexpressed
 from edgefl.protocol.statistics import Calibration as Calibration

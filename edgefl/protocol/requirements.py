@@ -9,7 +9,7 @@ from edgefl.core.optimizers import Optimizer
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
 from edgefl.protocol.nets import Net
-from edgefl.protocol.training import GradientStep
+from edgefl.protocol.training import GradientStep, NetObjective
 from edgefl.protocol.values import Method, Phase
 
 
@@ -94,6 +94,18 @@ def training_phase(name: str, base: Method, component: Component) -> tuple[Phase
         + (" and ".join(repr(phase.name) for phase in phases) or "none"),
         hint="use a base such as fedavg",
     )
+
+
+def trained_net(base: Method, net: Net) -> Net:
+    """The net as the base trains it, with what methods below have changed, such as its loss or temperature.
+
+    Args:
+        base: the base, built.
+        net: what it was built on; it is returned where the base's objective is not a net's own.
+    """
+    steps = [phase.step for each in base.exchanges if each.name == "train" for phase in each.work.phases]
+    objectives = [step.objective for step in steps if isinstance(step, GradientStep)]
+    return next((each.net for each in objectives if isinstance(each, NetObjective)), net)
 
 
 def incompatible(name: str, base: Method, net: Net, others: dict[str, str]) -> None:

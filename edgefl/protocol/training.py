@@ -23,14 +23,25 @@ Tensors: TypeAlias = Sequence[Tensor]
 Objective: TypeAlias = Callable[[Tree, Batch, Carry], tuple[Tensor, Tree]]
 
 
+@dataclass(frozen=True, eq=False)
+class NetObjective:
+    """A net's own loss on a batch and its terms: (weights, batch, carry) -> (loss, new buffers).
+
+    Attributes:
+        net: as it is trained, with all that methods around the one that asks have changed.
+    """
+
+    net: Net
+
+    def __call__(self, weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
+        """See ``Objective``."""
+        seen, buffers = forward(self.net, weights, batch.x, batch.y)
+        return fit(self.net, seen, carry), buffers
+
+
 def plain_objective(net: Net) -> Objective:
-    """The net's own loss on the batch and its terms, as (weights, batch, carry) -> (loss, new buffers)."""
-
-    def objective(weights: Tree, batch: Batch, carry: Carry) -> tuple[Tensor, Tree]:
-        seen, buffers = forward(net, weights, batch.x, batch.y)
-        return fit(net, seen, carry), buffers
-
-    return objective
+    """The net's own loss on the batch and its terms; see ``NetObjective``."""
+    return NetObjective(net)
 
 
 def fit(net: Net, seen: Seen, carry: Carry) -> Tensor:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from builders import same_trees
-from complex_step import Arrays, gradient
+from complex_step import Arrays, gradient, length, relu
 from rounds import (
+    CLASSES,
     COHORTS,
     SAMPLES,
     SIZE,
@@ -62,15 +64,18 @@ class Worked:
         self.w, self.last = mean(trained, [SAMPLES[k] for k in cohort]), found
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5])
-def test_fedcurv_pulls_to_the_others(temperature: float):
-    """Weights agree over rounds in which a client's own Fisher information is in the sums, or is too old."""
-    settings = {"penalty": PENALTY}
-    ours = (
-        Rounds("fedcurv", **settings)
-        if temperature == 1
-        else Rounds("flexchill", temperature=temperature, base={"name": "fedcurv", **settings})
-    )
+@pytest.mark.parametrize(("order", "temperature"), [("alone", 1.0), ("outside", 0.5), ("inside", 0.5)])
+def test_fedcurv_pulls_to_the_others(order: str, temperature: float):
+    """Weights agree over rounds in which a client's own Fisher information is in the sums, or is too old.
+
+    FLex&Chill on FedCurv, and FedCurv on FLex&Chill: the Fisher information is that at the temperature.
+    """
+    cold = {"name": "flexchill", "temperature": temperature}
+    ours = {
+        "alone": partial(Rounds, "fedcurv", penalty=PENALTY),
+        "outside": partial(Rounds, **cold, base={"name": "fedcurv", "penalty": PENALTY}),
+        "inside": partial(Rounds, "fedcurv", penalty=PENALTY, base=cold),
+    }[order]()
     theirs = Worked()
     for cohort in (*COHORTS, (0, 1, 3)):
         ours.round(cohort)
@@ -83,6 +88,23 @@ def test_fedcurv_pulls_to_the_others(temperature: float):
             check(arrays(own["product"]), {name: u[name] * w_k[name] for name in u})
         sums = arrays(ours.server["fedcurv"]["sums"]["fisher"])
         check(sums, {name: sum(u[name] for u, _ in theirs.last.values()) for name in sums})
+
+
+def test_the_fisher_information_is_of_the_loss_that_is_trained_on():
+    """Over SphereFed, of the squared error of a fixed head on unit features."""
+    ours = Rounds("fedcurv", base={"name": "spherefed", "calibrate": "never"}).round((0,))
+    fixed = arrays(ours.server)["head/weight"]
+    x, y = data(0)
+
+    def squared_error(at: Arrays, i: int) -> Any:
+        features = relu(x[i] @ at["body/fc1.weight"].T + at["body/fc1.bias"])
+        logits = fixed @ (features / length(features))
+        return ((logits - np.eye(CLASSES)[y[i]]) ** 2).mean()
+
+    w_k = {name: leaf for name, leaf in arrays(ours.uploads[0]).items() if name.startswith("body/")}
+    slopes = [gradient(partial(squared_error, i=i), w_k) for i in range(len(y))]
+    expected = {name: np.mean([slope[name] ** 2 for slope in slopes], axis=0) for name in w_k}
+    check(arrays(ours.states[0]["fedcurv"]["fisher"]), expected)
 
 
 def test_there_is_no_penalty_in_the_first_round():
