@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from made_methods import MADE
 
 from edgefl.compute import loop
 from edgefl.compute.job import Group, Outcome, Size, Task
+from edgefl.compute.threads import one_thread
 from edgefl.compute.vmapped import Vmapped
 from edgefl.core import catalogue
 from edgefl.core.event import Job
@@ -36,6 +38,15 @@ from edgefl.protocol import (
 )
 
 NAMES = tuple(catalogue.entries("methods"))
+
+
+@pytest.fixture(autouse=True)
+def _as_engines_work() -> Iterator[None]:
+    """One thread, in merges too."""
+    with one_thread():
+        yield
+
+
 # Two passes each: other numbers of full batches, other rests, one of them equal for two clients, one joined.
 SIZES = ([6, 6, 4] * 2, [6, 6, 6, 4] * 2, [6, 3] * 2, [6, 7] * 2)
 DEVICES = ("raspberry-pi-4b", "laptop-cpu", "raspberry-pi-5")
