@@ -143,12 +143,14 @@ def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
     """The carry with a tree that is added to every gradient, beside what is added already.
 
     Args:
-        carry: with "weights".
+        carry: with "weights", if ``shift`` lacks parts.
         shift: by part.
         trained: all parts that are trained, if ``shift`` lacks some; nothing is added to those.
     """
     missing = [part for part in trained if part not in shift]
-    shift, before = {**shift, **zeros(carry["weights"], missing)}, carry.get("shift")
+    if missing:
+        shift = {**shift, **zeros(carry["weights"], missing)}
+    before = carry.get("shift")
     if before is not None:
         pairs = zip(leaves(before), leaves({part: shift[part] for part in before}), strict=True)
         shift = rebuild(before, (one + other for one, other in pairs))
