@@ -32,7 +32,7 @@ METHODS = tuple(catalogue.entries("methods"))
 POLICIES = {
     "sync": ("sync", False),
     "overselect": ("{name: overselect, factor: 2}", False),
-    "deadline": ("{name: deadline, quantile: 0.5, late: merge}", True),
+    "deadline": ("{name: deadline, quantile: 0.5, late: merge, allow_partial: true}", True),
     "fedasync": ("fedasync", True),
     "fedbuff": ("{name: fedbuff, buffer: 2}", True),
     "semi-sync": ("{name: semi-sync, interval: 10 ms}", True),
