@@ -59,7 +59,7 @@ CIFAR10 = Scale(
         "shards, s = 2": {"name": "shards", "shards_per_client": 2},
         "Dirichlet, alpha = 0.1": {"name": "dirichlet", "alpha": 0.1},
     },
-    rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0),
+    rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
     seeds=(1, 2, 3),
     tuning_rounds=30,
 )
