@@ -8,8 +8,8 @@ before clipping and momentum::
     c_k+ = the gradient of all its data at w  option I, for one more pass over them
 
 The server merges w <- w + server_lr * mean_S(w_k - w) and c <- c + (|S| / N) * mean_S(c_k+ - c_k), every
-client counting the same. Buffers are averaged, never corrected. A client whose upload is dropped as late keeps
-its c_k, so that c stays the mean of all c_k.
+client counting the same. Buffers are averaged, never corrected. A client whose upload is dropped as late
+keeps its c_k, so that c stays the mean of all c_k.
 
 With momentum, K is how often the K gradients count in w - w_k (``effective_steps``). NIID-Bench corrects the
 weights beside the momentum, divides by K itself and starts c at the weights of a random net; its code and
