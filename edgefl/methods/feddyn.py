@@ -7,8 +7,9 @@ all clients, and renews h_k, its gradient at the model that it trained last::
     h   <- h - (alpha / N) sum_S (w_k - w)
     w   <- mean_S w_k - h / alpha
 
-over the round's participants S of N clients, every one counting the same. All h start at 0. Buffers are
-averaged; parts that stay with clients are trained as the base does.
+over the round's participants S of N clients, every one counting the same. All h start at 0. A client whose
+upload is dropped as late keeps its h_k, so that h stays the mean of all h_k. Buffers are averaged; parts that
+stay with clients are trained as the base does.
 """
 
 from __future__ import annotations
@@ -93,5 +94,6 @@ def build(params: Params, site: Site) -> Method:
         finish=finish,
         arrivals=arrivals,
         merge=merge,
+        confirmed=True,
         stale=False,
     )

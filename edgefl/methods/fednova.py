@@ -5,6 +5,9 @@ averages w - w_k per effective step instead, and moves by the mean number of the
 
     w <- w - tau * sum_k p_k (w - w_k) / a_k,  tau = sum_k p_k a_k
 
+p_k is the policy's weight, by samples or equal. Over a base that counts all clients the same, such as
+SCAFFOLD, tau still has the policy's.
+
 a_k is the weight of the local gradients in w - w_k, divided by the learning rate: K steps for plain SGD, more
 with momentum (``effective_steps``), fewer with the proximal term (mu / 2) * ||w_k - w||^2 that ``mu`` adds:
 (1 - (1 - lr mu)^K) / (lr mu) without momentum. A term that a base such as FedProx adds counts as part of the

@@ -8,11 +8,13 @@ before clipping and momentum::
     c_k+ = the gradient of all its data at w  option I, for one more pass over them
 
 The server merges w <- w + server_lr * mean_S(w_k - w) and c <- c + (|S| / N) * mean_S(c_k+ - c_k), every
-client counting the same. Buffers are averaged, never corrected.
+client counting the same. Buffers are averaged, never corrected. A client whose upload is dropped as late
+keeps its c_k, so that c stays the mean of all c_k.
 
 With momentum, K is how often the K gradients count in w - w_k (``effective_steps``). NIID-Bench corrects the
-weights beside the momentum and divides by K itself; its code and FedNTD's average w by samples, which
-``weights: samples`` does. Weight decay is part of the gradients that c_k estimates.
+weights beside the momentum, divides by K itself and starts c at the weights of a random net; its code and
+FedNTD's average w by samples, which ``weights: samples`` does. Weight decay is part of the gradients that c_k
+estimates.
 """
 
 from __future__ import annotations
@@ -152,6 +154,7 @@ def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -
         phases=[_full_gradient(*train, parts)] if params.option == "I" else [],
         finish=finish,
         merge=merge,
+        confirmed=True,
     )
 
 

@@ -34,6 +34,7 @@ def extended(
     finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None = None,
     arrivals: Callable[[Tree, Arrivals], Arrivals] | None = None,
     merge: Callable[[Tree, Tree, Arrivals], Tree] | None = None,
+    confirmed: bool = False,
     stale: bool = True,
     exchange: str = "train",
 ) -> Method:
@@ -50,6 +51,7 @@ def extended(
         finish: (carry, ctx) -> its own parts of the upload and of the client state; None for none.
         arrivals: (server state, arrivals) -> the arrivals as the base merges them.
         merge: (what the base merged, the server state before, arrivals) -> server state.
+        confirmed: whether its part of the client state mirrors what the server has merged; see ``Exchange``.
         stale: whether the extended exchange can still merge stale uploads.
         exchange: the exchange's name.
 
@@ -65,7 +67,12 @@ def extended(
     changed = _extended(
         base.exchanges[names.index(exchange)], name, down, start, phases, finish, arrivals, merge
     )
-    changed = replace(changed, stateful=changed.stateful or client is not None, stale=changed.stale and stale)
+    changed = replace(
+        changed,
+        stateful=changed.stateful or client is not None,
+        confirmed=(*changed.confirmed, name) if confirmed else changed.confirmed,
+        stale=changed.stale and stale,
+    )
     return replace(
         base,
         server=base.server

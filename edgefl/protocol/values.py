@@ -174,6 +174,8 @@ class Exchange:
         when: at the start, in rounds, at the end.
         who: "policy" (the server's selection) or "all".
         stateful: whether the work writes client state; such work counts even when it is late.
+        confirmed: the parts of the client state that mirror what the server has merged. A client whose upload
+            came too late keeps them as they were; other parts keep what the late work wrote.
         stale: whether uploads from older versions can be merged; if not, policies that do so are refused.
         settings: what the server sets for each job, by name, such as a temperature; like the learning rate
             it costs no payload bytes. None sets nothing.
@@ -186,6 +188,7 @@ class Exchange:
     when: When = When()
     who: str = "policy"
     stateful: bool = False
+    confirmed: tuple[str, ...] = ()
     stale: bool = True
     settings: Callable[[Assignment], Mapping[str, float]] | None = None
 

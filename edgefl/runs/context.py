@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from edgefl.compute.job import Group, Size
+from edgefl.compute.job import Group, Outcome, Size
 from edgefl.compute.remote import BuilderSpec
 from edgefl.compute.threads import one_thread
 from edgefl.core import seeds
@@ -15,7 +15,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import Job
 from edgefl.core.user_code import returned
 from edgefl.planning.plan import Planned
-from edgefl.protocol import Predictor, Tree, tree_map
+from edgefl.protocol import Predictor, Tree, parts_of, tree_map
 from edgefl.runs.outcome_cache import OutcomeCache
 from edgefl.runs.states import States
 from edgefl.runs.task_builder import TaskBuilder, packed, rebuilt
@@ -74,6 +74,12 @@ class Context:
         """The state that a job starts from: the one that its client's previous job wrote."""
         cached = self.outcomes.state(job)
         return self.state(job.client) if cached is None else cached
+
+    def unconfirmed(self, outcome: Outcome) -> Outcome:
+        """The outcome of work that came too late, its state's ``Exchange.confirmed`` parts as they were."""
+        parts = self.builder.exchange(outcome.job).confirmed
+        kept = parts_of(self._state_for(outcome.job), parts)
+        return outcome._replace(state={**(outcome.state or {}), **kept})
 
     def sent_state(self, job: Job) -> Any:
         """The state that a job starts from, for a worker: as a file if there is one."""

@@ -54,7 +54,7 @@ class Learner:
         Raises:
             RunError: training diverged.
         """
-        context, outcomes = self.context, self._trained((*need.merged, *need.completed), need.ready)
+        context, outcomes = self.context, self._trained(need.merged, need)
         start = time.perf_counter()
         method = context.builder.learning.methods[0]
         merge = next(exchange.merge for exchange in method.exchanges if exchange.name == need.exchange)
@@ -72,15 +72,16 @@ class Learner:
 
     def complete(self, need: Evaluate) -> dict[int, Mapping[str, float]]:
         """Trains late jobs for their clients' states; returns and raises as ``merge`` does."""
-        return _scalars(self._trained(need.completed, need.ready)) if need.completed else {}
+        return _scalars(self._trained((), need)) if need.completed else {}
 
-    def _trained(self, due: Sequence[Job], ready: Sequence[Job]) -> dict[int, Outcome]:
-        """The outcomes of jobs, by number, with their states committed; ready jobs may be trained ahead."""
+    def _trained(self, merged: Sequence[Job], need: Merge | Evaluate) -> dict[int, Outcome]:
+        """The outcomes of merged and late jobs, by number, with their states committed."""
         start, context = time.perf_counter(), self.context
-        cache, due = context.outcomes, sorted(due, key=lambda job: job.id)
-        for wave in _waves(cache.missing(due, ready if self.engine.ahead else ())):
+        cache, due = context.outcomes, sorted((*merged, *need.completed), key=lambda job: job.id)
+        late = {job.id for job in need.completed if context.builder.exchange(job).confirmed}
+        for wave in _waves(cache.missing(due, need.ready if self.engine.ahead else (), late)):
             for outcome in self.engine.outcomes(wave):
-                cache.put(outcome)
+                cache.put(context.unconfirmed(outcome) if outcome.job.id in late else outcome)
         outcomes = {job.id: cache.take(job) for job in due}
         _check_finite(outcomes.values())
         for outcome in outcomes.values():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from edgefl.compute.job import Outcome
 from edgefl.core.event import Job
@@ -30,17 +30,18 @@ class OutcomeCache:
         # By client, the job that wrote its state.
         self._last: dict[int, int] = {}
 
-    def missing(self, due: Sequence[Job], ready: Sequence[Job]) -> list[Job]:
+    def missing(self, due: Sequence[Job], ready: Sequence[Job], afresh: Container[int] = ()) -> list[Job]:
         """The jobs to train for a merge; drops cached outcomes that are no longer valid.
 
         Args:
             due: the jobs that the merge needs, in order.
             ready: the jobs that may be trained ahead, if any job has to be trained.
+            afresh: jobs, by number, whose outcomes are no longer valid.
         """
         self._begins, dropped = self._chained(due, ready), set[int]()
         for number in sorted(self._done):
             began = self._began[number]
-            if began in dropped or self._begins.get(number) != began:
+            if number in afresh or began in dropped or self._begins.get(number) != began:
                 dropped.add(number)
                 del self._done[number], self._began[number]
         missing = [job for job in due if job.id not in self._done]

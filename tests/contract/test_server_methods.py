@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from builders import NETS, STEPS, Federation, build_method, build_net, learned, same_trees
+from torch import Tensor
 
 import edgefl
 from edgefl.compute import meta
@@ -18,6 +20,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.protocol import BUFFERS, Net, leaves, nbytes, weighted_mean
+from edgefl.runs import RunResult
 
 PLAIN = Local(batch_size=6, optimizer=Sgd(lr=0.1))
 METHODS = ("scaffold", "fednova", "fedopt", "feddyn", "fedcurv")
@@ -228,3 +231,38 @@ def test_sums_over_a_rounds_clients_need_rounds(tmp_path, name: str):
     """A policy that merges stale uploads is refused, naming the method."""
     with pytest.raises(UserError, match=name):
         edgefl.run({**SCENARIO, "method": name, "server": {"policy": "fedbuff", "rounds": 1}}, out=tmp_path)
+
+
+def overselected(
+    out: Path, name: str, rounds: int, engine: str = "loop"
+) -> tuple[RunResult, dict[str, Tensor]]:
+    """A run over FedPer in which two of four clients are too late, and what it has learned."""
+    server = {"policy": {"name": "overselect", "factor": 2.0}, "participants": 2, "rounds": rounds}
+    task = {**SCENARIO["task"], "clients": 6}
+    method = {"name": name, "base": "fedper"}
+    given = {**SCENARIO, "task": task, "method": method, "server": server, "engine": engine}
+    (run,) = edgefl.run(given, out=out).runs
+    assert any(row["ending"] == "late" and row["worked_s"] for row in run.table("jobs"))
+    return run, learned(run)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vmapped"])
+@pytest.mark.parametrize("name", ["scaffold", "feddyn"])
+def test_the_servers_mean_is_the_clients_where_some_are_late(tmp_path, name: str, engine: str):
+    """The server's c, or h, is the mean of all clients' as in the papers, although uploads are dropped."""
+    _, found = overselected(tmp_path, name, 4, engine)
+    means = {key.split("/", 2)[2]: leaf for key, leaf in found.items() if key.startswith("versions")}
+    means = {key: leaf for key, leaf in means.items() if key.startswith(name)}
+    assert any(leaf.any() for leaf in means.values())
+    for key, mean in means.items():
+        own = [leaf for place, leaf in found.items() if place.startswith("states") and place.endswith(key)]
+        torch.testing.assert_close(mean, sum(own) / 6, rtol=1e-4, atol=1e-6)
+
+
+def test_a_late_client_keeps_what_is_its_own(tmp_path):
+    """Its personal head is the one that it trained, while its control variate stays at 0."""
+    run, found = overselected(tmp_path, "scaffold", 1)
+    late = [row["job"] for row in run.table("jobs") if row["ending"] == "late" and row["worked_s"]]
+    one, other = (f"states/{job:08}.safetensors" for job in late)
+    assert not torch.equal(found[f"{one}/head/weight"], found[f"{other}/head/weight"])
+    assert not found[f"{one}/scaffold/control/body/fc1.weight"].any()

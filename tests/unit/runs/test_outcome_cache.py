@@ -53,6 +53,13 @@ def test_a_clients_jobs_follow_each_other(cache):
     assert trained(cache, [job(3)], [job(1, 1)]) == []
 
 
+def test_what_is_needed_afresh_is_dropped_with_what_followed_it(cache):
+    """An outcome that is no longer valid is trained again, and so is one that began with its state."""
+    assert trained(cache, [job(0)], [job(1), job(2), job(3, 1)]) == [0, 1, 2, 3]
+    cache.take(job(0))
+    assert [each.id for each in cache.missing([job(1)], [job(2), job(3, 1)], {1})] == [1, 2]
+
+
 def test_what_is_lost_is_dropped_with_what_followed_it(cache):
     """A job that is no longer in flight counts for nothing: the next begins with the client's own state."""
     assert trained(cache, [job(0)], [job(1), job(2), job(3)]) == [0, 1, 2, 3]
