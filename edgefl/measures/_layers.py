@@ -38,7 +38,8 @@ def activations(seen: Observation, net: Net, predictor: Predictor, name: str, pl
         for start in range(0, len(places), CHUNK):
             x = seen.images(places[start : start + CHUNK])
             if name == FEATURES:
-                parts.append(net.features(predictor.weights, x, False)[0].cpu())
+                # Those that a method has changed, by normalising them for instance.
+                parts.append((predictor.net or net).features(predictor.weights, x, False)[0].cpu())
             else:
                 parts.append(layers_of(net, predictor.weights, x, (name,))[name].cpu())
     return torch.cat(parts)

@@ -1,12 +1,13 @@
-"""Linear CKA by layer: to a reference model, between the clients of a merge, and to what was merged of them.
+"""Linear CKA by layer: to a reference model, between clients of a merge, to what they got and what they made.
 
     CKA(X, Y) = ||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F)
 
 of activations X (n, d) and Y (n, d') of the same n test samples, with centred columns (Kornblith et al.
 2019, section 3; Lee et al. 2024, FLex&Chill, compare layers with those of a model trained on i.i.d. data).
 Activations are flattened. "trained" is what each client of the last merge trained, before the merge: its
-similarity to the reference and to the new global model, and the mean over pairs of clients. All layers
-together are their mean.
+similarity to the reference, to the model that the client received and to the new global model, and the mean
+over pairs of clients (REF, INIT, AGG and the clients in FLex&Chill's Figure 6). All layers together are their
+mean.
 
 Layers are those that the model names (``Net.layers``), the features that the head gets, and the logits. The
 samples are spread evenly over the test set.
@@ -30,7 +31,7 @@ from edgefl.measures._layers import LOGITS, activations, has_layers, layer_names
 from edgefl.protocol import Net, Observation, Predictor, Row, flatten, read_tree, tree_map
 from edgefl.protocol.similarities import alignment, linear_gram
 
-_REFERENCE, _CLIENTS, _MERGED = "to reference", "between clients", "to global"
+_REFERENCE, _CLIENTS, _MERGED, _RECEIVED = "to reference", "between clients", "to global", "to received"
 
 
 class Params(Strict):
@@ -71,10 +72,20 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
         reference = layers(_reference(params.reference, seen.net, device))
     yield from _rows(_similar(merged, reference), _REFERENCE, "global")
     trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
-    for figure, other in ((_REFERENCE, reference), (_MERGED, merged)):
+    received: dict[int, dict[str, Tensor]] = {}
+    for one in seen.participants:
+        if one.sent and id(one.start) not in received:
+            received[id(one.start)] = layers(one.start, one.net)
+    starts = {one.client: received.get(id(one.start), {}) for one in seen.participants}
+    others = (
+        (_REFERENCE, dict.fromkeys(trained, reference)),
+        (_RECEIVED, starts),
+        (_MERGED, dict.fromkeys(trained, merged)),
+    )
+    for figure, other in others:
         each = defaultdict[str, list[float]](list)
         for client, own in trained.items():
-            found = _similar(own, other)
+            found = _similar(own, other[client])
             yield from _rows(found, figure, "trained", client)
             for name, value in found.items():
                 each[name].append(value)

@@ -30,6 +30,7 @@ from edgefl.protocol import (
     Tree,
     Within,
     extended,
+    needs_plain_model,
     needs_trained,
     neutral_over,
     plain_objective,
@@ -78,6 +79,7 @@ def build(params: Params, site: Site) -> Method:
             f"ditto needs a base with a global model of the same parts, and {params.base.name} has none",
             hint="use a base that shares the whole model, such as fedavg",
         )
+    needs_plain_model("ditto", base, params.base, net)
 
     def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
         personal = trainer((state or {})["ditto"], optimizer, net.trained, ctx.lr)

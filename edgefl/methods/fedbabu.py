@@ -28,6 +28,7 @@ from edgefl.protocol import (
     Site,
     announced,
     fine_tuning,
+    needs_plain_model,
     needs_trained,
     neutral_over,
     with_own_model,
@@ -58,23 +59,24 @@ def build(params: Params, site: Site) -> Method:
     if not params.train_head:
         net = replace(net, trained=tuple(part for part in net.trained if part != "head"))
     base = site.base(net)
-    _check(params, site, base)
+    _check(params, net, base)
     method = base if params.train_head else announced(base, net, lambda initial: initial)
     if params.fine_tune:
         method = _tuned(method, net, params, site)
     return replace(method, neutral=neutral_over(params.base, base, train_head=True, fine_tune=0))
 
 
-def _check(params: Params, site: Site, base: Method) -> None:
+def _check(params: Params, net: Net, base: Method) -> None:
     if params.train_head:
         fits = base.global_model is not None
         why = "needs a base with a global model, and {} leaves parts of it with its clients"
-    elif "body" in (base.client(site.net.on_meta()) or {}):
+    elif "body" in (base.client(net.on_meta()) or {}):
         fits, why = False, "needs a base that shares the body, and {} leaves it with its clients"
     else:
         fits, why = base.global_model is None, "fixes the head, and {} has another fixed head"
     if not fits:
         raise UserError("fedbabu " + why.format(params.base.name), hint="use fedavg as the base")
+    needs_plain_model("fedbabu", base, params.base, net)
 
 
 def _tuned(method: Method, net: Net, params: Params, site: Site) -> Method:

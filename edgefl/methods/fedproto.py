@@ -38,6 +38,7 @@ from edgefl.protocol import (
     extended,
     gathering,
     leaves,
+    needs_plain_model,
     one_hot,
     summed,
 )
@@ -54,7 +55,11 @@ class Params(Strict):
 
 
 def build(params: Params, site: Site) -> Method:
-    """The base with prototypes beside what it sends."""
+    """The base with prototypes beside what it sends.
+
+    Raises:
+        UserError: the base changes the features that prototypes are means of.
+    """
     net = site.net
     neutral = {"strength": 0.0, "predict": "head", "base": {"name": "fedavg"}}
     if not params.strength and params.predict == "head":
@@ -87,6 +92,7 @@ def build(params: Params, site: Site) -> Method:
         # A prototype is no update of the one that was received, so there is nothing to re-express.
         stale=False,
     )
+    needs_plain_model("fedproto", base, params.base, net)
     if params.predict == "prototype":
         method = _by_prototypes(net, method)
     return replace(method, neutral=neutral)

@@ -40,6 +40,7 @@ from edgefl.protocol.previous import with_previous as with_previous
 from edgefl.protocol.proximal import proximal_term as proximal_term
 from edgefl.protocol.public import public_images as public_images
 from edgefl.protocol.requirements import incompatible as incompatible
+from edgefl.protocol.requirements import needs_plain_model as needs_plain_model
 from edgefl.protocol.requirements import needs_received as needs_received
 from edgefl.protocol.requirements import only_sgd as only_sgd
 from edgefl.protocol.requirements import shared_parts as shared_parts

@@ -179,3 +179,9 @@ class Predictor:
 
     weights: Tree
     logits: Callable[[Tree, Tensor], Tensor]
+
+    @property
+    def net(self) -> Net | None:
+        """The net whose ``logits`` these are; None where a method predicts in a way of its own."""
+        owner = getattr(self.logits, "__self__", None)
+        return owner if isinstance(owner, Net) else None

@@ -57,6 +57,28 @@ def needs_received(name: str, base: Method, component: Component, net: Net, part
         )
 
 
+def needs_plain_model(name: str, base: Method, component: Component, net: Net) -> None:
+    """Refuses a base whose models are not the net's own features under its own head.
+
+    Args:
+        name: of the method that works with these features and this head beside the base.
+        base: its base, built.
+        component: its base, as the scenario names it.
+        net: the clients' model.
+
+    Raises:
+        UserError: the base changes one of them, or predicts in another way.
+    """
+    initial = net.on_meta()
+    found = base.personal_model(base.server(initial), base.client(initial)).net
+    if found is None or found.features is not net.features or found.head is not net.head:
+        raise UserError(
+            f"{name} needs a base that predicts with the model's own features and head, "
+            f"and {component.name} does not",
+            hint="use a base such as fedavg",
+        )
+
+
 def _sent(base: Method, net: Net) -> set[str]:
     """The parts of the payload of the exchange "train"."""
     initial = net.on_meta()

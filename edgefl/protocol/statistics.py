@@ -27,6 +27,7 @@ from edgefl.core.training import Local
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net, Predictor, transformed
 from edgefl.protocol.own_models import fine_tuning, own_model, unchanged, with_own_model
+from edgefl.protocol.requirements import needs_plain_model
 from edgefl.protocol.training import add_product
 from edgefl.protocol.trees import Payload, Tree, identical, leaves
 from edgefl.protocol.values import Arrival, Batch, Ctx, Exchange, Fold, Method, Phase, When
@@ -67,8 +68,8 @@ def check_features(
         calibrated: whether the method calibrates at all; else the body alone must be common.
 
     Raises:
-        UserError: the base leaves bodies or heads with its clients, has a head of its own or calibrates it,
-            or the net's head is not linear.
+        UserError: the base leaves bodies or heads with its clients, changes features or head or calibrates
+            it, or the net's head is not linear.
     """
     initial = net.on_meta()
     server = base.server(initial)
@@ -78,13 +79,9 @@ def check_features(
                 f"{name} needs a base that shares the {part}, and {of.name} leaves it with its clients",
                 hint=f"choose a base that shares the {part}, such as fedavg",
             )
+    needs_plain_model(name, base, of, net)
     if not calibrated:
         return
-    if "head" in server and not identical(server["head"], initial["head"]):
-        raise UserError(
-            f"{name} calibrates the model's own head, and {of.name} replaces it",
-            hint=f"make {name} the base of {of.name} instead",
-        )
     if any(exchange.name == _DELIVER for exchange in base.exchanges):
         raise UserError(
             f"{name} would calibrate the head that {of.name} calibrates already", hint="choose one of the two"
@@ -295,7 +292,8 @@ def solve(u: Tensor, v: Tensor, ridge: float, accuracy: torch.dtype = torch.floa
     """
     values, vectors = torch.linalg.eigh(v.to(torch.float64))
     if ridge:
-        inverse = (values + ridge).reciprocal()
+        # V has no negative eigenvalues but by rounding.
+        inverse = (values.clamp(min=0) + ridge).reciprocal()
     else:
         least = values.abs().amax() * (len(v) * torch.finfo(accuracy).eps)
         inverse = torch.where(values > least, values, torch.inf).reciprocal()

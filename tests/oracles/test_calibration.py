@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -239,7 +240,7 @@ def test_calibrating_every_so_many_rounds():
     [
         ("ffc", "local", "ffc needs a base that shares the body, and local leaves it"),
         ("ccvr", "fedclassavg", "ccvr needs a base that shares the body, and fedclassavg leaves it"),
-        ("ffc", "spherefed", "ffc calibrates the model's own head, and spherefed replaces it"),
+        ("ffc", "spherefed", "ffc needs a base that predicts with the model's own features and head"),
         ("ccvr", "ffc", "ccvr would calibrate the head that ffc calibrates already"),
         ("spherefed", "ccvr", "spherefed would calibrate the head that ccvr calibrates already"),
     ],
@@ -248,6 +249,36 @@ def test_what_does_not_fit_is_refused(name: str, base: str, told: str):
     """One message names the two parts that do not fit."""
     with pytest.raises(UserError, match=told):
         build_method(name, NET, base=base)
+
+
+@pytest.mark.parametrize("name", ["ffc", "ccvr", "spherefed", "ditto", "fedbabu"])
+@pytest.mark.parametrize(
+    "base",
+    [
+        {"name": "spherefed", "head": "trained", "calibrate": "never"},
+        {"name": "fedproto", "base": {"name": "fedavg"}},
+    ],
+    ids=["normalised features", "prototypes"],
+)
+def test_models_of_other_features_or_predictions_are_refused(name: str, base: dict[str, Any]):
+    """What is fitted to the net's features under its head must not be read otherwise."""
+    with pytest.raises(UserError, match=f"{name} needs a base .*, and {base['name']} "):
+        build_method(name, NET, base=base)
+
+
+@pytest.mark.parametrize("head", ["trained", "qr"])
+def test_prototypes_are_of_the_features_that_are_trained(head: str):
+    """SphereFed normalises the features of its base, not those of what is built on it."""
+    with pytest.raises(UserError, match="fedproto needs a base .*, and spherefed "):
+        build_method("fedproto", NET, base={"name": "spherefed", "head": head})
+    inner = {"name": "fedproto", "predict": "head", "base": {"name": "fedavg"}}
+    assert build_method("spherefed", NET, base=inner).exchanges
+
+
+def test_rounding_does_not_turn_a_ridge_negative():
+    """An eigenvalue a little below 0, as float32 sums have, counts as 0."""
+    v, u = torch.diag(torch.tensor([4.0, -0.001], dtype=torch.float64)), torch.ones(2, 1, dtype=torch.float64)
+    torch.testing.assert_close(solve(u, v, 0.001), torch.tensor([[1 / 4.001, 1000.0]], dtype=torch.float64))
 
 
 def test_own_heads_need_the_shared_body():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -226,11 +227,17 @@ def cka(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def test_linear_cka():
-    """Each client to what was merged, each pair, and their means, by layer."""
+    """Each client to what it received and to what was merged, each pair, and their means, by layer."""
     found = rows_of("linear-cka", observation())
     merged, trained = layers(MERGED), {client: layers(seed) for client, seed in TRAINED.items()}
     to_merged, pairs = [], []
+    received, to_received = layers(BEFORE), []
     for name in merged:
+        each = {client: cka(own[name], received[name]) for client, own in trained.items()}
+        for client, value in each.items():
+            assert found["to received", "trained", client, name] == near(value)
+        to_received.append(np.mean(list(each.values())))
+        assert found["to received", "trained", None, name] == near(to_received[-1])
         each = {client: cka(own[name], merged[name]) for client, own in trained.items()}
         for client, value in each.items():
             assert found["to global", "trained", client, name] == near(value)
@@ -240,6 +247,7 @@ def test_linear_cka():
         )
         to_merged.append(np.mean(list(each.values())))
         pairs.append(cka(trained[0][name], trained[1][name]))
+    assert found["to received", "trained", None, ""] == near(np.mean(to_received))
     assert found["to global", "trained", None, ""] == near(np.mean(to_merged))
     assert found["between clients", "trained", None, ""] == near(np.mean(pairs))
 
@@ -257,6 +265,24 @@ def test_linear_cka_of_wide_layers_on_some_samples():
         wide.append(torch.conv2d(x, body["conv1.weight"], body["conv1.bias"]).relu().numpy())
     assert wide[0][0].size > 7
     assert found["between clients", "trained", None, "relu1"] == near(cka(*wide))
+
+
+def test_features_are_those_that_the_head_gets():
+    """Where a method normalises them, as SphereFed does, their similarity is that of unit vectors."""
+    inner = net_of()
+    net = replace(inner, features=lambda w, x, train: (_unit(inner.features(w, x, train)[0]), {}))
+    models = [predictor(net, seed) for seed in (MERGED, TRAINED[0])]
+    one = participant(inner, 0, models[0], 10)
+    one = type(one)(0, inner, models[0], models[1], models[1], ("body", "head"))
+    seen = observation(inner, global_model=models[0], participants_of=lambda: (one,))
+    found = rows_of("linear-cka", seen)
+    raw = [layers(seed)["features"] for seed in (MERGED, TRAINED[0])]
+    rows = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in raw]
+    assert found["to global", "trained", 0, "features"] == near(cka(*rows))
+
+
+def _unit(features: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.normalize(features, dim=-1)
 
 
 def test_linear_cka_by_hand():
