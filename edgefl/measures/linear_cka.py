@@ -91,8 +91,8 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
                 each[name].append(value)
         yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
     pairs = defaultdict[str, list[float]](list)
-    for one, other in combinations(trained.values(), 2):
-        for name, value in _similar(one, other).items():
+    for pair in combinations(trained.values(), 2):
+        for name, value in _similar(*pair).items():
             pairs[name].append(value)
     yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
 
