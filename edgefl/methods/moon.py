@@ -1,11 +1,11 @@
 """MOON: representations closer to the received model's than to the client's previous one's (Li et al. 2021).
 
-A step minimises the base's objective + mu * l_con (section 3.3, Equations 2-3, and Algorithm 1)::
+A step minimises the base's objective + mu * l_con (Section 3.3 and Algorithm 1)::
 
     l_con = mean_i -log[e^(cos(h, h_w) / tau) / (e^(cos(h, h_w) / tau) + e^(cos(h, h_v) / tau))]
 
 h is what the training model's head gets of a sample, h_w and h_v are the same of the received model w and of
-the model v that the client trained last. The projection head of section 3.2 is the last layers of a model's
+the model v that the client trained last. The paper's projection head is the last layers of a model's
 body, as in fedcka_cnn. Two forward passes of the frozen models, in evaluation mode; gradients flow through h
 alone.
 
