@@ -269,7 +269,7 @@ def test_models_of_other_features_or_predictions_are_refused(name: str, base: di
 @pytest.mark.parametrize("head", ["trained", "qr"])
 def test_prototypes_are_of_the_features_that_are_trained(head: str):
     """SphereFed normalises the features of its base, not those of what is built on it."""
-    with pytest.raises(UserError, match="fedproto needs a base .*, and spherefed "):
+    with pytest.raises(UserError, match=r"fedproto needs a base .*, and spherefed "):
         build_method("fedproto", NET, base={"name": "spherefed", "head": head})
     inner = {"name": "fedproto", "predict": "head", "base": {"name": "fedavg"}}
     assert build_method("spherefed", NET, base=inner).exchanges
