@@ -72,29 +72,34 @@ def measure(params: Params, seen: Observation) -> Iterator[Row]:
         reference = layers(_reference(params.reference, seen.net, device))
     yield from _rows(_similar(merged, reference), _REFERENCE, "global")
     trained = {one.client: layers(one.trained, one.net) for one in seen.participants}
-    received: dict[int, dict[str, Tensor]] = {}
-    for one in seen.participants:
-        if one.sent and id(one.start) not in received:
-            received[id(one.start)] = layers(one.start, one.net)
-    starts = {one.client: received.get(id(one.start), {}) for one in seen.participants}
-    others = (
-        (_REFERENCE, dict.fromkeys(trained, reference)),
-        (_RECEIVED, starts),
-        (_MERGED, dict.fromkeys(trained, merged)),
-    )
-    for figure, other in others:
-        each = defaultdict[str, list[float]](list)
-        for client, own in trained.items():
-            found = _similar(own, other[client])
-            yield from _rows(found, figure, "trained", client)
-            for name, value in found.items():
-                each[name].append(value)
-        yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
+    yield from _to(_REFERENCE, trained, dict.fromkeys(trained, reference))
+    yield from _to(_MERGED, trained, dict.fromkeys(trained, merged))
     pairs = defaultdict[str, list[float]](list)
     for pair in combinations(trained.values(), 2):
         for name, value in _similar(*pair).items():
             pairs[name].append(value)
     yield from _rows({name: float(np.mean(values)) for name, values in pairs.items()}, _CLIENTS, "trained")
+    received: dict[int, dict[str, Tensor]] = {}
+    sending = [each for each in seen.participants if each.sent]
+    for each in sending:
+        if id(each.start) not in received:
+            received[id(each.start)] = layers(each.start, each.net)
+    yield from _to(_RECEIVED, trained, {each.client: received[id(each.start)] for each in sending})
+
+
+def _to(
+    figure: str,
+    trained: Mapping[int, Mapping[str, Tensor]],
+    others: Mapping[int, Mapping[str, Tensor]],
+) -> Iterator[Row]:
+    """The similarity of clients' models to others, and its mean over clients."""
+    each = defaultdict[str, list[float]](list)
+    for client, other in others.items():
+        found = _similar(trained[client], other)
+        yield from _rows(found, figure, "trained", client)
+        for name, value in found.items():
+            each[name].append(value)
+    yield from _rows({name: float(np.mean(values)) for name, values in each.items()}, figure, "trained")
 
 
 def _similar(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> dict[str, float]:
