@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -93,7 +93,43 @@ METHODS: dict[str, dict[str, Any]] = {
         "Ditto": {"name": "ditto"},
     },
 }
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method's runs with something changed, to see what its result is due to.
+
+    Attributes:
+        of: the method.
+        against: the method, or variant, whose accuracy it is compared with.
+        rate: in place of the method's.
+        changes: of the parameters in these parts of the scenario.
+    """
+
+    of: str
+    against: str
+    rate: float | None = None
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+_ALL: dict[str, Mapping[str, Any]] = {"server": {"participants": 20}}
+# As FedNTD's runs: a tenth of the clients, five epochs.
+_FEW: dict[str, Mapping[str, Any]] = {"server": {"participants": 2}, "local": {"epochs": 5}}
+VARIANTS: dict[str, Variant] = {
+    "FedAvg at SCAFFOLD's rate": Variant("FedAvg", "SCAFFOLD", 0.03),
+    "FedAvg, all clients": Variant("FedAvg", "FedAvg", None, _ALL),
+    "SCAFFOLD, all clients": Variant("SCAFFOLD", "FedAvg, all clients", None, _ALL),
+    "SCAFFOLD, all clients, FedAvg's rate": Variant("SCAFFOLD", "FedAvg, all clients", 0.1, _ALL),
+    "FedAvg, 2 clients, 5 epochs": Variant("FedAvg", "FedAvg", 0.03, _FEW),
+    "FedNTD, 2 clients, 5 epochs": Variant("FedNTD", "FedAvg, 2 clients, 5 epochs", 0.03, _FEW),
+    "FedAvg at 4 times the rate of T = 0.25": Variant("FedAvg", "FLex&Chill, T = 0.25", 0.12),
+    "MOON, mu = 0.1": Variant("MOON", "FedAvg", None, {"method": {"mu": 0.1}}),
+    "FedAdam, server's rate 0.001": Variant("FedAdam", "FedAvg", None, {"method": {"lr": 0.001}}),
+    "CCVR, power 1": Variant("CCVR", "FedAvg", None, {"method": {"power": 1.0}}),
+    "CCVR, fine-tuning rate 0.0001": Variant("CCVR", "FedAvg", None, {"method": {"lr": 1e-4}}),
+}
 SCORED = {name: model for model, methods in METHODS.items() for name in methods}
+SCORED |= {name: SCORED[variant.of] for name, variant in VARIANTS.items()}
 
 
 class Task(NamedTuple):
@@ -107,12 +143,15 @@ class Task(NamedTuple):
 
     def scenario(self, scale: Scale) -> dict[str, Any]:
         """The run's scenario."""
-        model = SCORED[self.method]
+        model, variant = SCORED[self.method], VARIANTS.get(self.method)
+        of, changes = (variant.of, variant.changes) if variant else (self.method, {})
         found: dict[str, Any] = json.loads(json.dumps(scale.common))
-        found |= {"name": self.method, "seed": self.seed, "method": METHODS[model][self.method]}
+        found |= {"name": self.method, "seed": self.seed, "method": METHODS[model][of]}
         found["task"]["partition"] = scale.partitions[self.partition]
         found["local"]["optimizer"]["lr"] = self.rate
         found["evaluate"]["models"] = [model]
+        for part, values in changes.items():
+            found[part] = {**found[part], **values}
         if self.tuning:
             found["server"]["rounds"] = scale.tuning_rounds
             found["evaluate"] |= {"on": "holdout", "every": scale.tuning_rounds}
@@ -207,13 +246,21 @@ class Results:
         new.replace(self._file)
 
     def tuning(self, method: str, partition: str) -> list[Task]:
-        """The runs that choose a method's rate, up to the first rate at which training diverged."""
+        """The runs that choose a method's rate, up to the first rate at which training diverged.
+
+        A variant has none of its own.
+        """
+        if method in VARIANTS:
+            return []
         tasks = [Task(method, partition, rate, _TUNING_SEED, True) for rate in self.scale.rates]
         diverged = (place for place, task in enumerate(tasks) if (run := self.of(task)) and not run["curve"])
         return tasks[: next(diverged, len(tasks)) + 1]
 
     def rate(self, method: str, partition: str) -> float | None:
-        """The best rate, the lower of equal ones; None before all have been tried."""
+        """The best rate, the lower of equal ones; None before all have been tried. Or a variant's."""
+        variant = VARIANTS.get(method)
+        if variant:
+            return variant.rate or self.rate(variant.of, partition)
         runs = [self.of(task) for task in self.tuning(method, partition)]
         found = [(last(run), -run["rate"]) for run in runs if run is not None]
         return -max(found)[1] if len(found) == len(runs) else None
@@ -226,9 +273,10 @@ class Results:
 
     def progress(self, methods: Sequence[str]) -> tuple[int, int]:
         """How many runs of some methods have been done, and how many there are at most."""
-        each = len(self.scale.rates) + len(self.scale.seeds)
+        tuned = [method for method in methods if method not in VARIANTS]
+        each = len(methods) * len(self.scale.seeds) + len(tuned) * len(self.scale.rates)
         done = sum(run["method"] in methods for run in self._runs.values())
-        return done, len(methods) * len(self.scale.partitions) * each
+        return done, len(self.scale.partitions) * each
 
     def missing(self, methods: Iterable[str]) -> Iterator[Task]:
         """What can be done next; runs that count come first."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from math import sqrt
 from statistics import fmean, geometric_mean, stdev
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from method_runs import METHODS, Results, Run, last
+from method_runs import METHODS, VARIANTS, Results, Run, last
 from scipy.stats import t as student
 
 # The target of a group: this share of its first method's accuracy, rounded down to a whole per cent.
@@ -15,6 +15,40 @@ _SHARE = 0.9
 _COSTS = (("time, s", 2, 1.0), ("traffic, MB", 3, 1e6), ("energy, kJ", 4, 1e3), ("work, TFLOP", 5, 1e12))
 _NONE = "-"
 Point: TypeAlias = list[float | None] | None
+_BEFORE = "before calibration"
+
+
+class Claim(NamedTuple):
+    """A published difference in accuracy, in points: with two shards a client, and with Dirichlet 0.1."""
+
+    method: str
+    against: str
+    shards: float | None
+    dirichlet: float | None
+    source: str
+
+
+CLAIMS = (
+    Claim("FLex&Chill, T = 0.05", "FedAvg", 3.37, None, "FLex&Chill, Table 1"),
+    Claim("FLex&Chill, T = 0.25", "FedAvg", 2.07, None, "FLex&Chill, Table 1"),
+    Claim("FLex&Chill, T = 4", "FedAvg", -3.76, None, "FLex&Chill, Table 1"),
+    Claim("FedCKA", "FedAvg", None, 1.92, "FedCKA, Table 2"),
+    Claim("MOON", "FedAvg", None, 1.20, "FedCKA, Table 2"),
+    Claim("FedCKA", "MOON", None, 0.72, "FedCKA, Table 2"),
+    Claim("SCAFFOLD", "FedAvg", None, -9.90, "FedCKA, Table 2"),
+    Claim("FedNTD", "FedAvg", 6.28, 4.17, "FedNTD, Tables 8, 9"),
+    Claim("SCAFFOLD", "FedAvg", 4.97, -16.41, "FedNTD, Tables 8, 9"),
+    Claim("FedNova", "FedAvg", -1.72, -3.42, "FedNTD, Tables 8, 9"),
+    Claim("FedProx", "FedAvg", -0.05, 3.60, "FedNTD, Tables 8, 9"),
+    Claim("MOON", "FedAvg", -1.63, -1.72, "FedNTD, Table 1"),
+    Claim("SphereFed + FFC", "FedAvg", None, 2.62, "SphereFed, Table 2"),
+    Claim("SphereFed + FFC", _BEFORE, None, 0.95, "SphereFed, Table 4"),
+    Claim("FedBABU", "FedAvg", None, 1.01, "SphereFed, Table 2"),
+    Claim("CCVR", _BEFORE, None, 0.15, "SphereFed, Table 2"),
+    Claim("FedClassAvg", "local", 3.31, None, "FedClassAvg, Table 2"),
+    Claim("FedProto", "local", -5.12, None, "FedClassAvg, Table 2"),
+    Claim("LG-FedAvg", "FedRep", None, 8.32, "SphereFed, Table 8"),
+)
 _MODELS = {
     "global": "Accuracy of the global model on the test images",
     "personal": "Mean accuracy of the clients' own models on test images of their classes",
@@ -76,6 +110,12 @@ def target(results: Results, model: str, partition: str) -> float | None:
     return int(100 * _SHARE * fmean(map(last, runs))) / 100 if runs else None
 
 
+def gains(runs: Sequence[Run], others: Sequence[Run]) -> list[float]:
+    """Differences in accuracy at the end, of the seeds in which neither diverged."""
+    pairs = zip(runs, others, strict=True)
+    return [last(run) - last(other) for run, other in pairs if run["curve"] and other["curve"]]
+
+
 def _row(results: Results, model: str, method: str, partition: str) -> list[str]:
     runs, goal = _counted(results, method, partition), target(results, model, partition)
     first = _counted(results, next(iter(METHODS[model])), partition)
@@ -84,15 +124,13 @@ def _row(results: Results, model: str, method: str, partition: str) -> list[str]
     of, rate = len(runs), results.rate(method, partition) or 0.0
     edge = " (edge)" if rate in (results.scale.rates[0], results.scale.rates[-1]) else ""
     learned = [last(run) for run in runs if run["curve"]]
-    pairs = zip(runs, first, strict=True)
-    gains = [last(run) - last(other) for run, other in pairs if run["curve"] and other["curve"]]
     points = [reached(run, goal) for run in runs]
     others = [reached(run, goal) for run in first]
     return [
         method,
         f"{rate:g}{edge}",
         shown(learned, of, percent),
-        _NONE if method == next(iter(METHODS[model])) else shown(gains, of, percent),
+        _NONE if method == next(iter(METHODS[model])) else shown(gains(runs, first), of, percent),
         *(_cost(points, others, column, unit) for _, column, unit in _COSTS),
     ]
 
@@ -120,6 +158,64 @@ def result_tables(results: Results) -> Iterator[tuple[str, str]]:
             yield heading, table(heads, rows)
 
 
+def _differences(results: Results, method: str, against: str, partition: str) -> list[float]:
+    runs = _counted(results, method, partition)
+    if against == _BEFORE:
+        return [last(run) - run["before"] for run in runs if run["before"] is not None]
+    others = _counted(results, against, partition)
+    return gains(runs, others) if runs and others else []
+
+
+def claims_table(results: Results) -> str:
+    """Published differences beside ours, and whether the signs are the same."""
+    rows = []
+    for claim in CLAIMS:
+        cells = []
+        published = claim.shards, claim.dirichlet
+        for partition, difference in zip(results.scale.partitions, published, strict=True):
+            found = _differences(results, claim.method, claim.against, partition)
+            cells += [
+                _NONE if difference is None else f"{difference:+.1f}",
+                shown(found, len(found), percent) + _verdict(difference, found),
+            ]
+        rows.append([claim.method, claim.against, claim.source, *cells])
+    heads = ["method", "against", "published in"]
+    for partition in results.scale.partitions:
+        heads += [f"{partition}: published", "here"]
+    return table(heads, rows)
+
+
+def _verdict(published: float | None, found: Sequence[float]) -> str:
+    """Whether a difference is the published one's sign, by the interval of ours."""
+    if published is None or len(found) < 2:
+        return ""
+    mean, half = interval(found)
+    if abs(mean) <= (half or 0.0):
+        return ": open"
+    return ": agrees" if mean * published > 0 else ": disagrees"
+
+
+def variants_table(results: Results) -> str:
+    """What variants of the methods learn, beside what they are compared with."""
+    rows = []
+    for name, variant in VARIANTS.items():
+        cells = []
+        for partition in results.scale.partitions:
+            rate, runs = results.rate(name, partition), _counted(results, name, partition)
+            learned = [last(run) for run in runs if run["curve"]]
+            found = _differences(results, name, variant.against, partition)
+            cells += [
+                f"{rate:g}" if runs else _NONE,
+                shown(learned, len(runs), percent),
+                shown(found, len(runs), percent),
+            ]
+        rows.append([name, variant.against, *cells])
+    heads = ["variant", "compared with"]
+    for partition in results.scale.partitions:
+        heads += [f"{partition}: rate", "accuracy, %", "difference"]
+    return table(heads, rows)
+
+
 def tuning_tables(results: Results) -> Iterator[tuple[str, str]]:
     """A heading and a table for each partition: accuracy on held-out data by rate."""
     rates = results.scale.rates
@@ -145,5 +241,10 @@ def _scored(run: Run) -> str:
 
 def document(results: Results) -> str:
     """All tables, each under its heading."""
-    sections = [*result_tables(results), *tuning_tables(results)]
+    sections = [
+        *result_tables(results),
+        ("Published differences in accuracy, in points, and ours", claims_table(results)),
+        ("Variants, to see what a result is due to", variants_table(results)),
+        *tuning_tables(results),
+    ]
     return "\n\n".join(f"{heading}:\n\n{text}" for heading, text in sections) + "\n"

@@ -170,11 +170,27 @@ def test_table_is_made_of_the_code(name, costs, request):
     check(name, made[name](), request.config)
 
 
-@pytest.mark.parametrize(
-    ("name", "tables"), [("results", method_tables.result_tables), ("tuning", method_tables.tuning_tables)]
-)
-def test_results_are_those_of_the_file(name, tables, request):
+@pytest.fixture(scope="module")
+def results() -> method_runs.Results:
+    """The benchmark's runs."""
+    return method_runs.Results(method_runs.CIFAR10, RUNS)
+
+
+def test_results_are_those_of_the_file(results, request):
     """The measured tables are made of the benchmark's file of runs."""
-    results = method_runs.Results(method_runs.CIFAR10, RUNS)
-    text = "\n\n".join(f"{heading}:\n\n{text}" for heading, text in tables(results))
-    check(name, text, request.config)
+    tables = method_tables.result_tables(results)
+    check("results", "\n\n".join(f"{heading}:\n\n{text}" for heading, text in tables), request.config)
+
+
+@pytest.mark.parametrize("name", ["claims", "variants"])
+def test_differences_are_those_of_the_file(name, results, request):
+    """Published differences beside ours, and variants, are made of the same runs."""
+    check(name, getattr(method_tables, f"{name}_table")(results), request.config)
+
+
+def test_every_figure_is_beside_the_runs(results, request):
+    """The Markdown file beside the runs is made of them."""
+    text, file = method_tables.document(results), RUNS.with_suffix(".md")
+    if request.config.getoption("--bless"):
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text
