@@ -17,6 +17,7 @@ import torch
 import edgefl
 from edgefl.core.host import processor
 
+SHARDS, DIRICHLET = "shards, s = 2", "Dirichlet, alpha = 0.1"
 _TUNING_SEED = 11
 _DIVERGED = "training diverged"
 
@@ -56,8 +57,8 @@ CIFAR10 = Scale(
         "evaluate": {"every": 2},
     },
     partitions={
-        "shards, s = 2": {"name": "shards", "shards_per_client": 2},
-        "Dirichlet, alpha = 0.1": {"name": "dirichlet", "alpha": 0.1},
+        SHARDS: {"name": "shards", "shards_per_client": 2},
+        DIRICHLET: {"name": "dirichlet", "alpha": 0.1},
     },
     rates=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
     seeds=(1, 2, 3),
