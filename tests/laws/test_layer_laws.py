@@ -32,8 +32,9 @@ NETS = {
 def profiled(method, net, devices=DEVICES, **changes):
     """A profile by layer."""
     dataset, model = NETS[net]
+    public = {"public": {"samples": 60}} if method == "ktpfl" else {}
     scenario = {
-        "task": {"dataset": dataset, "clients": 1000, "public": {"samples": 60}, **changes.pop("task", {})},
+        "task": {"dataset": dataset, "clients": 1000, **public, **changes.pop("task", {})},
         "model": model,
         "method": method,
         "local": {"batch_size": 32},
