@@ -6,7 +6,8 @@ received. v stays with the client and starts as the initial weights; what travel
 base's, so that the global model is the base's bit for bit.
 
 v has its own optimizer state, which restarts every round as the base's does, and its own running statistics.
-It is trained on the net's loss alone: terms that methods add to the base's objective are not part of it.
+It is trained on the net's loss alone: terms that methods add to the base's objective are not part of it. A
+job that is cut short loses the end of v's training first.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ paper's method, nothing else travels, and models may differ in all but l.
 
 Prototypes are gathered in a pass of their own over the client's data; a job that stops early may send counts
 of 0. The authors' code averages clients alike, takes the mean of the squares over l too, so that its lambda
-of 1 is 1 / l here, and gathers prototypes while the weights still move.
+of 1 is 1 / l here (the default is that of 100 features), and gathers prototypes while the weights still move.
 """
 
 from __future__ import annotations

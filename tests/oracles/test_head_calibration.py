@@ -196,6 +196,17 @@ def test_ccvr_trains_the_head_on_virtual_features():
     assert np.abs(model["head"] - before["head"]).max() > 1e-2
 
 
+@pytest.mark.parametrize("temperature", [0.5, {"by": "sample", "easy": 0.5}], ids=["one", "by sample"])
+def test_ccvr_fine_tunes_at_temperature_1(temperature: Any):
+    """FLex&Chill around it changes what clients train, and not what the server makes of their statistics."""
+    settings = {"virtual": 20, "lr": 0.05, "epochs": 2}
+    plain = Exact("ccvr", CLIENTS, settings).do("statistics")
+    base = {"name": "ccvr", **settings}
+    chilled = Exact("flexchill", CLIENTS, {"temperature": temperature, "base": base}).do("statistics")
+    for key, value in arrays(plain.server).items():
+        np.testing.assert_array_equal(arrays(chilled.server)[key], value)
+
+
 def traced_bytes(name: str, exchange: str, **settings) -> tuple[int, int]:
     """Down and up, without data."""
     method = build_method(name, NET, **settings)

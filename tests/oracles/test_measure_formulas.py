@@ -23,6 +23,7 @@ from observed import (
     pictures,
     predictor,
     rows_of,
+    weights_of,
 )
 
 from edgefl.protocol import Predictor, Row, parts_in
@@ -143,6 +144,23 @@ def test_local_accuracy_by_hand():
     found = rows_of("local-accuracy", seen)
     assert found["in-local", "trained", 0, ""] == 1
     assert found["out-local", "trained", 0, ""] == 0
+
+
+def test_local_accuracy_without_test_samples_of_a_class():
+    """Half of the client's data are of class 0, which nobody tests: class 1 counts for all of it."""
+    model = fixed(onehot([1, 1, 1, 1]))
+    one = participant(net_of(), 0, model, 10)
+    people = (type(one)(0, one.net, model, model, model, ()),)
+    seen = seen_with(
+        onehot([1, 1, 1, 1]),
+        labels=np.array([1, 2, 3, 3]),
+        class_counts=np.array([[5, 5, 0, 0]]),
+        participants_of=lambda: people,
+    )
+    found = rows_of("local-accuracy", seen)
+    assert found["in-local", "trained", 0, ""] == near(1)
+    # The complement's shares are 1/6, 1/6, 1/3 and 1/3; those of the classes tested add up to 5/6.
+    assert found["out-local", "trained", 0, ""] == near((1 / 6) / (5 / 6))
 
 
 def test_personal_accuracy():
@@ -380,6 +398,24 @@ def test_neuron_alignment_by_hand():
         sums = [active[labels == label].sum(axis=0) for label in range(CLASSES)]
         classes.append(np.argmax(sums, axis=0))
     assert found["", "trained", 0, "relu1"] == near(np.mean(classes[0] == classes[1]))
+
+
+def test_no_neuron_stands_for_a_class_without_test_samples():
+    """Of negative activations the largest sum is that of no sample at all, which does not count."""
+    model = fixed(np.array([[-1.0, -2, -1, -2], [-2.0, -1, -2, -1]]))
+    other = fixed(np.array([[-2.0, -1, -2, -1], [-1.0, -2, -1, -2]]))
+    one = participant(net_of(), 0, model, 10)
+    weights = weights_of(net_of(), 0)
+    start, trained = (Predictor(weights, each.logits) for each in (model, other))
+    people = (type(one)(0, one.net, start, trained, trained, ("body", "head")),)
+    seen = observation(
+        global_model=trained,
+        before=start,
+        pictures=numbered(2),
+        labels=np.array([1, 2]),
+        participants_of=lambda: people,
+    )
+    assert rows_of("neuron-alignment", seen)["", "trained", 0, "logits"] == 0
 
 
 def gradient(weights, x: np.ndarray, labels: np.ndarray, parts=("body", "head")) -> np.ndarray:
