@@ -236,7 +236,7 @@ def _setting(key: str, value: Any) -> str:
 
 
 def _words(value: Any) -> str:
-    """A value in a run's name: a component by its name and parameters, whose components are written so too."""
+    """A value in a run's name: a component by its name and parameters, also inside another."""
     if isinstance(value, dict) and "name" in value:
         own = (f"{key} {_words(inner)}" for key, inner in value.items() if key != "name")
         return " ".join([str(value["name"]), *own])
