@@ -87,6 +87,17 @@ PREDICTIONS = "models predict finite logits, at temperature 1"
 NEUTRAL = "equals FedAvg bit for bit at neutral parameters"
 
 MISTAKES = {
+    "a part of the server's state forgotten": Mistake(
+        RUNS,
+        "def merge(server, arrivals):",
+        "merge returned a server state without 'body'",
+        """
+    def merge(server, arrivals):
+        return {key: tree for key, tree in train.merge(server, arrivals).items() if key != "body"}
+
+    return exchanging(merge=merge)
+""",
+    ),
     "an error on data": Mistake(
         RUNS,
         "return fold.finish(carry, None).wrong",

@@ -231,8 +231,18 @@ def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
 def _setting(key: str, value: Any) -> str:
     last = key.rsplit(".", 1)[-1]
     if isinstance(value, dict) and "name" in value:
-        return " ".join([str(value["name"]), *(f"{k} {v}" for k, v in value.items() if k != "name")])
-    return str(value) if last in {"name", "method", "model", "fleet"} else f"{last} {value}"
+        return _words(value)
+    return _words(value) if last in {"name", "method", "model", "fleet"} else f"{last} {_words(value)}"
+
+
+def _words(value: Any) -> str:
+    """A value in a run's name: a component by its name and parameters, also inside another."""
+    if isinstance(value, dict) and "name" in value:
+        own = (f"{key} {_words(inner)}" for key, inner in value.items() if key != "name")
+        return " ".join([str(value["name"]), *own])
+    if isinstance(value, list):
+        return f"[{', '.join(map(_words, value))}]"
+    return str(value)
 
 
 def _named_apart(runs: list[Draft]) -> list[Draft]:

@@ -201,6 +201,8 @@ class _Told(NamedTuple):
             words = context["expected"].replace(" or ", ",").split(",")
             near = closest(str(mistake.given), [word.strip(" '\"") for word in words])
             hint = f"did you mean {near!r}?" if near else ""
+        elif mistake.kind in {"list_type", "tuple_type"} and isinstance(mistake.given, str):
+            hint = f"write [{mistake.given}]"
         return f"{whose} must {asked}; got {quoted(mistake.given)}", hint
 
     def _known_key(self, path: Path) -> str:
@@ -214,7 +216,10 @@ class _Told(NamedTuple):
         if len(places) == 1:
             place, _, own = places[0].rpartition(".")
             return f"{own!r} is a key of {place!r}" if place else f"{own!r} is a key of the file itself"
-        return nearest(key, known) if known else "no keys are allowed here"
+        if known:
+            return nearest(key, known)
+        component = item_at(data, [*self.prefix, *path[:-1], "name"]) if self.prefix else None
+        return f"{component} has no parameters" if component else "no keys are allowed here"
 
 
 def _missing(path: Path) -> str:

@@ -148,7 +148,8 @@ def must(kind: str, context: Mapping[str, Any], field: Field | None = None) -> s
     """
     numbers = [words for arm in field.arms() if (words := _number(arm))] if field else []
     if kind in _NUMERIC and numbers:
-        return "be " + " or ".join(dict.fromkeys(numbers))
+        words = "be " + " or ".join(dict.fromkeys(numbers))
+        return words.replace("be a number", "be a finite number") if kind == "finite_number" else words
     if kind not in _MUST:
         return None
     if kind == "model_type" and context.get("class_name") in _COMPONENTS:

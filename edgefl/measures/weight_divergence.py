@@ -1,6 +1,6 @@
 """Weight divergence: how far training takes clients from the model that they received.
 
-    D_k = ||w - w_k||_1         and beside it         ||A_G - p_k||_1,    A_G = (A_1, ..., A_C) / sum_c A_c
+    D_k = ||w - w_k||_1   and beside it   ||A_G - p_k||_1,   A_G = (A_1, ..., A_C) / sum_c A_c
 
 with w the model that client k received, w_k what it trained of it, A_c the accuracy of w on class c, and
 p_k the shares of classes in client k's training data (Lee et al. 2022, FedNTD, section 5.2 and Figure 8).

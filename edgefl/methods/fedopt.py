@@ -2,8 +2,8 @@
 
 FedAvgM is Hsu et al. 2019, Section 4.3; FedAdagrad, FedAdam and FedYogi are Reddi et al. 2021, Algorithm 2::
 
-    avgm                 v <- beta1 v + D,                                  w <- w + lr v
-    adagrad, adam, yogi  m <- beta1 m + (1 - beta1) D,                      w <- w + lr m / (sqrt(v) + eps)
+    avgm                 v <- beta1 v + D,               w <- w + lr v
+    adagrad, adam, yogi  m <- beta1 m + (1 - beta1) D,   w <- w + lr m / (sqrt(v) + eps)
         adagrad          v <- v + D^2
         adam             v <- beta2 v + (1 - beta2) D^2
         yogi             v <- v - (1 - beta2) D^2 sign(v - D^2)

@@ -11,12 +11,14 @@ open. Ours::
 
     {by: device, values: {NAME: T, ...}, default: 1}   by the client's device
     {by: model, values: {NAME: T, ...}, default: 1}    by the client's model
-    {by: round, start: T, end: T, shape: linear}       from the first round to the last: linear, cosine, or
-                                                       a step half-way
-    {by: work, full: 1, power: 1, least: 0.05}         max(least, full * work^power), with the job's share of
-                                                       the full local training
-    {by: sample, easy: 1, hard: 0.25}                  mean_i CE(z_i / T_i, y_i), without a gradient through
-                                                       T_i = hard + (easy - hard) * exp(-CE(z_i, y_i))
+    {by: round, start: T, end: T, shape: linear}       from the first round to the last:
+                                                       linear, cosine, or a step half-way
+    {by: work, full: 1, power: 1, least: 0.05}         max(least, full * work^power), with the
+                                                       job's share of the full local training
+    {by: sample, easy: 1, hard: 0.25}                  mean_i CE(z_i / T_i, y_i), with
+                                                       T_i = hard + (easy - hard) * p_i,
+                                                       p_i = exp(-CE(z_i, y_i)), and no gradient
+                                                       through T_i
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from edgefl.core.plan import Ints
 from edgefl.core.samplers import Sampler
 from edgefl.core.scenario import LearningSpec, Wire
 from edgefl.core.training import Local
-from edgefl.core.user_code import returned
+from edgefl.core.user_code import defined_at, returned
 from edgefl.core.yamls import Document
 from edgefl.data import (
     Arrays,
@@ -329,7 +329,11 @@ def build_method(
 
     def build_base(inner: Net) -> Method:
         if base is None:
-            raise AssertionError(f"{component.name} asks for a base but has no parameter of that name")
+            raise UserError(
+                f"{component.name} calls site.base, and its Params have no base",
+                where=str(defined_at(module.build) or module.__file__),
+                hint='add base: Component = Component(name="fedavg")',
+            )
         return build_method(base, document, [*path, "base"], inner, local, federation)
 
     try:

@@ -20,6 +20,7 @@ from edgefl.protocol import Method, Net, Payload, shapes
 
 T = TypeVar("T")
 _FEATURES = "(features, new buffers), a tensor and a dict"
+_FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedavg need features of one width"
 
 
 def nets_of(
@@ -130,7 +131,7 @@ def check_fit(methods: Sequence[Method], nets: Sequence[Net], name: str, documen
                         f"with {name}, clients {way} {part!r}, whose shapes differ between model 1 "
                         f"({nets[0].name}) and model {place} ({net.name})",
                         where=str(document.place(["model"])),
-                        hint="choose one model, or a method for different ones, such as fedclassavg or ktpfl",
+                        hint=_FOR_DIFFERENT,
                     )
 
 

@@ -135,10 +135,15 @@ class Net:
             UserError: the net has fewer.
         """
         known = len(self.layers)
+        if not known:
+            raise UserError(
+                f"{self.name} has no inner layers whose activations can be read",
+                hint="use a model with inner layers, such as cnn2",
+            )
         if count > known:
             raise UserError(
-                f"{self.name} has {known} layers whose activations can be read, not {count}",
-                hint=f"choose at most {known}" if known else "choose a model that names its layers",
+                f"the first {count} layers were asked for, and {self.name} has {known}",
+                hint=f"ask for at most {known}: {', '.join(self.layers)}",
             )
         return self.layers[:count]
 

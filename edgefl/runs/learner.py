@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,9 +16,9 @@ from edgefl.compute.job import Engine, Outcome
 from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.core.event import Job
-from edgefl.core.user_code import returned
+from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
-from edgefl.protocol import Arrival, Predictor, reexpressed, tree_map
+from edgefl.protocol import Arrival, Predictor, Tree, reexpressed, tree_map
 from edgefl.protocol.sample_losses import summarised
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer
@@ -63,6 +63,7 @@ class Learner:
             server = context.versions[need.version - 1]
             merged = merge(server, arrivals) if arrivals else server
             context.versions[need.version] = returned(merged, dict, merge, _STATE, RunError)
+            _check_kept(server, merged, merge)
         if self.observer is not None:
             self.observer.merged(need, [outcomes[job.id] for job in need.merged])
         for version in set(context.versions).difference(need.live_versions):
@@ -183,6 +184,16 @@ def _waves(jobs: Iterable[Job]) -> Iterator[list[Job]]:
             first.setdefault(job.client, job)
         yield list(first.values())
         left = [job for job in left if first[job.client] is not job]
+
+
+def _check_kept(server: Tree, merged: Tree, merge: Callable[..., Tree]) -> None:
+    lost = [key for key in server if key not in merged]
+    if lost:
+        raise RunError(
+            f"merge returned a server state without {lost[0]!r}",
+            where=str(defined_at(merge) or ""),
+            hint="return the keys that merge does not change, too: {**server, ...}",
+        )
 
 
 def _check_finite(outcomes: Iterable[Outcome]) -> None:

@@ -83,7 +83,7 @@ def test_an_unknown_layer_is_named(cnn: Net):
     """The message has the net's layers."""
     with pytest.raises(UserError, match="cnn2 has no layer 'relu9'"):
         layers_of(cnn, cnn.init(0), X, ["relu9"])
-    with pytest.raises(UserError, match="3 layers whose activations can be read, not 4"):
+    with pytest.raises(UserError, match="the first 4 layers were asked for, and cnn2 has 3"):
         cnn.first_layers(4)
 
 

@@ -229,6 +229,17 @@ def test_equal_names_are_told_apart():
     assert [draft.scenario.name for draft in drafts] == ["x", "x (2)", "x (3)"]
 
 
+def test_bases_are_named_without_brackets():
+    """A run's name has a component inside another as that is written, and lists of them."""
+    drafts = _load(
+        "sweep: {method: [{name: scaffold, base: {name: fedprox, mu: 1}}],"
+        " model: [[{name: mlp, hidden: [8, 4]}, mlp]]}\n"
+    )
+    assert [draft.scenario.name for draft in drafts] == [
+        "scaffold base fedprox mu 1, [mlp hidden [8, 4], mlp]"
+    ]
+
+
 def test_a_sweep_over_whole_components():
     """A component given as a whole, by name or with parameters, replaces the other."""
     drafts = _load("sweep: {method: [local, {name: fedprox, mu: 1}]}\n")

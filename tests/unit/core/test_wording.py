@@ -82,7 +82,7 @@ def _fails(text):
     [
         ("share: 1", "share must be a number of at least 0 and less than 1; got 1"),
         ("share: 'x'", "share must be a number of at least 0 and less than 1; got 'x'"),
-        ("share: .nan", "share must be a number of at least 0 and less than 1; got nan"),
+        ("share: .nan", "share must be a finite number of at least 0 and less than 1; got nan"),
         ("ratio: 0", "ratio must be a number greater than 0 and at most 1; got 0"),
         ("level: 2", "level must be a number between 0 and 1; got 2"),
         ("open_: 1.5", "open_ must be a number between 0 and 1, neither included; got 1.5"),
@@ -124,6 +124,11 @@ def test_a_wrong_key_among_a_few_is_unknown():
 def test_the_word_that_was_meant():
     """The nearest one, if one is near."""
     assert [_fails(f"kind: {word}").hint for word in ("twoo", "three")] == ["did you mean 'two'?", ""]
+
+
+def test_a_bare_word_in_place_of_a_list():
+    """The hint is how to write the list; a number is no likely mistake."""
+    assert [_fails(f"few: {given}").hint for given in ("one", "5")] == ["write [one]", ""]
 
 
 def test_words_for_a_choice_are_read_without_regard_to_case():

@@ -482,6 +482,25 @@ def test_settings_that_differ_are_shown_by_key():
     assert cells(comparison(renamed))["method.name"] == list(names)
 
 
+def test_parameters_of_one_name_belong_to_their_component():
+    """What runs of one method differ in is shown; that two methods have a parameter of one name is not."""
+    each = [
+        {"method.name": "fedavg"},
+        {"method.name": "fedprox", "method.mu": 0.1, "method.base.name": "fedavg"},
+        {"method.name": "moon", "method.mu": 1.0, "method.base.name": "fedavg"},
+        {"method.name": "moon", "method.mu": 1.0, "method.base.name": "fedprox"},
+    ]
+    runs = [
+        replace(dry("sync").summary, name=f"run {place}", settings=settings, fleet_id="a")
+        for place, settings in enumerate(each)
+    ]
+    found = cells(comparison(runs))
+    assert found["method.base.name"] == ["-", "fedavg", "fedavg", "fedprox"]
+    assert "method.mu" not in found
+    runs[3] = replace(runs[3], settings={**each[3], "method.mu": 5.0})
+    assert cells(comparison(runs))["method.mu"] == ["-", "0.1", "1", "5"]
+
+
 def test_keys_are_those_of_set():
     """A list stays whole."""
     scenario = {"method": {"name": "flexchill", "temperature": 4}, "evaluate": {"models": ["global"]}}
