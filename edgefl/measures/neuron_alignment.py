@@ -28,15 +28,13 @@ from edgefl.protocol import Net, Observation, Predictor, Row
 from edgefl.protocol.observation import Ints
 
 NEEDS = ("global model", "participants")
+UNIT = "share"
 
 
 class Params(Strict):
     """How many samples are looked at."""
 
     samples: int = Field(50, gt=0, description="Test samples of each class at most.")
-
-
-UNIT = "share"
 
 
 def measure(params: Params, seen: Observation) -> Iterator[Row]:

@@ -38,20 +38,18 @@ from edgefl.protocol import (
     Site,
     Tree,
     When,
-    add_product,
     check_features,
     collection,
     cross_entropy,
     delivered,
     gathering,
     neutral_over,
-    one_hot,
     plain_objective,
     sgd,
-    summed,
     trainer,
     tree_map,
 )
+from edgefl.protocol.statistics import add_moments, pooled_moments
 
 
 class Params(Strict):
@@ -75,13 +73,13 @@ def build(params: Params, site: Site) -> Method:
         UserError: the base has no common features, or no head that can be calibrated.
     """
     net, base = site.net, site.base(site.net)
-    check_features(net, base, "ccvr", params.base, calibrated=params.virtual > 0)
+    check_features(net, base, "ccvr", params.base, "once" if params.virtual else "never")
     neutral = neutral_over(params.base, base, virtual=0)
     if not params.virtual:
         return replace(base, neutral=neutral)
 
     def merge(server: Tree, arrivals: Sequence[Arrival]) -> Tree:
-        pool = pooled([each.upload["statistics"] for each in arrivals])
+        pool = pooled_moments([each.upload["statistics"] for each in arrivals])
         return {**server, "head": _tuned(net, server["head"], *virtual_features(pool, params), params)}
 
     width, classes = net.feature_width, net.classes
@@ -92,46 +90,12 @@ def build(params: Params, site: Site) -> Method:
     return replace(delivered(base, net, gather), neutral=neutral)
 
 
-def add_moments(moments: Tree, features: Tensor, labels: Tensor) -> None:
-    """Adds a batch to counts (C,), means (C, l) and sums of squares around them (C, l, l), in place.
-
-    The pairwise update of Chan et al. 1983: sums of squares around 0 would lose covariances to rounding.
-    """
-    member = one_hot(labels, len(moments["counts"]), features)
-    counts, before = member.sum(dim=0), moments["counts"]
-    means = (member.mT @ features) / counts.clamp(min=1)[:, None]
-    share = counts / (before + counts).clamp(min=1)
-    away = means - moments["means"]
-    own = member.mT[:, :, None] * (features - means[:, None])
-    rows = torch.cat([own, ((before * share).sqrt()[:, None] * away)[:, None]], dim=1)
-    add_product(moments["scatter"], rows.mT, rows)
-    moments["means"].add_(share[:, None] * away)
-    moments["counts"].add_(counts)
-
-
 def _described(moments: Tree, ctx: Ctx) -> tuple[Payload, None]:  # noqa: ARG001 - a fold's signature
     # In place: of all that a client holds, covariances are the largest.
     scatter = moments["scatter"].div_((moments["counts"] - 1).clamp(min=1)[:, None, None])
     return {
         "statistics": {"counts": moments["counts"], "means": moments["means"], "covariances": scatter}
     }, None
-
-
-def pooled(clients: Sequence[Tree]) -> Tree:
-    """Counts (C,), means (C, l) and covariances (C, l, l) of all clients' samples together, in float64."""
-    wide = [{key: one[key].to(torch.float64) for key in ("counts", "means")} for one in clients]
-    counts = summed([one["counts"] for one in wide])
-    means = summed([one["counts"][:, None] * one["means"] for one in wide]) / counts.clamp(min=1)[:, None]
-    scatter = torch.zeros_like(clients[0]["covariances"], dtype=torch.float64)
-    for one, sent in zip(wide, clients, strict=True):
-        away = one["counts"].sqrt()[:, None] * (one["means"] - means)
-        within = (one["counts"] - 1).clamp(min=0)[:, None, None]
-        scatter += within * sent["covariances"] + away[:, :, None] * away[:, None]
-    return {
-        "counts": counts,
-        "means": means,
-        "covariances": scatter / (counts - 1).clamp(min=1)[:, None, None],
-    }
 
 
 def virtual_features(pool: Tree, params: Params) -> tuple[Tensor, Tensor]:

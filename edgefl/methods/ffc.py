@@ -1,7 +1,7 @@
 """FFC, SphereFed's calibration, on the features of any method (Dong et al. 2022, Section 4.3, Appendix C.3).
 
 The base trains as it does, by cross-entropy for instance. Then its head is replaced by the one that solves
-least squares on all clients' features; see ``edgefl.protocol.statistics``. The paper's heads have no bias,
+least squares on all clients' features; see ``edgefl.protocol.calibration``. The paper's heads have no bias,
 and one that has gets 0.
 """
 
@@ -29,7 +29,6 @@ def build(params: Params, site: Site) -> Method:
         UserError: the base has no common features, or no head that can be calibrated.
     """
     net, base = site.net, site.base(site.net)
-    common = params.calibrate not in {"personal", "personal_sgd"}
-    check_features(net, base, "ffc", params.base, head=common, calibrated=params.calibrate != "never")
+    check_features(net, base, "ffc", params.base, params.calibrate)
     method = calibrated(base, net, site.local, params.calibrate, params.ridge)
     return replace(method, neutral=neutral_over(params.base, base, calibrate="never"))

@@ -31,7 +31,19 @@ from pydantic import Field
 from torch import Tensor
 
 from edgefl.core.params import Component, Strict
-from edgefl.protocol import Assignment, Carry, Ctx, Exchange, Method, Net, Payload, Site, Tree, at_temperature
+from edgefl.protocol import (
+    Assignment,
+    Carry,
+    Ctx,
+    Exchange,
+    Method,
+    Net,
+    Payload,
+    Site,
+    Tree,
+    at_temperature,
+    neutral_over,
+)
 from edgefl.protocol.temperatures import ByModel, BySample, OfJob, Temperature
 
 
@@ -47,10 +59,7 @@ class Params(Strict):
 def build(params: Params, site: Site) -> Method:
     """The base method, training at the temperature."""
     base = _chilled(params, site)
-    neutral = base.neutral
-    if neutral is not None:
-        neutral = {"temperature": 1.0, "base": {"name": params.base.name, **params.base.params, **neutral}}
-    return replace(base, neutral=neutral)
+    return replace(base, neutral=neutral_over(params.base, base, temperature=1.0))
 
 
 def _chilled(params: Params, site: Site) -> Method:

@@ -61,8 +61,8 @@ from edgefl.protocol import (
     frozen,
     leaves,
     local_training,
+    needs_public,
     plain_objective,
-    public_images,
     sgd,
     starting,
     weighted_mean,
@@ -95,7 +95,7 @@ def build(params: Params, site: Site) -> Method:
     Raises:
         UserError: the task has no public images.
     """
-    net, images = site.net, public_images(site, NAME)
+    net, images = site.net, needs_public(NAME, site)
     shared = tuple(net.parts()) if params.share_weights else ()
     distil = sgd(distilling(net, params.temperature), site.local.optimizer, net.trained)
     predict = on_public("predict", predicting(net, params.temperature), images)

@@ -3,7 +3,7 @@
 SphereFed: Hyperspherical Federated Learning (Dong et al. 2022), Equations 4-12. The head W (C x l, no bias)
 is made once and never trained; f = F(x) / ||F(x)||; a client minimises (1 / C) * ||W f - onehot(y)||^2. Only
 the body travels, and the base merges it. After the last round the head is calibrated (FFC; see
-``edgefl.protocol.statistics``).
+``edgefl.protocol.calibration``).
 
 Sent besides the body: W once to every client before the first round ("announce"), U and V ("calibrate"), and
 the calibrated head ("deliver").
@@ -36,6 +36,7 @@ from edgefl.protocol import (
     calibrated,
     check_features,
     cross_entropy,
+    needs_trained,
     neutral_over,
     one_hot,
 )
@@ -70,8 +71,7 @@ def build(params: Params, site: Site) -> Method:
     """
     net = _sphere(site.net, params)
     base = site.base(net)
-    common = params.calibrate not in {"personal", "personal_sgd"}
-    check_features(net, base, "spherefed", params.base, head=common, calibrated=params.calibrate != "never")
+    check_features(net, base, "spherefed", params.base, params.calibrate)
     fixed = params.head != "trained"
     method = announced(base, net, lambda initial: _fixed(initial, params.head)) if fixed else base
     own = {"head": "trained", "loss": "cross_entropy", "scale": 1.0, "normalise": False, "calibrate": "never"}
@@ -89,12 +89,7 @@ def _sphere(net: Net, params: Params) -> Net:
             f"{net.name} has {net.feature_width} for {net.classes}",
             hint="use a model with wider features, or head: tammes",
         )
-    if not net.parts()["body"]:
-        raise UserError(
-            f"spherefed trains the body alone, and {net.name} has none",
-            hint="use a model with hidden layers",
-        )
-
+    needs_trained("spherefed", net, "body")
     changes: dict[str, Any] = {"loss": _loss(net.loss, params)}
     if params.normalise:
         changes["features"] = _normalised(net)

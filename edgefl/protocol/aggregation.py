@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from edgefl.core.errors import UserError
 from edgefl.protocol.nets import Carry, Net, Predictor
 from edgefl.protocol.training import GradientStep, Objective, sgd, trainer
 from edgefl.protocol.trees import BUFFERS, Payload, Tree, weighted_mean
@@ -78,25 +77,6 @@ def _check_parts(argument: str, given: Iterable[str], known: Iterable[str], whos
     unknown = [part for part in given if part not in known]
     if unknown:
         raise ValueError(f"{argument} names {', '.join(map(repr, unknown))}; {whose} {', '.join(known)}")
-
-
-def needs_trained(name: str, net: Net, *parts: str) -> None:
-    """Refuses a net on which a method cannot train these parts.
-
-    Raises:
-        UserError: the net has no such part, or another method keeps it fixed.
-    """
-    for part in parts:
-        if not net.parts()[part]:
-            raise UserError(
-                f"{name} trains the {part} by itself, and {net.name} has none",
-                hint="use a model with hidden layers",
-            )
-        if part not in net.trained:
-            raise UserError(
-                f"{name} trains the {part}, and the method whose base it is keeps the {part} fixed",
-                hint="use another base, such as fedavg",
-            )
 
 
 def starting(net: Net, payload: Payload, state: Tree | None) -> Tree:

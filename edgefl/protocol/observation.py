@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgefl.protocol.nets import Net, Predictor
-from edgefl.protocol.trees import BUFFERS, leaves
+from edgefl.protocol.trees import leaves
 from edgefl.protocol.values import Batch
 
 Ints = NDArray[np.int64]
@@ -197,8 +197,3 @@ def _same(one: Predictor, other: Predictor) -> bool:
     """Whether two predictors are the same function of the very same tensors."""
     pairs = leaves(one.weights), leaves(other.weights)
     return one.logits == other.logits and [id(leaf) for leaf in pairs[0]] == [id(leaf) for leaf in pairs[1]]
-
-
-def parts_in(net: Net, tree: Mapping[str, object]) -> tuple[str, ...]:
-    """The parts of a net that a payload or an upload holds at its top level, without ``buffers``."""
-    return tuple(part for part, names in net.parts().items() if names and part != BUFFERS and part in tree)

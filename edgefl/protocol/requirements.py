@@ -1,8 +1,10 @@
-"""What some methods require of their base and of the clients' optimizer."""
+"""What some methods require of the net, their base, the clients' optimizer and the task."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from torch import Tensor
 
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers import Optimizer
@@ -10,7 +12,7 @@ from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.params import Component
 from edgefl.protocol.nets import Net
 from edgefl.protocol.training import GradientStep, NetObjective
-from edgefl.protocol.values import Method, Phase
+from edgefl.protocol.values import Method, Phase, Site
 
 
 def shared_parts(name: str, base: Method, component: Component, net: Net) -> tuple[str, ...]:
@@ -33,6 +35,25 @@ def shared_parts(name: str, base: Method, component: Component, net: Net) -> tup
             hint="use a base such as fedavg",
         )
     return parts
+
+
+def needs_trained(name: str, net: Net, *parts: str) -> None:
+    """Refuses a net on which a method cannot train these parts.
+
+    Raises:
+        UserError: the net has no such part, or another method keeps it fixed.
+    """
+    for part in parts:
+        if not net.parts()[part]:
+            raise UserError(
+                f"{name} trains the {part} by itself, and {net.name} has none",
+                hint="use a model with hidden layers",
+            )
+        if part not in net.trained:
+            raise UserError(
+                f"{name} trains the {part}, and the method whose base it is keeps the {part} fixed",
+                hint="use another base, such as fedavg",
+            )
 
 
 def needs_received(name: str, base: Method, component: Component, net: Net, parts: Iterable[str]) -> None:
@@ -163,3 +184,22 @@ def only_sgd(name: str, optimizer: Optimizer) -> Sgd:
             hint="use sgd, with or without momentum",
         )
     return optimizer
+
+
+def needs_public(name: str, site: Site) -> Tensor:
+    """The task's public images, (P, C, H, W) of uint8.
+
+    Args:
+        name: of the method that works on them.
+        site: what it is built on.
+
+    Raises:
+        UserError: the task has none.
+    """
+    if site.public is None:
+        raise UserError(
+            f"{name} works on public data, and the task has none",
+            where="task.public",
+            hint="set task.public, such as {samples: 3000}",
+        )
+    return site.public

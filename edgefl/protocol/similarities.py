@@ -1,8 +1,8 @@
 """How similar two representations of the same samples are.
 
-x (n, d) and y (n, d') hold one row a sample, such as a layer's flattened activations in two models. Each
-function returns a scalar and is differentiable. Centred kernel alignment (CKA) is that of Kornblith et al.
-2019; it needs two samples or more, and is 0 where a representation is the same for all of them.
+x (n, d) and y (n, d') hold one row a sample, such as a layer's flattened activations in two models. All
+functions are differentiable. Centred kernel alignment (CKA) is that of Kornblith et al. 2019; it needs two
+samples or more, and is 0 where a representation is the same for all of them.
 """
 
 from __future__ import annotations
@@ -11,50 +11,39 @@ import torch
 from torch import Tensor
 
 
-def linear_cka(x: Tensor, y: Tensor) -> Tensor:
-    """||Y^T X||_F^2 / (||X^T X||_F * ||Y^T Y||_F) with centred columns (Kornblith et al. 2019, section 3).
-
-    Where there are more columns than samples it is computed from the Gram matrices X X^T and Y Y^T (n, n),
-    since ||Y^T X||_F^2 is the sum of their elementwise product.
-
-    Args:
-        x: (n, d).
-        y: (n, d').
-    """
-    if max(x.shape[1], y.shape[1]) > x.shape[0]:
-        return alignment(linear_gram(x), linear_gram(y))
-    x, y = (values - values.mean(dim=0) for values in (x, y))
-    return _ratio((y.mT @ x).square().sum(), x.mT @ x, y.mT @ y)
-
-
-def kernel_cka(x: Tensor, y: Tensor, bandwidth: float) -> Tensor:
-    """CKA of two Gaussian kernels, exp(-d^2 / (2 * bandwidth^2 * median d^2)).
-
-    d is the distance of two samples, and its median is over all pairs (i, j), those with i = j among them, as
-    in the code of Kornblith et al. 2019. Gradients flow through the median, too.
-
-    Args:
-        x: (n, d).
-        y: (n, d').
-        bandwidth: the kernel's width as a share of the median distance.
-    """
-    return alignment(gaussian_gram(x, bandwidth), gaussian_gram(y, bandwidth))
-
-
 def linear_gram(x: Tensor) -> Tensor:
-    """The Gram matrix (n, n) of x (n, d) with centred columns; ``alignment`` of two is linear CKA."""
+    """The Gram matrix (n, n) of x (n, d) with centred columns; ``alignment`` of two is linear CKA.
+
+    That is ||Y^T X||_F^2 / (||X^T X||_F * ||Y^T Y||_F), since ||Y^T X||_F^2 is the sum of the elementwise
+    product of X X^T and Y Y^T (Kornblith et al. 2019, section 3).
+    """
     x = x - x.mean(dim=0)
     return x @ x.mT
 
 
 def gaussian_gram(x: Tensor, bandwidth: float) -> Tensor:
-    """The centred Gaussian kernel (n, n) of x (n, d); ``alignment`` of two is ``kernel_cka``."""
-    return _double_centred(_gaussian(x, bandwidth))
+    """A centred Gaussian kernel (n, n); ``alignment`` of two is kernel CKA.
+
+    The kernel is exp(-d^2 / (2 * bandwidth^2 * median d^2)). d is the distance of two samples, and its median
+    is over all pairs (i, j), those with i = j among them, as in the code of Kornblith et al. 2019. Gradients
+    flow through the median, too.
+
+    Args:
+        x: (n, d).
+        bandwidth: the kernel's width as a share of the median distance.
+    """
+    lengths = x.square().sum(dim=1)
+    squares = lengths[:, None] + lengths[None, :] - 2 * (x @ x.mT)
+    gram = torch.exp(squares / (-2 * bandwidth**2 * _median(squares.flatten())).clamp(max=-_least(x)))
+    rows = gram - gram.mean(dim=0)
+    return rows - rows.mean(dim=1, keepdim=True)
 
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
     """The cosine of the angle between two matrices (n, n), vectorised: CKA where they are centred kernels."""
-    return _ratio((x * y).sum(), x, y)
+    sizes = torch.linalg.vector_norm(x) * torch.linalg.vector_norm(y)
+    found: Tensor = (x * y).sum() / sizes.clamp(min=_least(sizes))
+    return found
 
 
 def negative_squared_distance(x: Tensor, y: Tensor) -> Tensor:
@@ -77,30 +66,12 @@ def contrast(positive: Tensor, negative: Tensor) -> Tensor:
     return -torch.log_softmax(torch.stack([positive, negative], dim=-1), dim=-1)[..., 0]
 
 
-def _ratio(product: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    sizes = torch.linalg.vector_norm(x) * torch.linalg.vector_norm(y)
-    found: Tensor = product / sizes.clamp(min=_least(sizes))
-    return found
-
-
-def _gaussian(x: Tensor, bandwidth: float) -> Tensor:
-    """The Gram matrix (n, n) of a Gaussian kernel."""
-    lengths = x.square().sum(dim=1)
-    squares = lengths[:, None] + lengths[None, :] - 2 * (x @ x.mT)
-    return torch.exp(squares / (-2 * bandwidth**2 * _median(squares.flatten())).clamp(max=-_least(x)))
-
-
 def _median(values: Tensor) -> Tensor:
     """The median of values (n,), the mean of the middle two where n is even."""
     # torch.median returns the lower one of two, which is 0 for the distances of two samples.
     half = values.shape[0] // 2
     smallest = torch.topk(values, half + 1, largest=False).values
     return smallest[-1] if values.shape[0] % 2 else smallest[-2:].mean()
-
-
-def _double_centred(gram: Tensor) -> Tensor:
-    rows = gram - gram.mean(dim=0)
-    return rows - rows.mean(dim=1, keepdim=True)
 
 
 def _least(values: Tensor) -> float:

@@ -18,7 +18,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
 from edgefl.planning.measures import GLOBAL, PARTICIPANTS, Measure
-from edgefl.protocol import Batch, Observation, Participant, Predictor, Row, Tree, parts_in
+from edgefl.protocol import BUFFERS, Batch, Observation, Participant, Predictor, Row, Tree
 from edgefl.protocol.observation import Ints
 from edgefl.runs.context import Context
 from edgefl.world.needs import Evaluate, Merge
@@ -155,7 +155,8 @@ class Observer:
             start, trained = replace(own, weights={**own.weights, **received}), own
         else:
             start, trained = self._before(last, job.version), self._global(theirs)
-        return Participant(job.client, net, start, trained, own, parts_in(net, sent))
+        weights = tuple(part for part, tree in sent.items() if tree and part != BUFFERS)
+        return Participant(job.client, net, start, trained, own, weights)
 
     @cached_property
     def _clients(self) -> list[int]:

@@ -108,8 +108,12 @@ def test_every_measure_of_every_method(tmp_path, method):
 
 
 def test_what_clients_trained_is_what_was_merged(own, tmp_path):
-    """The weighted mean of the participants' models is the global one; they began with the one before."""
-    run, seen = observed(own, tmp_path)
+    """The weighted mean of the participants' models is the global one; they began with the one before.
+
+    Running statistics are sent and averaged, too, and are no weights.
+    """
+    local = {**SMALL["local"], "epochs": None, "steps": 1, "batch_size": 8}
+    run, seen = observed(own, tmp_path, model={"name": "spherefed_convnet", "norm": "batch"}, local=local)
     assert [one.version for one, *_ in seen] == [1, 2]
     clients = run.table("clients")
     for number, (one, people, _) in enumerate(seen):

@@ -13,9 +13,10 @@ from exact import CLASSES, CLOSE, NET, WIDTH, Exact, arrays, data, hidden, hot, 
 
 from edgefl.compute import meta
 from edgefl.core.errors import UserError
-from edgefl.methods.ccvr import Params, add_moments, pooled, virtual_features
+from edgefl.methods.ccvr import Params, virtual_features
 from edgefl.protocol import nbytes
-from edgefl.protocol.statistics import solve
+from edgefl.protocol.calibration import solve
+from edgefl.protocol.statistics import add_moments, pooled_moments
 
 # Two clients; nobody has class 3 but the second.
 CLIENTS = [[data(9, 0, [0, 1, 2]), data(6, 1, [0, 1, 2])], [data(20, 2), data(5, 3)]]
@@ -136,7 +137,7 @@ def test_covariances_pool_to_those_of_all_samples():
     clients = [*CLIENTS, [data(1, 5, [2])]]
     done = Exact("ccvr", clients, {"virtual": 3}).do("train")
     f, y = everything(clients, arrays(done.server))
-    pool = pooled([upload["statistics"] for upload in done.do("statistics").uploads])
+    pool = pooled_moments([upload["statistics"] for upload in done.do("statistics").uploads])
     np.testing.assert_allclose(pool["counts"].numpy(), y.sum(axis=0), **CLOSE)
     np.testing.assert_allclose(pool["means"].numpy(), (y.T @ f) / y.sum(axis=0)[:, None], **CLOSE)
     np.testing.assert_allclose(pool["covariances"].numpy(), covariances(f, y), **CLOSE)
@@ -179,7 +180,7 @@ def test_ccvr_trains_the_head_on_virtual_features():
     settings = {"virtual": 20, "lr": 0.05, "epochs": 2, "batch_size": 16, "power": 1.0}
     done = Exact("ccvr", CLIENTS, settings)
     before = arrays(done.server)
-    pool = pooled([one["statistics"] for one in done.do("statistics").uploads])
+    pool = pooled_moments([one["statistics"] for one in done.do("statistics").uploads])
     drawn, labels = virtual_features(pool, Params(**settings))
     f, y, generator = drawn.numpy(), hot(labels), torch.Generator().manual_seed(0)
     model, speed = dict(before), {"head": 0.0, "bias": 0.0}

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from builders import build_net
 from observed import (
     CLASSES,
     COUNTS,
@@ -26,7 +25,7 @@ from observed import (
     weights_of,
 )
 
-from edgefl.protocol import Predictor, Row, parts_in
+from edgefl.protocol import Predictor, Row
 
 X = pictures(SHAPE).numpy()
 BEFORE, MERGED, TRAINED = 1, 2, {0: 10, 1: 11}
@@ -522,9 +521,3 @@ def test_classifier_consistency_by_hand():
     assert found["cosine", "trained", None, ""] == near(1)
     norms = np.linalg.norm(model.weights["head"]["weight"].numpy(), axis=1)
     assert found["norm difference", "trained", None, ""] == near(norms.mean())
-
-
-def test_running_statistics_are_no_part_of_what_moves():
-    """Buffers are sent and averaged, and are neither weights nor differentiated."""
-    net = build_net("spherefed_convnet", (3, 8, 8), CLASSES, norm="batch")
-    assert parts_in(net, {"body": {}, "head": {}, "buffers": {}, "other": {}}) == ("body", "head")

@@ -13,7 +13,7 @@ from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.training import Local
 from edgefl.methods.fedclassavg import supervised_contrastive
 from edgefl.protocol import Batch, Ctx, Exchange, Method, Net, bytes_by_part, flatten
-from edgefl.protocol.statistics import solve
+from edgefl.protocol.calibration import solve
 
 CLASSES = 5
 RATE = 0.5

@@ -1,0 +1,63 @@
+"""Heads that the server makes, and sends to all clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from edgefl.protocol.nets import Net, Predictor
+from edgefl.protocol.own_models import unchanged
+from edgefl.protocol.trees import Tree
+from edgefl.protocol.values import Exchange, Fold, Method, When
+
+DELIVER = "deliver"
+"""The name of the exchange in which clients receive a head that was changed."""
+
+
+def delivery(name: str, when: When, *, kept: bool) -> Exchange:
+    """An exchange in which all clients receive the server's head; ``kept`` says whether in their state."""
+    fold = Fold(
+        start=lambda payload, state, ctx: dict(payload),  # noqa: ARG005
+        phases=(),
+        finish=lambda carry, ctx: ({}, {"head": carry["head"]} if kept else None),  # noqa: ARG005
+    )
+    return Exchange(
+        name,
+        down=lambda server, client: {"head": server["head"]},  # noqa: ARG005
+        work=fold,
+        merge=unchanged,
+        when=when,
+        who="all",
+        stateful=kept,
+    )
+
+
+def announced(base: Method, net: Net, fixed: Callable[[Tree], Tree]) -> Method:
+    """The base with a head that nobody trains, and that all clients receive before the first round.
+
+    Args:
+        base: the base, which shares all other parts of the model.
+        net: what it was built on.
+        fixed: initial weights -> those with the head.
+    """
+
+    def server(initial: Tree) -> Tree:
+        weights = fixed(initial)
+        return {**base.server(weights), "head": weights["head"]}
+
+    def client(initial: Tree) -> Tree:
+        weights = fixed(initial)
+        return {**(base.client(weights) or {}), "head": weights["head"]}
+
+    def global_model(server: Tree) -> Predictor:
+        return Predictor({part: server[part] for part in net.parts()}, net.logits)
+
+    exchanges = (delivery("announce", When("start"), kept=True), *base.exchanges)
+    return replace(base, server=server, client=client, exchanges=exchanges, global_model=global_model)
+
+
+def delivered(base: Method, net: Net, exchange: Exchange) -> Method:
+    """The base with an exchange that changes the server's head, and one that delivers it ("deliver")."""
+    kept = "head" in (base.client(net.on_meta()) or {})
+    deliver = delivery(DELIVER, exchange.when, kept=kept)
+    return replace(base, exchanges=(*base.exchanges, exchange, deliver), neutral=None)
