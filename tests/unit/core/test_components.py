@@ -88,3 +88,11 @@ def test_the_other_spelling_of_a_name_stays():
     """Hyphens and underscores are alike in names of code, and are written out as they were given."""
     (draft,) = load(Document.parse(GOOD, "s.yaml"), ["model=mobilenet_v2"])
     assert draft.scenario.model.name == "mobilenet_v2"
+
+
+def test_a_component_without_parameters_is_named():
+    """Instead of known keys, of which it has none."""
+    with pytest.raises(UserError) as caught:
+        load(Document.parse(WRONG, "s.yaml"), ["method={name: local, mu: 1}"])
+    hints = {each.what: each.hint for each in (caught.value, *caught.value.others)}
+    assert hints["unknown key 'mu'"] == "local has no parameters"
