@@ -19,6 +19,7 @@ from edgefl.protocol import BUFFERS, Net, Predictor, Tree
 MODELS = {
     "mlp": ((1, 8, 8), {"hidden": (24,)}),
     "cnn2": ((3, 16, 16), {"channels": (4, 6), "hidden": 16}),
+    "fedcka-cnn": ((3, 16, 16), {}),
     "spherefed-convnet": ((3, 8, 8), {}),
     "resnet18": ((3, 8, 8), {}),
     "mobilenet-v2": ((3, 16, 16), {}),

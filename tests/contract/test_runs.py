@@ -307,7 +307,7 @@ BAD = {
     ),
     "stands on itself": (
         ["--set", "method={name: spherefed, base: spherefed}"],
-        "two exchanges of the same name",
+        "spherefed needs a base that predicts with the model's own features",
         "base",
     ),
     "not a number": (["--set", "seed=x"], "seed must be a whole number; got 'x'", ""),
