@@ -117,16 +117,12 @@ _ALL: dict[str, Mapping[str, Any]] = {"server": {"participants": 20}}
 # As FedNTD's runs: a tenth of the clients, five epochs.
 _FEW: dict[str, Mapping[str, Any]] = {"server": {"participants": 2}, "local": {"epochs": 5}}
 VARIANTS: dict[str, Variant] = {
-    "SCAFFOLD, rate 0.06": Variant("SCAFFOLD", "FedAvg", 0.06),
     "FedAvg at SCAFFOLD's rate": Variant("FedAvg", "SCAFFOLD", 0.03),
     "FedAvg, all clients": Variant("FedAvg", "FedAvg", None, _ALL),
     "SCAFFOLD, all clients": Variant("SCAFFOLD", "FedAvg, all clients", None, _ALL),
     "FedAvg, 2 clients, 5 epochs": Variant("FedAvg", "FedAvg", 0.03, _FEW),
     "FedNTD, 2 clients, 5 epochs": Variant("FedNTD", "FedAvg, 2 clients, 5 epochs", 0.03, _FEW),
     "FedAvg at 4 times the rate of T = 0.25": Variant("FedAvg", "FLex&Chill, T = 0.25", 0.12),
-    "MOON, mu = 0.1": Variant("MOON", "FedAvg", None, {"method": {"mu": 0.1}}),
-    "FedAdam, server's rate 0.001": Variant("FedAdam", "FedAvg", None, {"method": {"lr": 0.001}}),
-    "CCVR, power 1": Variant("CCVR", "FedAvg", None, {"method": {"power": 1.0}}),
 }
 SCORED = {name: model for model, methods in METHODS.items() for name in methods}
 SCORED |= {name: SCORED[variant.of] for name, variant in VARIANTS.items()}

@@ -194,6 +194,27 @@ def _verdict(published: float | None, found: Sequence[float]) -> str:
     return ": agrees" if mean * published > 0 else ": disagrees"
 
 
+def rounds_table(results: Results) -> str:
+    """How far methods are ahead of the first during training, in points."""
+    rows, rounds = [], (10, 30, 50)
+    first, *others = METHODS["global"]
+    for method in others:
+        cells = []
+        for partition in results.scale.partitions:
+            runs, plain = (_counted(results, name, partition) for name in (method, first))
+            for round_ in rounds:
+                pairs = zip(_at(runs, round_), _at(plain, round_), strict=False)
+                cells.append(shown([own - other for own, other in pairs], len(runs), percent))
+        rows.append([method, *cells])
+    heads = ["method"]
+    heads += [f"{partition}: round {round_}" for partition in results.scale.partitions for round_ in rounds]
+    return table(heads, rows)
+
+
+def _at(runs: Sequence[Run], round_: int) -> list[float]:
+    return [point[1] for run in runs for point in run["curve"] if point[0] == round_]
+
+
 def variants_table(results: Results) -> str:
     """What variants of the methods learn, beside what they are compared with."""
     rows = []
@@ -243,6 +264,7 @@ def document(results: Results) -> str:
     sections = [
         *result_tables(results),
         ("Published differences in accuracy, in points, and ours", claims_table(results)),
+        ("Accuracy against FedAvg's during training, in points", rounds_table(results)),
         ("Variants, to see what a result is due to", variants_table(results)),
         *tuning_tables(results),
     ]

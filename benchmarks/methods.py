@@ -3,7 +3,7 @@
     python benchmarks/methods.py [--data-dir DIR] [--method NAME]... [--redo NAME]... [--processes N]
                                  [--out FILE]
 
-On a part of CIFAR-10 (``method_runs.CIFAR10``); everything takes some 40 minutes on two idle cores. Each
+On a part of CIFAR-10 (``method_runs.CIFAR10``); everything takes 85 minutes of processor time. Each
 method's learning rate is chosen first, for each partition, from one grid, on held-out training data. FILE
 (JSON) has every run and is written whenever one ends; a run that is there is not done again. Beside it are
 the tables in Markdown. No figure depends on the machine's speed, but for the processor's time.
