@@ -31,7 +31,7 @@ def reckoned(net: Net, weights: Tree, batch) -> np.ndarray:
     features, _ = net.features(weights, batch.x, True)
     logits = chilled(net, net.head(weights["head"], features), batch.y, {}).numpy().astype(np.float64)
     labels = batch.y.numpy()
-    if net.loss.__name__ == "_squared_error":
+    if getattr(net.loss, "__name__", "") == "_squared_error":
         return ((logits - np.eye(net.classes)[labels]) ** 2).mean(axis=1)
     shifted = logits - logits.max(axis=1, keepdims=True)
     return np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]
@@ -61,9 +61,9 @@ def _net_of(method: str, net: Net) -> Net:
     if method == "flexchill":
         return replace(net, temperature=0.25)
     if method == "spherefed":
-        from edgefl.methods.spherefed import _sphere
+        from edgefl.methods.spherefed import Params, _sphere
 
-        return _sphere(net)
+        return _sphere(net, Params())
     return net
 
 
