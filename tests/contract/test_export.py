@@ -226,7 +226,10 @@ def test_every_model_has_smaller_files(name):
 @pytest.mark.parametrize("method", ["fedavg", "spherefed"])
 @pytest.mark.parametrize("name", MODELS)
 def test_int8_matrix_products_run_in_integers(name, method, tmp_path):
-    """ONNX Runtime fuses every matrix product with the quantisation around it."""
+    """ONNX Runtime fuses every matrix product with the quantisation around it.
+
+    But for a linear layer whose result SphereFed scales to length 1: that is done in floats.
+    """
     form, (_, model) = Form(), exported(name, method)
     x, _ = images(MODELS[name][0])
     options = ort.SessionOptions()
@@ -235,7 +238,8 @@ def test_int8_matrix_products_run_in_integers(name, method, tmp_path):
     quantised = to_int8(model, form, x, {})
     ort.InferenceSession(quantised, options, providers=["CPUExecutionProvider"])
     found = [node.op_type for node in onnx.load(tmp_path / "optimised.onnx").graph.node]
-    assert not {"Gemm", "FusedGemm", "MatMul"} & set(found)
+    in_floats = [op for op in found if op in {"Gemm", "FusedGemm", "MatMul"}]
+    assert len(in_floats) == ((name, method) == ("fedcka-cnn", "spherefed"))
     plain = ort.SessionOptions()
     plain.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     given = {form.input: x.numpy()}
