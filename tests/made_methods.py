@@ -60,7 +60,7 @@ def counting(base: Method, name: str) -> Method:
         name,
         server=lambda _: {"count": torch.zeros(())},
         client=lambda _: {"rounds": torch.zeros(())},
-        down=lambda server: {"count": server[name]["count"]},
+        down=lambda server, _: {"count": server[name]["count"]},
         start=lambda carry, _, state, __: {**carry, name: state[name]},
         finish=lambda carry, _: ({"one": torch.ones(())}, {"rounds": carry[name]["rounds"] + 1}),
         merge=lambda merged, server, arrivals: {

@@ -33,7 +33,6 @@ from edgefl.protocol import (
     Batch,
     Carry,
     Ctx,
-    Exchange,
     Method,
     Net,
     Payload,
@@ -111,30 +110,23 @@ def build(params: Params, site: Site) -> Method:
         some = leaves(parts_of(initial, parts))[0]
         return {"sums": none(initial), "included": some.new_zeros(site.clients, dtype=torch.bool)}
 
+    def down(server: Tree, client: int) -> Payload:
+        # A client is told whether the sums have a share of its own.
+        return {**server[NAME], "included": server[NAME]["included"][client]}
+
     method = extended(
         site.base(site.net.with_term(pull)),
         NAME,
         server=server,
         client=none,
-        down=lambda server: server[NAME],
+        down=down,
         start=start,
         phases=[_fisher(params, site.local.size, trained_net(plain, site.net), parts)],
         finish=finish,
         merge=merge,
         stale=False,
     )
-    exchanges = tuple(_told(each) if each.name == "train" else each for each in method.exchanges)
-    return replace(method, exchanges=exchanges, neutral=neutral)
-
-
-def _told(exchange: Exchange) -> Exchange:
-    """The exchange, every client told whether the sums have a share of its own."""
-
-    def down(server: Tree, client: int) -> Payload:
-        payload = exchange.down(server, client)
-        return {**payload, NAME: {**payload[NAME], "included": server[NAME]["included"][client]}}
-
-    return replace(exchange, down=down)
+    return replace(method, neutral=neutral)
 
 
 def _fisher(params: Params, batch_size: int, net: Net, parts: Sequence[str]) -> Phase:

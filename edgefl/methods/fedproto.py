@@ -84,7 +84,7 @@ def build(params: Params, site: Site) -> Method:
         base,
         "fedproto",
         server=server,
-        down=lambda state: state["fedproto"],
+        down=lambda state, client: state["fedproto"],  # noqa: ARG005 - as extensions send
         start=start,
         phases=[gathering(net, "prototypes", _add)],
         finish=_finish,

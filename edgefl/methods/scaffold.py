@@ -149,7 +149,7 @@ def _corrected(params: Params, site: Site, base: Method, parts: Sequence[str]) -
         NAME,
         server=zero,
         client=zero,
-        down=lambda server: server[NAME],
+        down=lambda server, client: server[NAME],  # noqa: ARG005 - as extensions send
         start=start,
         phases=[_full_gradient(*train, parts)] if params.option == "I" else [],
         finish=finish,

@@ -21,6 +21,8 @@ from edgefl.protocol.values import Arrival, Ctx, Exchange, Method, Phase
 Start: TypeAlias = Callable[[Carry, Payload, Tree | None, Ctx], Carry]
 Arrivals: TypeAlias = Sequence[Arrival]
 
+_TRAIN = "train"
+
 
 def extended(
     base: Method,
@@ -28,7 +30,7 @@ def extended(
     *,
     server: Callable[[Tree], Tree] | None = None,
     client: Callable[[Tree], Tree] | None = None,
-    down: Callable[[Tree], Payload] | None = None,
+    down: Callable[[Tree, int], Payload] | None = None,
     start: Start | None = None,
     phases: Sequence[Phase] = (),
     finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None = None,
@@ -36,16 +38,15 @@ def extended(
     merge: Callable[[Tree, Tree, Arrivals], Tree] | None = None,
     confirmed: bool = False,
     stale: bool = True,
-    exchange: str = "train",
 ) -> Method:
-    """The base with what a method adds to one of its exchanges, each under the method's name.
+    """The base with what a method adds to its exchange "train", each under the method's name.
 
     Args:
         base: the method to extend; it does the same as before.
         name: of the extending method: its key in server state, client state, payload and upload.
         server: initial weights -> its own part of the server state.
         client: initial weights -> its own part of the client state, which makes the exchange stateful.
-        down: server state -> its own part of the payload.
+        down: (server state, client) -> its own part of the payload.
         start: (the base's carry, payload, client state or None, ctx) -> carry.
         phases: what is done after the base's phases.
         finish: (carry, ctx) -> its own parts of the upload and of the client state; None for none.
@@ -53,19 +54,18 @@ def extended(
         merge: (what the base merged, the server state before, arrivals) -> server state.
         confirmed: whether its part of the client state mirrors what the server has merged; see ``Exchange``.
         stale: whether the extended exchange can still merge stale uploads.
-        exchange: the exchange's name.
 
     Raises:
         UserError: the base has no such exchange, or a part of this name already.
     """
     names = [each.name for each in base.exchanges]
-    if exchange not in names:
+    if _TRAIN not in names:
         raise UserError(
-            f"{name} needs a base that has the exchange {exchange!r}; this one has {', '.join(names)}",
+            f"{name} needs a base that has the exchange {_TRAIN!r}; this one has {', '.join(names)}",
             hint="choose another base, such as fedavg",
         )
     changed = _extended(
-        base.exchanges[names.index(exchange)], name, down, start, phases, finish, arrivals, merge
+        base.exchanges[names.index(_TRAIN)], name, down, start, phases, finish, arrivals, merge
     )
     changed = replace(
         changed,
@@ -81,7 +81,7 @@ def extended(
         client=base.client
         if client is None
         else lambda initial: beside(base.client(initial) or {}, name, client(initial)),
-        exchanges=tuple(changed if each.name == exchange else each for each in base.exchanges),
+        exchanges=tuple(changed if each.name == _TRAIN else each for each in base.exchanges),
         neutral=None,
     )
 
@@ -89,7 +89,7 @@ def extended(
 def _extended(
     base: Exchange,
     name: str,
-    down: Callable[[Tree], Payload] | None,
+    down: Callable[[Tree, int], Payload] | None,
     start: Start | None,
     phases: Sequence[Phase],
     finish: Callable[[Carry, Ctx], tuple[Payload | None, Tree | None]] | None,
@@ -100,7 +100,7 @@ def _extended(
 
     def sent(server: Tree, to: int) -> Payload:
         payload = base.down(server, to)
-        return payload if down is None else beside(payload, name, down(server))
+        return payload if down is None else beside(payload, name, down(server, to))
 
     def started(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
         carry = work.start(payload, state, ctx)
@@ -135,7 +135,7 @@ def beside(tree: Tree, name: str, own: Tree) -> Tree:
     return {**tree, name: own}
 
 
-def anchored(method: Method, net: Net, parts: Iterable[str], exchange: str = "train") -> Method:
+def anchored(method: Method, net: Net, parts: Iterable[str]) -> Method:
     """The method, its carry's "anchor" holding parts of the model that a client starts from."""
     wanted = tuple(parts)
 
@@ -143,7 +143,7 @@ def anchored(method: Method, net: Net, parts: Iterable[str], exchange: str = "tr
         model = starting(net, payload, state)
         return {**carry, "anchor": {**carry.get("anchor", {}), **{part: model[part] for part in wanted}}}
 
-    return replace(extended(method, "anchor", start=start, exchange=exchange), neutral=method.neutral)
+    return replace(extended(method, "anchor", start=start), neutral=method.neutral)
 
 
 def shifted(carry: Carry, shift: Tree, trained: Sequence[str] = ()) -> Carry:
