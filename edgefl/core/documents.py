@@ -16,7 +16,7 @@ OPTIONAL = {"optional": True}
 
 
 def document(value: Any) -> Any:
-    """Plain data of records, mappings, sequences and paths, however nested.
+    """Plain data of records, mappings, sequences, NumPy arrays and paths, however nested.
 
     A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
     that tells a field from a keyword is dropped. NaN and infinities, which JSON lacks, become None.
@@ -28,6 +28,9 @@ def document(value: Any) -> Any:
         value = value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         value = value._asdict()
+    if hasattr(value, "tolist"):
+        # A NumPy array or number; not by its class, since importing NumPy would slow every command down.
+        value = value.tolist()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
@@ -19,6 +19,8 @@ from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, read, runs_in
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -202,22 +204,42 @@ def summaries(
     Args:
         folders: runs or groups.
         target: an accuracy in (0, 1]; None for each run's own.
+        salvage: as in ``each_run``.
+        note: likewise.
+
+    Raises:
+        UserError: as ``each_run``, or the target is out of range.
+    """
+    check_target(target, "--target")
+    return each_run(folders, lambda reader, _: summary(reader, target), salvage=salvage, note=note)
+
+
+def each_run(
+    folders: list[Path],
+    record_of: Callable[[Reader, int], Record],
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> list[Record]:
+    """What is made of each run; a group stands for its runs.
+
+    Args:
+        folders: runs or groups.
+        record_of: called with each run and its place among those that could be read.
         salvage: whether to leave out what is damaged in a run, in place of refusing it.
         note: called with a line for all that is left out, among it the runs of a group that cannot be read;
             None refuses those too.
 
     Raises:
-        UserError: a folder is neither, a run that is named cannot be read, none of a group can be, or the
-            target is out of range.
+        UserError: a folder is neither, a run that is named cannot be read, or none of a group can be.
     """
-    _check_target(target, "--target")
-    runs: list[Summary] = []
+    found: list[Record] = []
     skipped: list[UserError] = []
     # A run that is named twice, or by its group too, is listed once.
     for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         try:
             with read(path, salvage=salvage) as reader:
-                runs.append(summary(reader, target))
+                found.append(record_of(reader, len(found)))
                 left_out = reader.left_out
         except UserError as error:
             if note is None or path in folders:
@@ -227,12 +249,17 @@ def summaries(
         if note is not None:
             for line in left_out:
                 note(line)
-    if skipped and not runs:
+    if skipped and not found:
         raise skipped[0]
-    return runs
+    return found
 
 
-def _check_target(target: float | None, where: str) -> None:
+def check_target(target: float | None, where: str) -> None:
+    """Refuses a target accuracy outside of (0, 1].
+
+    Raises:
+        UserError: it is.
+    """
     if target is not None and not 0 < target <= 1:
         raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where=where)
 
@@ -243,7 +270,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     Raises:
         UserError: the target is out of range.
     """
-    _check_target(target, "target")
+    check_target(target, "target")
     meta = reader.meta
     target = meta["target"] if target is None else target
     (totals,) = reader.query(

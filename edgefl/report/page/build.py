@@ -1,0 +1,162 @@
+"""Reads runs and makes a page of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+from edgefl.core.host import version
+from edgefl.report.averages import Compared, seeds_together
+from edgefl.report.page.records import Group, Page, RunHead
+from edgefl.report.page.sections.activity import Activity, activity
+from edgefl.report.page.sections.costs import costs
+from edgefl.report.page.sections.devices import devices
+from edgefl.report.page.sections.durations import Durations, durations
+from edgefl.report.page.sections.measures import MeasureSeries, measures
+from edgefl.report.page.sections.memory import Memory, memory
+from edgefl.report.page.sections.participation import Participation, participation
+from edgefl.report.page.sections.partition import Partition, partition
+from edgefl.report.page.sections.provenance import Provenance, provenance
+from edgefl.report.page.sections.rounds import Rounds, rounds
+from edgefl.report.page.sections.sweep import sweep
+from edgefl.report.page.sections.verdict import verdict
+from edgefl.report.settings import differences
+from edgefl.report.summary import Summary, check_target, each_run, summary
+from edgefl.store import Reader, runs_in
+
+# Jobs that all rounds of all runs list together, which bounds the page's size.
+_MOST_JOBS = 200_000
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """What is read of one run."""
+
+    summary: Summary
+    devices: dict[str, int]
+    durations: list[Durations]
+    rounds: list[Rounds]
+    activity: list[Activity]
+    participation: list[Participation]
+    memory: list[Memory]
+    partition: list[Partition]
+    measures: list[MeasureSeries]
+    provenance: list[Provenance]
+
+
+def page(
+    folders: list[Path],
+    target: float | None = None,
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] | None = None,
+    live: bool = False,
+) -> Page:
+    """The page of some runs.
+
+    Args:
+        folders: runs or groups.
+        target: an accuracy in (0, 1]; None for each run's own.
+        salvage: as in ``summary.each_run``.
+        note: likewise.
+        live: whether it follows runs in progress.
+
+    Raises:
+        UserError: as ``summary.each_run``, or the target is out of range.
+    """
+    check_target(target, "--target")
+    most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
+    read = each_run(
+        folders, lambda reader, place: _run(reader, place, target, most_jobs), salvage=salvage, note=note
+    )
+    compared = seeds_together([run.summary for run in read])
+    return Page(
+        title=_title(folders),
+        edgefl=version(),
+        live=live,
+        runs=_heads(read, compared),
+        groups=_groups([run.summary for run in read], compared),
+        verdict=verdict(compared),
+        costs=costs(compared),
+        devices=devices(compared),
+        sweep=sweep(compared),
+        published=[],
+        durations=_all(run.durations for run in read),
+        rounds=_all(run.rounds for run in read),
+        activity=_all(run.activity for run in read),
+        participation=_all(run.participation for run in read),
+        memory=_all(run.memory for run in read),
+        partition=_all(run.partition for run in read),
+        measures=_all(run.measures for run in read),
+        provenance=_all(run.provenance for run in read),
+    )
+
+
+def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
+    counted = reader.query("SELECT device, COUNT(*) AS clients FROM clients GROUP BY device ORDER BY device")
+    return _Run(
+        summary=summary(reader, target),
+        devices={row["device"]: row["clients"] for row in counted},
+        durations=durations(reader, run),
+        rounds=rounds(reader, run, most_jobs),
+        activity=activity(reader, run),
+        participation=participation(reader, run),
+        memory=memory(reader, run),
+        partition=partition(reader, run),
+        measures=measures(reader, run),
+        provenance=provenance(reader, run),
+    )
+
+
+def _all(records: Iterable[Sequence[Record]]) -> list[Record]:
+    return list(chain.from_iterable(records))
+
+
+def _title(folders: Sequence[Path]) -> str:
+    """The folders' names."""
+    return ", ".join(dict.fromkeys(folder.resolve().name for folder in folders))
+
+
+def _heads(read: Sequence[_Run], compared: Sequence[Compared]) -> list[RunHead]:
+    group_of = {id(run): place for place, one in enumerate(compared) for run in one.runs}
+    return [_head(run, group_of[id(run.summary)]) for run in read]
+
+
+def _head(run: _Run, group: int) -> RunHead:
+    one = run.summary
+    return RunHead(
+        name=one.name,
+        group=group,
+        method=one.method,
+        dataset=one.dataset,
+        seed=one.seed,
+        status=one.status,
+        reason=one.reason,
+        run_dir=one.run_dir,
+        run_id=one.run_id,
+        engine=one.engine,
+        rounds=one.rounds,
+        clients=one.clients,
+        refused=one.refused,
+        devices=run.devices,
+    )
+
+
+def _groups(runs: Sequence[Summary], compared: Sequence[Compared]) -> list[Group]:
+    place_of = {id(run): place for place, run in enumerate(runs)}
+    differing = differences([one.settings for one in compared])
+    return [
+        Group(
+            name=one.name,
+            runs=[place_of[id(run)] for run in one.runs],
+            colour="#0072b2",
+            dash="solid",
+            settings={key: values[place] for key, values in differing.items()},
+        )
+        for place, one in enumerate(compared)
+    ]

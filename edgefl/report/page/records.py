@@ -1,0 +1,105 @@
+"""What a report page shows, as one record that text and pictures are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgefl.report.page.sections.activity import Activity
+from edgefl.report.page.sections.costs import Costs
+from edgefl.report.page.sections.devices import DeviceEnergy
+from edgefl.report.page.sections.durations import Durations
+from edgefl.report.page.sections.measures import MeasureSeries
+from edgefl.report.page.sections.memory import Memory
+from edgefl.report.page.sections.participation import Participation
+from edgefl.report.page.sections.partition import Partition
+from edgefl.report.page.sections.provenance import Provenance
+from edgefl.report.page.sections.published import Claim
+from edgefl.report.page.sections.rounds import Rounds
+from edgefl.report.page.sections.sweep import Sweep
+from edgefl.report.page.sections.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class RunHead:
+    """What a run is.
+
+    Attributes:
+        name, method, dataset, seed, status, reason, run_dir, run_id, engine, rounds, clients, refused: as in
+            ``Summary``.
+        group: the place of its group.
+        devices: how many clients have each.
+    """
+
+    name: str
+    group: int
+    method: str
+    dataset: str | None
+    seed: int
+    status: str
+    reason: str
+    run_dir: str
+    run_id: str
+    engine: str
+    rounds: int | None
+    clients: int
+    refused: int
+    devices: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A run, or several that differ in nothing but their seeds.
+
+    Attributes:
+        name: a heading; it may have two lines.
+        runs: their places.
+        colour: "#rrggbb"; the same wherever a group of this name is shown.
+        dash: a line's style in Plotly's words.
+        settings: those in which groups differ, by dotted key.
+    """
+
+    name: str
+    runs: Sequence[int]
+    colour: str
+    dash: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report page. Records name their run by ``run`` and their group by ``group``: places in these lists.
+
+    Attributes:
+        title: of what.
+        edgefl: the version that made it.
+        live: whether it follows runs in progress.
+        runs: every run.
+        groups: see ``Group``.
+        verdict: who is ahead.
+        costs: by group.
+        devices: by group and device.
+        sweep: settings and figures of the groups.
+        published: claims of papers.
+        durations, rounds, activity, participation, memory, partition, measures, provenance: by run.
+    """
+
+    title: str
+    edgefl: str
+    live: bool
+    runs: Sequence[RunHead]
+    groups: Sequence[Group]
+    verdict: Sequence[Verdict]
+    costs: Sequence[Costs]
+    devices: Sequence[DeviceEnergy]
+    sweep: Sweep
+    published: Sequence[Claim]
+    durations: Sequence[Durations]
+    rounds: Sequence[Rounds]
+    activity: Sequence[Activity]
+    participation: Sequence[Participation]
+    memory: Sequence[Memory]
+    partition: Sequence[Partition]
+    measures: Sequence[MeasureSeries]
+    provenance: Sequence[Provenance]

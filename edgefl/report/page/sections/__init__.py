@@ -1,0 +1,1 @@
+"""The parts of a report page, each with its records and how they are made."""
