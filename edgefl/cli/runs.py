@@ -105,6 +105,8 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
             console.print(comparison(runs, reasons=False))
             console.print()
             console.print(f"saved in {result.folder}", soft_wrap=True)
+            if len(runs) == 1 and runs[0].event_hash:
+                console.print(f"event hash {runs[0].event_hash}")
             target = _next_target(runs)
             if target is not None:
                 console.print(f"next: edgefl compare {result.folder} --target {target}", soft_wrap=True)

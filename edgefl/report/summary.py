@@ -18,7 +18,7 @@ from edgefl.report.measured import Measured, measured
 from edgefl.report.settings import settings_of
 from edgefl.report.usage import HALF, Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
-from edgefl.store import Reader, read, runs_in
+from edgefl.store import Reader, event_hash, read, runs_in
 
 Record = TypeVar("Record")
 
@@ -94,6 +94,8 @@ class Summary:
 
     Attributes:
         name, method, seed, run_id, status, reason, evaluated_on: as the run's directory has them.
+        event_hash: the same for the same jobs and events of the server, so for one plan on every engine; see
+            ``store.event_hash``. None where nothing has happened, or these are damaged.
         dataset: None where the run does not say.
         models: of its clients, sorted by name.
         run_dir: its directory; empty for a dry run.
@@ -135,6 +137,7 @@ class Summary:
     models: Sequence[str]
     seed: int
     run_id: str
+    event_hash: str | None
     run_dir: str
     status: str
     reason: str
@@ -293,6 +296,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
         models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
+        event_hash=event_hash(reader),
         run_dir=reader.where,
         reason=meta.get("reason", ""),
         accuracy=_accuracy(reader),

@@ -8,8 +8,9 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
-from edgefl.runs.execute import Run, describe
+from edgefl.runs.execute import Run
 from edgefl.runs.group import Overrides, drafts, run_notes
 from edgefl.store import Store
 

@@ -22,16 +22,17 @@ from edgefl.compute.heap import keep_freed_memory
 from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.event import ServerEvent
 from edgefl.core.files import atomically
+from edgefl.core.host import processor
 from edgefl.core.user_code import InternalError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.context import Context
+from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.states import States
 from edgefl.store import Store
-from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.table import stacked
@@ -254,44 +255,6 @@ def _described(run: Run, options: EngineOptions, folder: Path) -> tuple[str, str
     return _ended(run, options)
 
 
-def describe(planned: Planned, store: Store, engine: str) -> None:
-    """Writes what is known before the run starts: facts about it, and its plan.
-
-    Args:
-        planned: the run.
-        store: where to.
-        engine: the engine's name.
-    """
-    plan = planned.plan
-    facts = {
-        "name": plan.scenario.name,
-        "method": plan.scenario.method.name,
-        "dataset": plan.scenario.task.dataset.name,
-        "run_id": planned.run_id,
-        "seed": plan.scenario.seed,
-        "engine": engine,
-        "assumed": list(plan.assumed),
-        "target": plan.scenario.evaluate.target,
-        "evaluated_on": plan.scenario.evaluate.on,
-        "batteries": _capacities_j(planned.resolved["devices"]),
-        "blind": is_blind(plan),
-        "measures": {one.name: one.unit for one in planned.learning.measures},
-    }
-    if plan.fleet.carbon is not None:
-        facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
-    store.set_meta(facts)
-    store.write_plan(plan, planned.resolved, planned.learning.federation.test_samples)
-
-
-def _capacities_j(devices: Mapping[str, Any]) -> dict[str, float]:
-    """The joules of full batteries, by device; a laptop that trains is taken to be plugged in."""
-    batteries = {
-        name: device["battery"] for name, device in devices.items() if device["category"] != "laptop"
-    }
-    known = {name: battery["capacity"]["value"] for name, battery in batteries.items() if battery}
-    return {name: joules for name, joules in known.items() if joules is not None}
-
-
 def _ended(run: Run, options: EngineOptions) -> tuple[str, str, dict[str, Any]]:
     """Runs to the end; returns the status, the reason, and facts for ``host.json``."""
     host: dict[str, Any] = {"engine": {"name": options.component.name}}
@@ -364,6 +327,7 @@ def _write_host(folder: Path, facts: Mapping[str, Any]) -> None:
         **facts,
         "threads": 1,
         "cores": psutil.cpu_count(),
+        "processor": processor(),
         "memory_bytes": psutil.virtual_memory().total,
         "platform": platform.platform(),
         "python": platform.python_version(),

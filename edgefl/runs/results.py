@@ -46,7 +46,7 @@ class RunResult:
 
         Args:
             name: "jobs", "events", "merges", "evaluations", "client_evaluations", "measures", "clients",
-                "kinds", "exchanges", "prices", "payloads", "refusals" or "settled_tails".
+                "class_counts", "kinds", "exchanges", "prices", "payloads", "refusals" or "settled_tails".
 
         Raises:
             UserError: there is no such table, or the run cannot be read.

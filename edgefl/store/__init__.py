@@ -6,6 +6,7 @@ to is deleted only after the commit. A run is checked when it is opened, its fil
 Nothing is pickled.
 """
 
+from edgefl.store.events import event_hash
 from edgefl.store.folders import claimed, fresh_folder, is_run, runs_in
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, content_damage, read, verify
@@ -20,6 +21,7 @@ __all__ = [
     "Store",
     "claimed",
     "content_damage",
+    "event_hash",
     "fresh_folder",
     "is_run",
     "read",

@@ -26,7 +26,7 @@ from edgefl.store.schema import FORMAT, TABLES
 from edgefl.store.wal import lost_commits
 
 # The commits that read older formats.
-_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16", 6: "a303408"}
+_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16", 6: "a303408", 7: "f24aa14"}
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -44,6 +44,7 @@ class Reader:
         where: the directory as text; empty in memory.
         meta: facts about the whole run.
         left_out: what was damaged and is not read, a line each; only where the run is salvaged.
+        damaged: the tables among it.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Reader:
         self.where = "" if folder is None else str(folder)
         self.salvage = salvage
         self.left_out: list[str] = []
+        self.damaged: frozenset[str] = frozenset()
         self._db = _database(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
@@ -101,6 +103,7 @@ class Reader:
             name = f"table {table} of run.sqlite" if table != STRUCTURE else "run.sqlite"
             self._refuse_or_note(f"{name} is damaged: {what}", needed=table in _NEEDED)
         if damage:
+            self.damaged = frozenset(damage)
             self._db = salvaged(self._db, damage)
             self._db.row_factory = sqlite3.Row
 

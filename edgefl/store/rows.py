@@ -10,7 +10,7 @@ import numpy as np
 
 from edgefl.core.corners import Corner
 from edgefl.core.event import ENDINGS, JOULES
-from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Plan, Prices, Refusal
+from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Ints, Plan, Prices, Refusal
 from edgefl.core.traces import Traced, written
 from edgefl.store.digests import NULL
 from edgefl.store.schema import STORED
@@ -55,6 +55,12 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
             for direction, parts in (("down", trace.down), ("up", trace.up)):
                 key = prices.exchange, model, direction
                 yield "payloads", [(*key, part, size) for part, size in parts.items()]
+
+
+def count_rows(counts: Ints) -> Iterator[tuple[int, int, int]]:
+    """Rows of ``class_counts``, of (clients, classes) counts: those that are not 0."""
+    clients, labels = np.nonzero(counts)
+    return zip(clients.tolist(), labels.tolist(), counts[clients, labels].tolist(), strict=True)
 
 
 def _corner_rows(prices: Prices) -> Iterator[tuple[Any, ...]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Collection
 
-from edgefl.store.digests import SCALARS, in_chunks
+from edgefl.store.digests import SCALARS, Digests, in_chunks
 from edgefl.store.schema import SCHEMA_SQL, STORED
 
 
 def salvaged(database: sqlite3.Connection, damaged: Collection[str]) -> sqlite3.Connection:
-    """A database in memory with the tables that are whole; the damaged ones and the digests are empty.
+    """A database in memory with the tables that are whole, and their digests; the damaged ones are empty.
 
     Args:
         database: a run's; it is closed.
@@ -28,5 +28,8 @@ def salvaged(database: sqlite3.Connection, damaged: Collection[str]) -> sqlite3.
         marks = ", ".join("?" * len(names))
         for rows in in_chunks(cursor.execute(f"SELECT {', '.join(names)} FROM {table}")):  # noqa: S608 - our own names
             copy.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - our own names
+    kept = Digests.load(database)
+    kept.changed = {*STORED, SCALARS}.difference(damaged)
+    kept.save(copy)
     database.close()
     return copy

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 7
+FORMAT = 8
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -17,6 +17,8 @@ CREATE TABLE kinds (
 CREATE TABLE fleet (
   client INTEGER PRIMARY KEY, kind INTEGER NOT NULL, test_samples INTEGER NOT NULL, slowdown REAL NOT NULL,
   admitted INTEGER NOT NULL);
+CREATE TABLE class_counts (
+  client INTEGER NOT NULL, label INTEGER NOT NULL, samples INTEGER NOT NULL);
 CREATE TABLE refused_kinds (
   kind INTEGER PRIMARY KEY, exchange TEXT NOT NULL, needs_bytes INTEGER NOT NULL, has_bytes INTEGER,
   parts TEXT NOT NULL, reason TEXT NOT NULL);

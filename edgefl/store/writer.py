@@ -17,13 +17,13 @@ import numpy as np
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.files import atomically
-from edgefl.core.plan import Plan
+from edgefl.core.plan import Ints, Plan
 from edgefl.core.yamls import dump
 from edgefl.store.checks import stamp, unstamp
 from edgefl.store.digests import SCALARS, Digests, in_chunks
 from edgefl.store.folders import DATABASE, PLAN, fresh_folder
 from edgefl.store.reader import Reader, read
-from edgefl.store.rows import INSERT_JOB, SavedState, job_columns, plan_rows, state_row
+from edgefl.store.rows import INSERT_JOB, SavedState, count_rows, job_columns, plan_rows, state_row
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
 # The database until the first commit, and the folders of files.
@@ -120,6 +120,7 @@ class Store:
 
     def reader(self) -> Reader:
         """Reads what was added so far, also what is not committed; ends with the store."""
+        self._digests.save(self._db)
         return Reader(self._folder, self._db)
 
     @classmethod
@@ -191,8 +192,21 @@ class Store:
         if rows:
             self._digests.add(table, list(zip(*rows, strict=True)))
 
-    def write_plan(self, plan: Plan, resolved: Mapping[str, Any], test_samples: Iterable[int]) -> None:
-        """Writes what is known before the run starts: ``plan.yaml``, clients, refusals and prices."""
+    def write_plan(
+        self,
+        plan: Plan,
+        resolved: Mapping[str, Any],
+        test_samples: Iterable[int],
+        class_counts: Ints | None = None,
+    ) -> None:
+        """Writes what is known before the run starts: ``plan.yaml``, clients, refusals and prices.
+
+        Args:
+            plan: the plan.
+            resolved: what goes into ``plan.yaml``.
+            test_samples: each client's number of personal test samples.
+            class_counts: its training samples of each class, (clients, classes); None to leave them out.
+        """
         if self._folder is not None:
             content = dump(resolved).encode()
             try:
@@ -202,6 +216,8 @@ class Store:
             self.set_meta({"plan_sha256": hashlib.sha256(content).hexdigest()})
         for table, rows in plan_rows(plan, test_samples):
             self._insert(table, rows)
+        if class_counts is not None:
+            self._insert("class_counts", count_rows(class_counts))
         self.commit()
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:

@@ -18,7 +18,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.execute import Run, describe
+from edgefl.runs.describing import describe
+from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
 from edgefl.store import Store
 

@@ -20,7 +20,8 @@ from edgefl.planning.repricing import Repricer
 from edgefl.report.bounds import bounds_of, read_jobs
 from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.execute import Run, describe
+from edgefl.runs.describing import describe
+from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
 from edgefl.store import Store, read_prices
 from edgefl.world.blind import is_blind

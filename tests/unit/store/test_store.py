@@ -347,7 +347,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 7",
+            "is a run of format 99; this edgefl reads format 8",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
@@ -370,7 +370,8 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
         (4, "git commit 8e840df"),
         (5, "git commit 7062e16"),
         (6, "git commit a303408"),
-        (8, "a newer edgefl"),
+        (7, "git commit f24aa14"),
+        (9, "a newer edgefl"),
     ],
 )
 def test_runs_of_another_format_say_what_reads_them(tmp_path, number, reads):

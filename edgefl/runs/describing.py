@@ -1,0 +1,70 @@
+"""What the store is told of a run before it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from edgefl.data import Federation
+from edgefl.planning.plan import Planned
+from edgefl.store import Store
+from edgefl.world.blind import is_blind
+
+# Clients times classes; their counts take 3 MB and a third of a second at most.
+MOST_COUNTS = 250_000
+
+
+def describe(planned: Planned, store: Store, engine: str) -> None:
+    """Writes what is known before the run starts: facts about it, and its plan.
+
+    Args:
+        planned: the run.
+        store: where to.
+        engine: the engine's name.
+    """
+    plan, federation = planned.plan, planned.learning.federation
+    left_out = _not_counted(federation)
+    facts = {
+        "name": plan.scenario.name,
+        "method": plan.scenario.method.name,
+        "dataset": plan.scenario.task.dataset.name,
+        "run_id": planned.run_id,
+        "seed": plan.scenario.seed,
+        "engine": engine,
+        "assumed": list(plan.assumed),
+        "target": plan.scenario.evaluate.target,
+        "evaluated_on": plan.scenario.evaluate.on,
+        "batteries": _capacities_j(planned.resolved["devices"]),
+        "blind": is_blind(plan),
+        "measures": {one.name: one.unit for one in planned.learning.measures},
+        "classes": list(federation.spec.class_names),
+        "class_counts": left_out,
+    }
+    if plan.fleet.carbon is not None:
+        facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
+    if plan.scenario.published:
+        facts["published"] = [claim.model_dump(mode="json") for claim in plan.scenario.published]
+    store.set_meta(facts)
+    counts = None if left_out else federation.class_counts
+    store.write_plan(plan, planned.resolved, federation.test_samples, counts)
+
+
+def _not_counted(federation: Federation) -> str:
+    """Why the store gets no class counts, in words; empty where it gets them."""
+    cells = federation.class_counts.size
+    if not cells:
+        return "clients have numbers of samples and no data"
+    if federation.assumed:
+        return "there were no files, so labels were assumed balanced"
+    if cells > MOST_COUNTS:
+        return f"{cells:,} counts of clients and classes are more than the {MOST_COUNTS:,} that are kept"
+    return ""
+
+
+def _capacities_j(devices: Mapping[str, Any]) -> dict[str, float]:
+    """The joules of full batteries, by device; a laptop that trains is taken to be plugged in."""
+    batteries = {
+        name: device["battery"] for name, device in devices.items() if device["category"] != "laptop"
+    }
+    known = {name: battery["capacity"]["value"] for name, battery in batteries.items() if battery}
+    return {name: joules for name, joules in known.items() if joules is not None}

@@ -1,0 +1,122 @@
+"""Event hashes: equal wherever the events are, and nowhere else."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from damage import rewritten
+
+import edgefl
+from edgefl.report.summary import summary
+from edgefl.runs.dry import dry_run
+from edgefl.store import Store, event_hash, read
+from edgefl.store.checks import unstamp
+from edgefl.store.schema import STORED
+
+# Of mobile links, whose radios leave tails open.
+SCENARIO = {
+    "name": "hashed",
+    "task": {"dataset": "digits", "clients": 6},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedclassavg",
+    "local": {"epochs": 1, "batch_size": 64},
+    "fleet": {"members": [{"device": "phone-mid", "link": "4g"}, {"device": "phone-high", "link": "5g"}]},
+    "server": {"policy": {"name": "fedbuff", "buffer": 2}, "participants": 4, "rounds": 3},
+}
+
+
+def _hash(folder):
+    with read(folder) as reader:
+        return event_hash(reader)
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory):
+    """A run by the loop engine."""
+    return edgefl.run(SCENARIO, engine="loop", out=tmp_path_factory.mktemp("hashed") / "loop").runs[0].folder
+
+
+@pytest.mark.parametrize("engine", ["vmapped", "null"])
+def test_engines_have_one_hash(loop, tmp_path, engine):
+    """The same plan gives the same hash whatever trains, also where nothing does."""
+    (run,) = edgefl.run(SCENARIO, engine=engine, out=tmp_path / "run").runs
+    assert _hash(run.folder) == _hash(loop)
+    assert run.summary().event_hash == _hash(loop)
+
+
+def test_a_dry_run_has_the_hash_of_the_run(loop, tmp_path):
+    """In memory, of data that come with a package."""
+    (tmp_path / "dry.json").write_text(str(SCENARIO).replace("'", '"'), encoding="utf-8")
+    (dry,) = dry_run(str(tmp_path / "dry.json"))
+    assert dry.summary.event_hash == _hash(loop)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"seed": 1}, {"server.rounds": 4}, {"method": "fedavg"}, {"local.batch_size": 32}]
+)
+def test_other_events_have_another_hash(loop, tmp_path, setting):
+    """Another seed, another end, other payloads, another time of work."""
+    (run,) = edgefl.run(SCENARIO, overrides=setting, engine="null", out=tmp_path / "run").runs
+    assert _hash(run.folder) != _hash(loop)
+
+
+def test_names_and_learning_rates_change_no_event(loop, tmp_path):
+    """What the run is called, and what changes training alone."""
+    changed = {"name": "other", "local.optimizer.lr": 0.01, "evaluate.target": 0.5}
+    (run,) = edgefl.run(SCENARIO, overrides=changed, engine="loop", out=tmp_path / "run").runs
+    assert _hash(run.folder) == _hash(loop)
+
+
+@pytest.mark.parametrize("table", ["jobs", "server_events", "settled_tails"])
+def test_every_column_counts(loop, tmp_path, table):
+    """But for what training reports."""
+    folder = tmp_path / "run"
+    shutil.copytree(loop, folder)
+    whole = _hash(folder)
+    for column, kind in STORED[table].items():
+        before = (folder / "run.sqlite").read_bytes()
+        other = f"{column} || 'x'" if kind == "TEXT" else f"{column} + 1000000"
+        first = f"rowid = (SELECT MAX(rowid) FROM {table} WHERE {column} IS NOT NULL)"  # noqa: S608 - our own names
+        rewritten(folder, f"UPDATE {table} SET {column} = {other} WHERE {first}")  # noqa: S608 - our own names
+        assert (_hash(folder) == whole) == (column == "scalars"), column
+        (folder / "run.sqlite").write_bytes(before)
+
+
+def _damaged(loop, folder, statement):
+    shutil.copytree(loop, folder)
+    unstamp(folder)
+    with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
+        database.execute(statement)
+    with read(folder, salvage=True) as reader:
+        assert reader.left_out
+        return event_hash(reader), summary(reader).event_hash
+
+
+def test_salvaged_runs_have_a_hash_where_their_events_are_whole(loop, tmp_path):
+    """Without what training reported it is the same; without jobs there is none."""
+    scalars = _damaged(loop, tmp_path / "scalars", "UPDATE jobs SET scalars = 'x' WHERE job = 1")
+    assert scalars == (_hash(loop), _hash(loop))
+    assert _damaged(loop, tmp_path / "jobs", "UPDATE jobs SET steps = 7 WHERE job = 1") == (None, None)
+
+
+def test_where_nothing_happened_there_is_no_hash():
+    """A run that was planned, and no more; its first event has one before it is committed."""
+    store = Store.in_memory()
+    assert event_hash(store.reader()) is None
+    store.add(
+        "server_events",
+        {
+            "turn": 1,
+            "t_s": 0.0,
+            "kind": "merged",
+            "exchange": "train",
+            "round": 0,
+            "client": -1,
+            "version": 1,
+        },
+    )
+    assert len(event_hash(store.reader())) == 16
+    store.abandon()
