@@ -8,7 +8,7 @@
     constructor(plot) {
       this.plot = plot;
       this.choice = {};
-      this.seen = this.drawn = false;
+      this.seen = false;
       this.switches = element("div", { class: "switches" });
       this.legend = element("ul", { class: "legend", "aria-label": `Runs in: ${plot.title}` });
       this.canvas = element("div", { class: "canvas" });
@@ -29,8 +29,35 @@
       return this.plot.table(state.page, this.choice);
     }
 
-    /** New data: the switches as they are, where they still can be. */
+    /** A mistake in one plot leaves the others as they are. */
+    guarded(act) {
+      try {
+        act();
+      } catch (error) {
+        this.tellNothing("This plot could not be drawn.");
+        console.error(`plot ${this.plot.id}`, error);
+      }
+    }
+
     renew() {
+      this.guarded(() => this.renewed());
+    }
+
+    draw() {
+      this.seen = true;
+      this.guarded(() => this.drawn());
+    }
+
+    /** Words in place of the picture; an empty text shows the picture. */
+    tellNothing(words) {
+      this.words.textContent = words;
+      this.words.hidden = !words;
+      for (const part of [this.canvas, this.legend, this.picture]) part.hidden = Boolean(words);
+      this.node.dataset.drawn = words ? "words" : "plot";
+    }
+
+    /** New data: the switches as they are, where they still can be. */
+    renewed() {
       const controls = edgefl.controlsOf(this.plot, state.page);
       this.choice = edgefl.chosen(controls, this.choice);
       const kept = JSON.stringify(controls);
@@ -47,15 +74,10 @@
     }
 
     /** Draws, or says in words why there is nothing to draw. */
-    draw() {
-      this.seen = true;
+    drawn() {
       const found = this.plot.draw(state.page, this.choice);
-      const nothing = found.nothing ?? "";
-      this.words.textContent = nothing;
-      this.words.hidden = !nothing;
-      for (const part of [this.canvas, this.legend, this.picture]) part.hidden = Boolean(nothing);
-      this.node.dataset.drawn = nothing ? "words" : "plot";
-      if (nothing) return;
+      this.tellNothing(found.nothing ?? "");
+      if (found.nothing) return;
       const height = value(this.plot.height, state.page, this.choice);
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
@@ -81,7 +103,7 @@
       if (!this.shown) this.draw();
       const layout = edgefl.layout({ ...this.shown.layout, title: { text: edgefl.text(this.plot.title) },
                                      margin: { ...this.shown.layout.margin, t: 48 }, showlegend: this.plot.groups,
-                                     paper_bgcolor: edgefl.paper() });
+                                     paper_bgcolor: edgefl.colour("--paper") });
       const size = { width: this.canvas.clientWidth || 900, height: this.canvas.clientHeight + 80 };
       const url = await Plotly.toImage({ data: this.shown.data, layout }, { format: "svg", ...size });
       edgefl.save(`${this.plot.id}.svg`, decodeURIComponent(url.slice(url.indexOf(",") + 1)), "image/svg+xml");

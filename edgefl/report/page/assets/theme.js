@@ -7,18 +7,18 @@
 
   const isDark = () => !state.printing && (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
 
-  /** What a CSS colour of the page comes to now. */
-  function colour(name) {
+  /** What a CSS colour of the page, such as "--ink", comes to now. */
+  edgefl.colour = (name) => {
     const probe = element("span", { style: `color: var(${name})` });
     document.body.append(probe);
     const found = getComputedStyle(probe).color;
     probe.remove();
     return found;
-  }
+  };
 
   /** The layout that all plots share, in the colours of the moment. */
   edgefl.layout = (full) => {
-    const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(colour);
+    const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(edgefl.colour);
     const axis = { gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, title: { standoff: 8 } };
     const merged = { ...full };
     for (const name of new Set(["xaxis", "yaxis", ...Object.keys(full).filter((key) => /^[xy]axis\d*$/.test(key))])) {
