@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from edgefl.core.host import version
 from edgefl.report.averages import Compared, seeds_together
+from edgefl.report.colours import styles
 from edgefl.report.page.records import Group, Page, RunHead
 from edgefl.report.page.sections.activity import Activity, activity
 from edgefl.report.page.sections.costs import costs
@@ -150,13 +151,14 @@ def _head(run: _Run, group: int) -> RunHead:
 def _groups(runs: Sequence[Summary], compared: Sequence[Compared]) -> list[Group]:
     place_of = {id(run): place for place, run in enumerate(runs)}
     differing = differences([one.settings for one in compared])
+    shown = styles([one.name for one in compared])
     return [
         Group(
             name=one.name,
             runs=[place_of[id(run)] for run in one.runs],
-            colour="#0072b2",
-            dash="solid",
+            colour=colour,
+            dash=dash,
             settings={key: values[place] for key, values in differing.items()},
         )
-        for place, one in enumerate(compared)
+        for place, (one, (colour, dash)) in enumerate(zip(compared, shown, strict=True))
     ]

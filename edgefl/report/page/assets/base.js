@@ -1,0 +1,104 @@
+"use strict";
+
+/* The page's one global. A plot is a file in plots/ that calls edgefl.plot; start.js begins when all are known.
+
+   edgefl.plot({
+     id,         unique, letters and hyphens; the figure's address in the page is #plot-ID
+     section,    the id of the page's section that it stands in, such as "costs"
+     title,      its heading, text
+     why,        one sentence below the heading: what is seen, in which unit; text, or page -> text
+     controls,   a list of switches, or page -> list; each {name, label, kind, ...}:
+                   kind "radio" | "select": options [{value, label}]; "check": a boolean;
+                   "slider": values [...], text: value -> "round 12"; all: initial (the first by default).
+                 A switch with fewer than two options is not shown. choice[name] is its value.
+     log,        axes with a log switch, such as ["x", "y"]; base sets their type. choice.log_x, choice.log_y
+     height,     pixels, or (page, choice) -> pixels; 380 by default
+     groups,     false where no trace is of a group, so that there is no legend of runs
+     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw
+     table(page, choice),   -> {columns: ["round", "bytes (B)"], rows: [[...]]}: the same data as text and CSV
+   })
+
+   A trace with `group: N` is of that group: it gets its name, and is hidden with it in all plots.
+   edgefl.line(page, N, more) and edgefl.bar(page, N, more) are traces with the group's colour, dash and pattern.
+   Texts for Plotly go through edgefl.text(name), since Plotly reads some HTML. Numbers: edgefl.number(value, unit).
+   draw must not change page. All numbers are in it; nothing is reckoned here but places on the screen. */
+const edgefl = (() => {
+  const plots = [];
+  const state = { page: null, hidden: new Set(), figures: [] };
+  const LONGEST = 48;
+
+  /** Registers a plot; see above. */
+  function plot(one) {
+    if (plots.some((other) => other.id === one.id)) throw new Error(`two plots are called ${one.id}`);
+    plots.push({ controls: [], log: [], height: 380, groups: true, ...one });
+  }
+
+  /** An element: attributes, listeners ("onclick") and children, texts among them. */
+  function element(name, attributes = {}, ...children) {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (typeof value === "function") made.addEventListener(key.slice(2), value);
+      else if (value === true) made.setAttribute(key, "");
+      else if (value !== false && value != null) made.setAttribute(key, value);
+    }
+    made.append(...children.filter((child) => child != null));
+    return made;
+  }
+
+  /** A name short enough for a legend; its full text is in the tables. */
+  function short(name) {
+    const line = name.replace(/\s*\n\s*/g, ", ");
+    const characters = Array.from(line);
+    return characters.length > LONGEST ? `${characters.slice(0, LONGEST - 1).join("")}…` : line;
+  }
+
+  /** A text for Plotly, which would read <b>, <a> and entities in it; bidirectional marks cannot leave it. */
+  function text(name) {
+    const harmless = short(String(name)).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+    return `\u2068${harmless}\u2069`;
+  }
+
+  const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
+  const PREFIXED = new Set(["B", "J", "FLOP", "W", "g"]);
+
+  /** A number with its unit, as the tables have it: "1.23 MB", "45.6 s", "81.2%". */
+  function number(value, unit = "") {
+    if (value == null || Number.isNaN(value)) return "unknown";
+    if (unit === "%") return `${(100 * value).toFixed(1)}%`;
+    if (PREFIXED.has(unit) && value !== 0) {
+      const [size, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least) ?? PREFIXES.at(-1);
+      const whole = unit === "B" && size === 1;
+      return `${whole ? value : Number((value / size).toPrecision(3))} ${prefix}${unit}`;
+    }
+    const rounded = Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4));
+    return unit ? `${rounded} ${unit}` : String(rounded);
+  }
+
+  /** A group's name, for Plotly. */
+  const label = (page, group) => text(page.groups[group].name);
+
+  /** A line of a group: its name, colour and dash. */
+  function line(page, group, more = {}) {
+    const { colour, dash } = page.groups[group];
+    return { type: "scatter", mode: "lines", name: label(page, group), group, ...more,
+             line: { color: colour, dash, width: 2, ...more.line } };
+  }
+
+  const SHAPES = { solid: "", dash: "/", dot: ".", dashdot: "x", longdash: "-", longdashdot: "+" };
+
+  /** Bars of a group: its name, colour, and a pattern that goes with its dash. */
+  function bar(page, group, more = {}) {
+    const { colour, dash } = page.groups[group];
+    const pattern = { shape: SHAPES[dash] ?? "", fillmode: "overlay", fgcolor: "#ffffff", size: 6, solidity: 0.25 };
+    return { type: "bar", name: label(page, group), group, ...more,
+             marker: { color: colour, pattern, ...more.marker } };
+  }
+
+  /** A colour "#rrggbb" that lets through what is behind it. */
+  function faint(colour, opacity = 0.18) {
+    const [red, green, blue] = [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16));
+    return `rgba(${red},${green},${blue},${opacity})`;
+  }
+
+  return { plots, state, plot, element, short, text, number, label, line, bar, faint };
+})();

@@ -1,0 +1,189 @@
+/* A plot on the page: heading, switches, legend, picture, downloads, and its data as a table. */
+(() => {
+  const { element, plots, state } = edgefl;
+  const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
+  const value = (one, ...given) => (typeof one === "function" ? one(...given) : one);
+
+  class Figure {
+    constructor(plot) {
+      this.plot = plot;
+      this.choice = {};
+      this.seen = false;
+      this.switches = element("div", { class: "switches" });
+      this.legend = element("ul", { class: "legend", "aria-label": `Runs in: ${plot.title}` });
+      this.canvas = element("div", { class: "canvas" });
+      this.words = element("p", { class: "words", hidden: true });
+      this.why = element("p", { class: "why" });
+      this.picture = element("button", { type: "button", onclick: () => this.save() }, "SVG");
+      this.csv = element("button", { type: "button", onclick: () => edgefl.saveCsv(plot.id, this.table()) }, "CSV");
+      this.picture.setAttribute("aria-label", `Download ${plot.title} as SVG`);
+      this.csv.setAttribute("aria-label", `Download the data of ${plot.title} as CSV`);
+      this.details = element("details", { ontoggle: () => this.tell() }, element("summary", {}, `Data of ${plot.title}`));
+      const heading = element("h3", { id: `plot-${plot.id}-title` }, plot.title);
+      this.node = element("figure", { class: "plot", id: `plot-${plot.id}`, "aria-labelledby": heading.id },
+        heading, this.why, this.switches, this.legend, this.canvas, this.words,
+        element("div", { class: "downloads" }, this.picture, this.csv), this.details);
+    }
+
+    table() {
+      return this.plot.table(state.page, this.choice);
+    }
+
+    /** A mistake in one plot leaves the others as they are. */
+    guarded(act) {
+      try {
+        act();
+      } catch (error) {
+        this.tellNothing("This plot could not be drawn.");
+        console.error(`plot ${this.plot.id}`, error);
+      }
+    }
+
+    renew() {
+      this.guarded(() => this.renewed());
+    }
+
+    draw() {
+      this.seen = true;
+      this.guarded(() => this.drawn());
+    }
+
+    /** Words in place of the picture; an empty text shows the picture. */
+    tellNothing(words) {
+      this.words.textContent = words;
+      this.words.hidden = !words;
+      for (const part of [this.canvas, this.legend, this.picture]) part.hidden = Boolean(words);
+      this.node.dataset.drawn = words ? "words" : "plot";
+    }
+
+    /** New data: the switches as they are, where they still can be. */
+    renewed() {
+      const controls = edgefl.controlsOf(this.plot, state.page);
+      this.choice = edgefl.chosen(controls, this.choice);
+      const kept = JSON.stringify(controls);
+      if (kept !== this.kept) {
+        this.kept = kept;
+        this.switches.replaceChildren(...edgefl.switches(this.plot, controls, this.choice, (name, now) => {
+          this.choice = { ...this.choice, [name]: now };
+          this.draw();
+        }));
+      }
+      this.why.textContent = value(this.plot.why, state.page);
+      edgefl.legend(this);
+      if (this.seen) this.draw();
+    }
+
+    /** Draws, or says in words why there is nothing to draw. */
+    drawn() {
+      const found = this.plot.draw(state.page, this.choice);
+      this.tellNothing(found.nothing ?? "");
+      if (found.nothing) return;
+      const height = value(this.plot.height, state.page, this.choice);
+      this.canvas.style.height = `${height}px`;
+      this.canvas.setAttribute("role", "img");
+      this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
+      this.shown = this.ready(found);
+      Plotly.react(this.canvas, this.shown.data, edgefl.layout(this.shown.layout), CONFIG);
+      this.tell();
+    }
+
+    /** What was drawn with log axes and without what is hidden. */
+    ready({ data, layout = {} }) {
+      const types = {};
+      for (const axis of this.plot.log) {
+        if (this.choice[`log_${axis}`]) types[`${axis}axis`] = { ...layout[`${axis}axis`], type: "log" };
+      }
+      const traces = data.map(({ group, ...trace }) =>
+        group === undefined ? trace : { ...trace, meta: { group }, visible: !state.hidden.has(group) });
+      return { data: traces, layout: { ...layout, ...types } };
+    }
+
+    /** The picture as a file, with a legend in it. */
+    async save() {
+      if (!this.shown) this.draw();
+      const layout = edgefl.layout({ ...this.shown.layout, title: { text: edgefl.text(this.plot.title) },
+                                     margin: { ...this.shown.layout.margin, t: 48 }, showlegend: this.plot.groups,
+                                     paper_bgcolor: edgefl.colour("--paper") });
+      const size = { width: this.canvas.clientWidth || 900, height: this.canvas.clientHeight + 80 };
+      const url = await Plotly.toImage({ data: this.shown.data, layout }, { format: "svg", ...size });
+      edgefl.save(`${this.plot.id}.svg`, decodeURIComponent(url.slice(url.indexOf(",") + 1)), "image/svg+xml");
+    }
+
+    /** The data as a table, once somebody asks for it. */
+    tell() {
+      if (!this.details.open) return;
+      this.details.querySelector(".scroll")?.remove();
+      this.details.append(edgefl.dataTable(this.plot.title, this.table()));
+    }
+  }
+
+  /** A button for each group; it hides the group in all plots. */
+  edgefl.legend = (figure) => {
+    if (!figure.plot.groups) return;
+    const { groups } = state.page;
+    figure.legend.replaceChildren(...groups.map((group, place) => {
+      const pressed = !state.hidden.has(place);
+      const button = element("button", { type: "button", "aria-pressed": String(pressed), title: group.name.slice(0, 500),
+                                         onclick: () => edgefl.hide(place) },
+        edgefl.swatch(group), element("bdi", {}, edgefl.short(group.name)));
+      return element("li", {}, button);
+    }));
+  };
+
+  const DASHES = { solid: "", dot: "2 2", dash: "6 3", longdash: "9 3", dashdot: "6 2 2 2", longdashdot: "9 2 2 2" };
+
+  /** A group's line, in its colour and dash. */
+  edgefl.swatch = ({ colour, dash }) => {
+    const space = "http://www.w3.org/2000/svg";
+    const picture = document.createElementNS(space, "svg");
+    const line = document.createElementNS(space, "line");
+    for (const [key, one] of Object.entries({ viewBox: "0 0 28 8", width: 28, height: 8, "aria-hidden": "true" })) {
+      picture.setAttribute(key, one);
+    }
+    const drawn = { x1: 0, y1: 4, x2: 28, y2: 4, stroke: colour, "stroke-width": 3, "stroke-dasharray": DASHES[dash] };
+    for (const [key, one] of Object.entries(drawn)) line.setAttribute(key, one);
+    picture.append(line);
+    return picture;
+  };
+
+  /** Hides a group in all plots, or shows it again. */
+  edgefl.hide = (group) => {
+    if (!state.hidden.delete(group)) state.hidden.add(group);
+    for (const figure of state.figures) {
+      figure.legend.querySelectorAll("button")[group]?.setAttribute("aria-pressed", String(!state.hidden.has(group)));
+      if (figure.seen) figure.draw();
+    }
+  };
+
+  /** Draws again what is drawn; all plots where `all`. */
+  edgefl.redraw = (all = false) => {
+    for (const figure of state.figures) if (all || figure.seen) figure.draw();
+  };
+
+  /** New data for all plots. */
+  edgefl.renew = (page) => {
+    state.page = page;
+    for (const figure of state.figures) figure.renew();
+  };
+
+  /** Puts every plot into its section; each is drawn when it comes into view. */
+  edgefl.place = (page) => {
+    const watcher = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) {
+        const figure = state.figures.find((one) => one.node === target);
+        if (!isIntersecting || figure.seen) continue;
+        watcher.unobserve(target);
+        figure.draw();
+      }
+    }, { rootMargin: "300px" });
+    for (const plot of plots) {
+      const room = document.querySelector(`#${CSS.escape(plot.section)} .plots`);
+      if (!room) continue;
+      const figure = new Figure(plot);
+      state.figures.push(figure);
+      room.append(figure.node);
+      watcher.observe(figure.node);
+    }
+    edgefl.renew(page);
+  };
+})();

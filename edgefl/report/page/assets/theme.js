@@ -1,0 +1,73 @@
+/* Light and dark, and what Plotly takes of them. */
+(() => {
+  const { element, state } = edgefl;
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const printing = matchMedia("print");
+
+  const isDark = () => !state.printing && (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
+
+  /** What a CSS colour of the page, such as "--ink", comes to now. */
+  edgefl.colour = (name) => {
+    const probe = element("span", { style: `color: var(${name})` });
+    document.body.append(probe);
+    const found = getComputedStyle(probe).color;
+    probe.remove();
+    return found;
+  };
+
+  /** The layout that all plots share, in the colours of the moment. */
+  edgefl.layout = (full) => {
+    const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(edgefl.colour);
+    const axis = { gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, title: { standoff: 8 } };
+    const merged = { ...full };
+    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(full).filter((key) => /^[xy]axis\d*$/.test(key))])) {
+      const own = full[name] ?? {};
+      const title = typeof own.title === "string" ? { text: own.title } : own.title;
+      merged[name] = { ...axis, ...own, title: { ...axis.title, ...title } };
+    }
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "closest",
+      dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
+      ...merged,
+      margin: { l: 56, r: 12, t: 12, b: 48, ...full.margin },
+      font: { family: "system-ui, sans-serif", size: 12, color: ink, ...full.font },
+      hoverlabel: { bgcolor: paper, bordercolor: rule, font: { color: ink }, namelength: -1, ...full.hoverlabel },
+    };
+  };
+  edgefl.isDark = isDark;
+
+  function button() {
+    const found = document.getElementById("theme");
+    if (!found) return;
+    const tell = () => found.setAttribute("aria-pressed", String(isDark()));
+    found.hidden = false;
+    tell();
+    found.addEventListener("click", () => {
+      root.dataset.theme = isDark() ? "light" : "dark";
+      tell();
+      edgefl.redraw();
+    });
+    dark.addEventListener("change", () => {
+      tell();
+      edgefl.redraw();
+    });
+  }
+
+  /** In print the page is light, and plots that were never in view are drawn too. */
+  function print() {
+    const turn = (now) => {
+      if (Boolean(state.printing) === now) return;
+      state.printing = now;
+      edgefl.redraw(now);
+    };
+    printing.addEventListener("change", (event) => turn(event.matches));
+    addEventListener("beforeprint", () => turn(true));
+    addEventListener("afterprint", () => turn(false));
+  }
+
+  edgefl.theme = () => {
+    button();
+    print();
+  };
+})();
