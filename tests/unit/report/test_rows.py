@@ -1,4 +1,4 @@
-"""Rows of a comparison as numbers: their place in ``compare --json``, units, bounds; what was wasted by then."""
+"""Rows of a comparison as numbers: their place in ``compare --json``, units, bounds, waste to a target."""
 
 from __future__ import annotations
 
