@@ -8,15 +8,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from edgefl.core.corners import Interval, together
 from edgefl.core.documents import document
 from edgefl.report.settings import canonical, dotted
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING
 
 Figure = Callable[[Summary], float | None]
+Bounds = Callable[[Summary], Interval | None]
 Show = Callable[[Any], str]
+Better = Literal["higher", "lower", ""]
 _SEED = "seed"
 
 
@@ -84,7 +87,7 @@ class Compared:
             figure: the figure; None if a run has none.
             nothing: stands where no run has it.
         """
-        values = [value for run in self.runs if (value := figure(run)) is not None]
+        values = self.known(figure)
         if not values:
             return nothing
         found = spread(values)
@@ -93,23 +96,97 @@ class Compared:
         )
         return text + (f" ({found.runs} of {len(self.runs)})" if found.runs < len(self.runs) else "")
 
+    def known(self, figure: Figure) -> list[float]:
+        """A figure of the runs that have it."""
+        return [value for run in self.runs if (value := figure(run)) is not None]
+
+    def between(self, bounds: Bounds) -> Interval | None:
+        """The means of the runs' bounds; None if a run has none."""
+        found = [known for run in self.runs if (known := bounds(run)) is not None]
+        if len(found) < len(self.runs):
+            return None
+        low, high = together(found)
+        return Interval(low / len(found), None if high is None else high / len(found))
+
     def all(self, text: Callable[[Summary], str]) -> str:
         """What the runs have, each text once."""
         return "; ".join(dict.fromkeys(filter(None, map(text, self.runs))))
 
 
-class Row(NamedTuple):
+class Value(NamedTuple):
+    """A figure of a run, or of several that differ in nothing but their seeds.
+
+    Attributes:
+        mean, deviation, runs: as in ``Spread``.
+        between: the bounds; of several runs, the means of all. None where a run has none.
+        complete: whether it covers all clients; an energy may be known of some alone.
+    """
+
+    mean: float
+    deviation: float | None
+    runs: int
+    between: Interval | None
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Row:
     """A figure of each run.
 
     Attributes:
         label: its name.
         cell: it as text.
         main: whether it is shown where many runs are compared.
+        figure: it as a number in base units; None of a row of several figures, or of words.
+        unit: "s", "B", "FLOP", "J", "g" (of CO2e), "share" (of 1), "days", a measure's, or empty for a count.
+        better: which one is ahead; empty where none is better than another.
+        key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` between
+            them, of which it is the sum; see ``at``.
+        bounds: of the figure; None where it has none.
+        complete: whether the figure covers all clients of a run.
     """
 
     label: str
     cell: Callable[[Compared], str]
     main: bool = False
+    figure: Figure | None = None
+    unit: str = ""
+    better: Better = ""
+    key: str = ""
+    bounds: Bounds = lambda _: None
+    complete: Callable[[Summary], bool] = lambda _: True
+
+    def value(self, one: Compared) -> Value | None:
+        """The figure over one's runs; None where none of them has it."""
+        found = [] if self.figure is None else one.known(self.figure)
+        if not found:
+            return None
+        return Value(*spread(found), one.between(self.bounds), all(map(self.complete, one.runs)))
+
+
+def amount(
+    label: str,
+    show: Show,
+    figure: Figure,
+    unit: str,
+    better: Better = "lower",
+    *,
+    key: str,
+    main: bool = False,
+) -> Row:
+    """The row of a number that all clients have; its arguments are the attributes of ``Row``."""
+    return Row(label, lambda one: one.show(show, figure), main, figure, unit, better, key)
+
+
+def at(figures: Mapping[str, Any], key: str) -> Any:
+    """What a ``Row``'s key stands for in a record as nested mappings; None where it is unknown.
+
+    Raises:
+        KeyError: there is no such place.
+    """
+    flat = dotted(figures)
+    found = [flat[term] for term in key.split(" + ")]
+    return None if None in found else found[0] if len(found) == 1 else sum(found)
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -16,10 +16,11 @@ from edgefl.report.averages import Average, Compared, Row, averages, seeds_toget
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.emissions import emission
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
-from edgefl.report.rows import WAITING, carbon_rows, rows, stopped, usage_rows, waited_most
+from edgefl.report.rows import WAITING, carbon_rows, rows, waited_most
 from edgefl.report.settings import differences
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
+from edgefl.report.usage_rows import stopped, usage_rows
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4

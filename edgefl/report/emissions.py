@@ -2,15 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, cast
 
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_grams
-from edgefl.report.averages import Compared
+from edgefl.report.averages import Compared, Row
 from edgefl.report.carbon import Amount, Emissions
 from edgefl.report.intervals import between, bounded
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
+
+
+def emission_row(label: str, component: str, *, main: bool = False) -> Row:
+    """The row of what a component emitted, or "total"."""
+    return _row(label, partial(emitted, component=component), f"emitted.{component}", main=main)
+
+
+def emission_to_row(label: str, model: str) -> Row:
+    """The row of what was emitted until a model reached the target."""
+    return _row(label, partial(emitted_to, model=model), f"to_target.{model}.total", main=True)
+
+
+def _row(label: str, cell: Callable[[Compared], str], place: str, *, main: bool) -> Row:
+    """A row of an amount of ``Summary.carbon``."""
+    of = partial(_amount_at, place=place.split("."))
+    return Row(
+        label,
+        cell,
+        main,
+        figure=lambda run: amount.grams if (amount := of(run)) else None,
+        unit="g",
+        better="lower",
+        key=f"carbon.{place}.grams",
+        bounds=lambda run: amount.between if (amount := of(run)) else None,
+        complete=lambda run: (amount := of(run)) is None or amount.known == amount.clients,
+    )
+
+
+def _amount_at(run: Summary, place: Sequence[str]) -> Amount | None:
+    found: Any = run.carbon
+    for name in place:
+        found = found.get(name) if isinstance(found, Mapping) else getattr(found, name, None)
+    return cast("Amount | None", found)
 
 
 def emitted(one: Compared, component: str) -> str:

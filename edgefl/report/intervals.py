@@ -6,11 +6,10 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from edgefl.core.corners import Interval, together
+from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
-from edgefl.report.averages import Compared
-from edgefl.report.summary import Summary
+from edgefl.report.averages import Bounds, Compared, Figure
 from edgefl.report.tables import UNKNOWN, energy
 
 AT_LEAST = ">"
@@ -78,19 +77,13 @@ def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
 def bounded(
     one: Compared,
     show: Callable[[Any], str],
-    figure: Callable[[Summary], float | None],
-    bounds: Callable[[Summary], Interval | None],
+    figure: Figure,
+    bounds: Bounds,
     nothing: str,
 ) -> str:
     """A figure with its bounds; of several runs, the means of all."""
-    text = one.show(show, figure, nothing)
-    found = [known for run in one.runs if (known := bounds(run)) is not None]
-    if len(found) < len(one.runs):
-        return text
-    low, high = together(found)
-    mean = Interval(low / len(found), None if high is None else high / len(found))
-    values = [value for run in one.runs if (value := figure(run)) is not None]
-    return between(show, fmean(values) if values else None, mean, nothing, text)
+    text, mean, values = one.show(show, figure, nothing), one.between(bounds), one.known(figure)
+    return text if mean is None else between(show, fmean(values) if values else None, mean, nothing, text)
 
 
 def _unit(text: str) -> str | None:

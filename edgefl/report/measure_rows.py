@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from edgefl.core.units import show_share
-from edgefl.report.averages import Compared, Row, Show
+from edgefl.report.averages import Row, amount
 from edgefl.report.summary import Summary
 
 # Of each measure, as many figures are shown: those that it gives first.
@@ -22,7 +22,9 @@ def measure_rows(runs: Sequence[Summary]) -> Iterator[Row]:
         for place, (key, words) in enumerate(zip(keys, _words(keys), strict=True)):
             show = partial(_shown, unit=same[0].unit)
             label = f"  {words}" if place else f"{name}, {words}"
-            yield Row(label, partial(_cell, measure=name, key=key, show=show), main=not place)
+            figure = partial(_figure, measure=name, key=key)
+            at = f"measures.{name}.figures.{key}"
+            yield amount(label, show, figure, same[0].unit, "", key=at, main=not place)
 
 
 def _words(keys: Sequence[str]) -> list[str]:
@@ -38,9 +40,6 @@ def _shown(value: float, unit: str) -> str:
     return show_share(value, 1) if unit == "share" else f"{value:.3g} {unit}".strip()
 
 
-def _cell(one: Compared, measure: str, key: str, show: Show) -> str:
-    def figure(run: Summary) -> float | None:
-        found = (run.measures or {}).get(measure)
-        return None if found is None else found.figures.get(key)
-
-    return one.show(show, figure)
+def _figure(run: Summary, measure: str, key: str) -> float | None:
+    found = (run.measures or {}).get(measure)
+    return None if found is None else found.figures.get(key)

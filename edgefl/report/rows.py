@@ -6,16 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
-from edgefl.report.averages import Compared, Figure, Row, Show
+from edgefl.report.averages import Compared, Figure, Row, Show, amount
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS
-from edgefl.report.emissions import emitted
+from edgefl.report.emissions import emission_row
 from edgefl.report.intervals import bounded, energy_between
 from edgefl.report.measure_rows import measure_rows
 from edgefl.report.summary import Accuracy, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.targets import to_target
+from edgefl.report.usage_rows import counted, energy_is_whole, part_of, usage_rows
 from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
@@ -30,39 +32,29 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     runs = [run for one in compared for run in one.runs]
     yield from _accuracies(runs, averaged=len(runs) > len(compared))
     yield from measure_rows(runs)
-    yield Row("virtual time", _time, main=True)
-    yield _amount("bytes down", show_bytes, lambda run: run.down_bytes, main=True)
-    yield _amount("bytes up", show_bytes, lambda run: run.up_bytes, main=True)
+    yield _TIME
+    yield amount("bytes down", show_bytes, lambda run: run.down_bytes, "B", key="down_bytes", main=True)
+    yield amount("bytes up", show_bytes, lambda run: run.up_bytes, "B", key="up_bytes", main=True)
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
         yield Row(f"  {part}, down / up", partial(_part, part=part))
-    yield _amount("work of all clients", show_flops, lambda run: run.flops)
-    yield Row("energy of all clients", _energy, main=True)
+    yield amount("work of all clients", show_flops, lambda run: run.flops, "FLOP", key="flops")
+    yield _ENERGY
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
     if any(run.waiting_joules for run in runs):
-        cell = partial(
-            _shared,
-            show=show_joules,
-            part=lambda run: run.waiting_joules,
-            whole=lambda run: run.energy.joules,
-            sign="+",
-        )
-        yield Row(WAITING, cell, main=True)
+        yield _IDLE
     yield from _batteries(runs)
     yield from carbon_rows(runs)
-    yield _amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None)
+    yield amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None, "B", key="peak_bytes")
     if any(run.refused for run in runs):
-        yield Row("clients refused", lambda one: one.all(_refused), main=True)
+        yield _REFUSED
     yield from to_target(runs, _evaluated(runs))
     yield from usage_rows(runs)
     yield from _waited(runs)
-    yield _amount("host time", show_seconds, lambda run: run.host_s)
+    yield amount("host time", show_seconds, lambda run: run.host_s, "s", "", key="host_s")
     if any(run.measures_host_s is not None for run in runs):
-        yield _amount("  of it for measures", show_seconds, lambda run: run.measures_host_s)
-
-
-def _amount(label: str, show: Show, figure: Figure, *, main: bool = False) -> Row:
-    return Row(label, lambda one: one.show(show, figure), main)
+        label, key = "  of it for measures", "measures_host_s"
+        yield amount(label, show_seconds, lambda run: run.measures_host_s, "s", "", key=key)
 
 
 def _tenths(share: float) -> str:
@@ -82,10 +74,19 @@ def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:
     models = _evaluated(runs)
     scores = [score for run in runs for score in run.accuracy.values()]
     for model in models:
-        yield Row(f"accuracy, {model}", partial(_accuracy, model=model, alone=not averaged), main=True)
+        yield Row(
+            f"accuracy, {model}",
+            partial(_accuracy, model=model, alone=not averaged),
+            main=True,
+            figure=_figure_of(model, lambda score: score.value),
+            unit="share",
+            better="higher",
+            key=f"accuracy.{model}.value",
+        )
     if averaged and any(score.deviation_over_clients is not None for score in scores):
         over_clients = _figure_of("personal", lambda score: score.deviation_over_clients)
-        yield _amount("  deviation over clients", _tenths, over_clients)
+        key = "accuracy.personal.deviation_over_clients"
+        yield amount("  deviation over clients", _tenths, over_clients, "share", "", key=key)
     if any(map(_covered, runs)):
         yield Row("  of clients", _coverage)
     after = next((run.after_rounds for run in runs if run.after_rounds), None)
@@ -116,8 +117,8 @@ def _coverage(one: Compared) -> str:
     if not any(map(_covered, one.runs)):
         return ""
     scores = [run.accuracy["personal"] for run in one.runs]
-    clients = _between([score.clients or 0 for score in scores])
-    untrained = _between([score.untrained or 0 for score in scores])
+    clients = counted([score.clients or 0 for score in scores])
+    untrained = counted([score.untrained or 0 for score in scores])
     return f"{clients} of {one.first.clients}, {untrained} untrained"
 
 
@@ -164,8 +165,15 @@ def _batteries(runs: Sequence[Summary]) -> Iterator[Row]:
     """What jobs take from the batteries of each device that has one."""
     for device in dict.fromkeys(device for run in runs for device in run.batteries):
         for label, (show, of) in _BATTERY.items():
-            cell = partial(_battery, device=device, show=show, of=of)
-            yield Row(label.format(device), cell)
+            yield Row(
+                label.format(device),
+                partial(_battery, device=device, show=show, of=of),
+                figure=partial(_of_battery, device=device, of=of),
+                unit="days" if of == "days" else "share",
+                better="higher" if of == "days" else "lower",
+                key=f"batteries.{device}.{of}",
+                bounds=partial(_battery_between, device=device, of=of),
+            )
 
 
 _BATTERY: dict[str, tuple[Show, str]] = {
@@ -175,17 +183,20 @@ _BATTERY: dict[str, tuple[Show, str]] = {
 }
 
 
+def _of_battery(run: Summary, device: str, of: str) -> float | None:
+    return getattr(run.batteries.get(device), of, None)
+
+
+def _battery_between(run: Summary, device: str, of: str) -> Interval | None:
+    return run.batteries[device].per_round_between if of == "per_round" and device in run.batteries else None
+
+
 def _battery(one: Compared, device: str, show: Show, of: str) -> str:
     """A figure of ``BatteryUse``; "-" without the device, or where it was never asked."""
-    found = {id(run): run.batteries[device] for run in one.runs if device in run.batteries}
-    unknown = any(use.joules is None for use in found.values())
-    return bounded(
-        one,
-        show,
-        lambda run: getattr(found.get(id(run)), of, None),
-        lambda run: found[id(run)].per_round_between if of == "per_round" and id(run) in found else None,
-        UNKNOWN if unknown else MISSING,
-    )
+    unknown = any(run.batteries[device].joules is None for run in one.runs if device in run.batteries)
+    figure = partial(_of_battery, device=device, of=of)
+    bounds = partial(_battery_between, device=device, of=of)
+    return bounded(one, show, figure, bounds, UNKNOWN if unknown else MISSING)
 
 
 def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
@@ -193,66 +204,53 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     known = [run.carbon.emitted for run in runs if run.carbon]
     if not known:
         return
-    yield Row("CO2e", partial(emitted, component="total"), main=True)
+    yield emission_row("CO2e", "total", main=True)
     for name in COMPONENTS:
         if any(getattr(each, name) for each in known):
-            yield Row(f"  {name}", partial(emitted, component=name))
+            yield emission_row(f"  {name}", name)
     if any(each.waiting.grams for each in known):
-        yield Row(f"  {WAITING}, apart", partial(emitted, component="waiting"))
+        yield emission_row(f"  {WAITING}, apart", "waiting")
 
 
-def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
-    """How busy clients were, what of their work was wasted if any was, and what else stopped a run."""
-    yield _amount("utilisation", show_share, lambda run: run.utilisation)
-    if any(run.fairness is not None and run.fairness < 1 for run in runs):
-        yield Row("participation, fairness", _participation)
-    if any(run.wasted.jobs for run in runs):
-        yield Row("jobs merged / late / lost / cut", _jobs)
-        for label, (show, wasted, whole) in _WASTED.items():
-            cell = partial(_shared, show=show, part=wasted, whole=whole)
-            yield Row(f"wasted {label}", cell, main=label in _MAIN_WASTE)
-    if any(map(stopped, runs)):
-        yield Row("stopped by", lambda one: one.all(lambda run: stopped(run) or "rounds"), main=True)
-
-
-def _participation(one: Compared) -> str:
-    if one.first.fairness is None:
-        return MISSING
-    merged = _between([run.merged_clients for run in one.runs])
-    admitted = _between([run.clients - run.refused for run in one.runs])
-    return f"{merged} of {admitted}, {one.show('{:.2f}'.format, lambda run: run.fairness)}"
-
-
-def _between(counts: Sequence[int]) -> str:
-    """The count that runs have in common, or the lowest and the highest."""
-    least, most = min(counts), max(counts)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
-def _jobs(one: Compared) -> str:
-    endings = zip(*(run.spent.values() for run in one.runs), strict=True)
-    return " / ".join(f"{sum(part.jobs for part in parts) / len(parts):,.0f}" for parts in endings)
-
-
-_WASTED: dict[str, tuple[Show, Figure, Figure]] = {
-    "bytes": (show_bytes, lambda run: run.wasted.bytes, lambda run: run.down_bytes + run.up_bytes),
-    "work": (show_flops, lambda run: run.wasted.flops, lambda run: run.flops),
-    "energy": (show_joules, lambda run: run.wasted.joules, lambda run: run.energy.joules),
-    "client time": (show_seconds, lambda run: run.wasted.client_s, lambda run: run.client_s),
-}
-_MAIN_WASTE = {"bytes", "energy"}
-
-
-def _shared(one: Compared, show: Show, part: Figure, whole: Figure, sign: str = "") -> str:
-    """A quantity and its share of a whole, with a sign before the share if it is no part of it."""
-    text = one.show(show, part, UNKNOWN)
-    some, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (part, whole))
-    return f"{text} ({sign}{show_share(some / all_)})" if some and all_ else text
-
-
-def stopped(run: Summary) -> str:
-    """What stopped the run before its last round, if anything did."""
-    return run.stopped if run.stopped and run.stopped != "rounds" else ""
+_TIME = Row(
+    "virtual time",
+    _time,
+    main=True,
+    figure=lambda run: run.virtual_s,
+    unit="s",
+    better="lower",
+    key="virtual_s",
+    bounds=lambda run: run.virtual_s_between,
+)
+_ENERGY = Row(
+    "energy of all clients",
+    _energy,
+    main=True,
+    figure=lambda run: run.energy.joules,
+    unit="J",
+    better="lower",
+    key="joules",
+    bounds=lambda run: run.joules_between,
+    complete=energy_is_whole,
+)
+_IDLE = part_of(
+    WAITING,
+    show_joules,
+    lambda run: run.waiting_joules,
+    lambda run: run.energy.joules,
+    "J",
+    "waiting_joules",
+    sign="+",
+    main=True,
+)
+_REFUSED = Row(
+    "clients refused",
+    lambda one: one.all(_refused),
+    main=True,
+    figure=lambda run: run.refused,
+    better="lower",
+    key="refused",
+)
 
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Row]:

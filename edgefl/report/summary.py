@@ -12,11 +12,12 @@ from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.batteries import BatteryUse, battery_use
-from edgefl.report.bounds import Bounds, bounds_of
+from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
 from edgefl.report.measured import Measured, measured
+from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
-from edgefl.report.usage import HALF, Moved, Spent, usage
+from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, event_hash, read, runs_in
 
@@ -42,50 +43,6 @@ class Accuracy:
     deviation_over_clients: float | None = field(metadata=OPTIONAL)
     clients: int | None = field(metadata=OPTIONAL)
     untrained: int | None = field(metadata=OPTIONAL)
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """What was spent until a model was evaluated.
-
-    Attributes:
-        t_s: virtual seconds.
-        round: the round it was evaluated after, from 0.
-        bytes: traffic of all clients, both directions.
-        flops: operations of all clients.
-        energy: of all clients.
-        accuracy: the model's.
-        t_s_between, joules_between: bounds, as in ``Summary``.
-    """
-
-    t_s: float
-    round: int
-    bytes: int
-    flops: int
-    energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
-    accuracy: float
-    t_s_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
-    joules_between: Interval | None = field(default=None, kw_only=True, metadata=OPTIONAL)
-
-
-@dataclass(frozen=True)
-class Reached(Evaluated):
-    """The first evaluation of a model at or above a target accuracy: what it took at most to reach it.
-
-    Attributes:
-        last_below: the evaluation before, and so what it took at least; None where there is none.
-    """
-
-    last_below: Evaluated | None
-
-
-@dataclass(frozen=True)
-class Target:
-    """A target accuracy and what it took each model to reach it; None where it was not reached."""
-
-    accuracy: float
-    global_: Reached | None
-    personal: Reached | None
 
 
 @dataclass(frozen=True)
@@ -291,7 +248,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     bounds = bounds_of(reader)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     virtual_s_between = bounds.seconds(virtual_s) if bounds else None
-    reached = None if target is None else _to_target(reader, target, bounds)
+    reached = None if target is None else until_target(reader, target, bounds)
     return Summary(
         **{key: meta[key] for key in kept},
         dataset=meta.get("dataset"),
@@ -359,36 +316,3 @@ def _after_rounds(reader: Reader) -> str | None:
         "WHERE at = 'end' ORDER BY version LIMIT 1"
     )
     return rows[0]["exchange"] if rows else None
-
-
-# What a job's work was charged counts from when its work ended, as its bytes count from when they had moved.
-_DONE = "FROM jobs WHERE IFNULL(worked_s, ended_s) <= t_s"
-# The first evaluation at or above a target and the one before it. Operations in halves, as ``report.usage``
-# sums them.
-_TO_TARGET = f"""
-WITH first AS (SELECT model, MIN(version) AS version FROM evaluations WHERE accuracy >= ? GROUP BY model)
-SELECT one.*, down_bytes + up_bytes AS bytes,
-  (SELECT IFNULL(SUM(flops >> {HALF}), 0) {_DONE}) AS flops_high,
-  (SELECT IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) {_DONE}) AS flops_low
-FROM evaluations AS one JOIN first ON one.model = first.model AND one.version IN (first.version,
-  (SELECT MAX(version) FROM evaluations WHERE model = one.model AND version < first.version))
-ORDER BY one.version
-"""  # noqa: S608 - our own names
-
-
-def _to_target(reader: Reader, target: float, bounds: Bounds | None) -> Target:
-    before: dict[str, Evaluated] = {}
-    reached: dict[str, Reached] = {}
-    for row in reader.query(_TO_TARGET, target):
-        spent = {key: row[key] for key in ("t_s", "round", "bytes", "accuracy")}
-        if bounds:
-            spent["t_s_between"] = bounds.seconds(row["t_s"], row["version"])
-            spent["joules_between"] = bounds.joules(row["t_s"], row["version"])
-        flops = (row["flops_high"] << HALF) + row["flops_low"]
-        energy = EnergyTotal(row["joules"], row["energy_known"], row["energy_clients"])
-        if row["accuracy"] >= target:
-            below = before.get(row["model"])
-            reached[row["model"]] = Reached(**spent, flops=flops, energy=energy, last_below=below)
-        else:
-            before[row["model"]] = Evaluated(**spent, flops=flops, energy=energy)
-    return Target(target, reached.get("global"), reached.get("personal"))

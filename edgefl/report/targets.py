@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
-from edgefl.report.averages import Compared, Row, Show
-from edgefl.report.emissions import emitted_to
+from edgefl.report.averages import Better, Compared, Row, Show
+from edgefl.report.emissions import emission_to_row
 from edgefl.report.intervals import bounded, energy_between
-from edgefl.report.summary import Evaluated, Reached, Summary
+from edgefl.report.reached import Evaluated, Reached
+from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
 
 
@@ -25,15 +26,16 @@ def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
     if len(targets) > 1:
         yield Row("target", lambda one: one.all(_target), main=True)
     for model in models:
+        found = [reached for run in runs if (reached := _reached(run, model))]
         for label, took in _TOOK.items():
-            yield Row(f"{label} to {name}, {model}", partial(_took, model=model, took=took), main=True)
+            if label in _WASTED and not any(took.figure(reached) for reached in found):
+                continue
+            yield _row(f"{label} to {name}, {model}", model, took, main=label not in _WASTED)
             # Of bytes, work and energy ``--json`` has it, which keeps the table to a screen.
-            if label == "time" and any(
-                reached.last_below for run in runs if (reached := _reached(run, model))
-            ):
-                yield Row(BELOW, partial(_took_at_least, model=model, took=took))
+            if label == "time" and any(reached.last_below for reached in found):
+                yield _row(BELOW, model, took._replace(better="", below=True))
         if any(run.carbon for run in runs):
-            yield Row(f"CO2e to {name}, {model}", partial(emitted_to, model=model), main=True)
+            yield emission_to_row(f"CO2e to {name}, {model}", model)
 
 
 BELOW = "  last evaluation below"
@@ -41,21 +43,67 @@ BELOW = "  last evaluation below"
 
 
 class _Took(NamedTuple):
-    """A figure of what it took, as text and with its bounds."""
+    """A figure of what it took, as text and with its bounds.
+
+    Attributes:
+        show: a number as text.
+        unit, better: as of ``Row``.
+        key: its place in the document of an evaluation.
+        figure, bounds: the number and its bounds.
+        below: whether it is that of the last evaluation below the target.
+    """
 
     show: Show
+    unit: str
+    key: str
     figure: Callable[[Evaluated], float | None]
     bounds: Callable[[Evaluated], Interval | None] = lambda _: None
+    better: Better = "lower"
+    below: bool = False
+
+    def evaluation(self, run: Summary, model: str) -> Evaluated | None:
+        """The one that the figure is of; None if the target was not reached, or none was below it."""
+        reached = _reached(run, model)
+        return reached.last_below if reached and self.below else reached
 
 
 _TOOK = {
-    "time": _Took(show_seconds, lambda reached: reached.t_s, lambda reached: reached.t_s_between),
-    "bytes": _Took(show_bytes, lambda reached: reached.bytes),
-    "work": _Took(show_flops, lambda reached: reached.flops),
+    "time": _Took(show_seconds, "s", "t_s", lambda reached: reached.t_s, lambda reached: reached.t_s_between),
+    "bytes": _Took(show_bytes, "B", "bytes", lambda reached: reached.bytes),
+    "work": _Took(show_flops, "FLOP", "flops", lambda reached: reached.flops),
     "energy": _Took(
-        show_joules, lambda reached: reached.energy.joules, lambda reached: reached.joules_between
+        show_joules,
+        "J",
+        "joules",
+        lambda reached: reached.energy.joules,
+        lambda reached: reached.joules_between,
     ),
+    "wasted bytes": _Took(show_bytes, "B", "wasted.bytes", lambda reached: reached.wasted.bytes),
+    "wasted energy": _Took(show_joules, "J", "wasted.joules", lambda reached: reached.wasted.joules),
 }
+# Shown where something was wasted; ``--json`` has the time of clients too.
+_WASTED = {"wasted bytes", "wasted energy"}
+
+
+def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
+    def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
+        return lambda run: part(found) if (found := took.evaluation(run, model)) else None
+
+    return Row(
+        label,
+        partial(_took, model=model, took=took),
+        main,
+        figure=of(took.figure),
+        unit=took.unit,
+        better=took.better,
+        key=f"target.{model}.{'last_below.' if took.below else ''}{took.key}",
+        bounds=of(took.bounds),
+        complete=lambda run: took.unit != "J" or _energy_is_whole(took.evaluation(run, model)),
+    )
+
+
+def _energy_is_whole(found: Evaluated | None) -> bool:
+    return found is None or found.energy.energy_known == found.energy.energy_clients
 
 
 def _target(run: Summary) -> str:
@@ -71,23 +119,14 @@ def _took(one: Compared, model: str, took: _Took) -> str:
     """What it took; "-" without a target or the model, other than where the target is not reached."""
     if one.first.target is None or not any(model in run.accuracy for run in one.runs):
         return MISSING
-    found = {id(run): reached for run in one.runs if (reached := _reached(run, model))}
-    return _spent(one, found, took) if found else NOT_REACHED
-
-
-def _took_at_least(one: Compared, model: str, took: _Took) -> str:
-    """What it took until the last evaluation below the target, of the runs that reached it."""
-    below = {
-        id(run): reached.last_below
-        for run in one.runs
-        if (reached := _reached(run, model)) and reached.last_below
-    }
-    return _spent(one, below, took) if below else MISSING
+    found = {id(run): spent for run in one.runs if (spent := took.evaluation(run, model))}
+    nothing = MISSING if took.below else NOT_REACHED
+    return _spent(one, found, took) if found else nothing
 
 
 def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
     """A figure of what some of the runs had spent at an evaluation, by the runs' identities."""
-    if len(one.runs) == 1 and took.show is show_joules:
+    if len(one.runs) == 1 and took.key == "joules":
         return energy_between(found[id(one.first)].energy, found[id(one.first)].joules_between)
 
     def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:

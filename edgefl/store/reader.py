@@ -139,14 +139,19 @@ class Reader:
             raise UnknownNameError(f"unknown table {table!r}", where=self.where, hint=nearest(table, TABLES))
         return self.query(f"SELECT * FROM {table} ORDER BY {order or _ORDER.get(table, 'rowid')}")  # noqa: S608 - one of our own names
 
-    def query(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+    def query(self, sql: str, *values: Any, **named: Any) -> list[dict[str, Any]]:
         """The rows of a SELECT, as a list of dicts.
+
+        Args:
+            sql: the SELECT.
+            values: of its question marks.
+            named: in their place, those of its ``:names``.
 
         Raises:
             UserError: the file is damaged.
         """
         try:
-            return [dict(row) for row in self._db.execute(sql, values)]
+            return [dict(row) for row in self._db.execute(sql, named or values)]
         except UNREADABLE as error:
             raise _damaged(self.folder, error) from error
 

@@ -16,7 +16,8 @@ from edgefl.report import costs
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.intervals import between
 from edgefl.report.overviews import overviews
-from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
+from edgefl.report.reached import Evaluated, Reached, Target, Waste
+from edgefl.report.summary import Accuracy
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
 from edgefl.runs.overview import overview
@@ -57,6 +58,8 @@ SCENARIO = {
         },
     },
 }
+
+NONE = Waste(0, 0.0, 0.0)
 
 
 @pytest.fixture
@@ -206,9 +209,20 @@ def test_a_target_has_bounds(board):
     """What it took to reach it, and until the last evaluation below, is bounded like the run."""
     (run,) = dry_run("quickstart", fleet(board))
     found = run.summary
-    took = Evaluated(1.0, 3, 10, 20, found.energy, 0.5, t_s_between=Interval(0.5, 2.0), joules_between=None)
+    took = Evaluated(
+        1.0, 3, 10, 20, found.energy, 0.5, NONE, t_s_between=Interval(0.5, 2.0), joules_between=None
+    )
     reached = Reached(
-        2.0, 4, 20, 40, found.energy, 0.9, took, t_s_between=Interval(1.0, 4.0), joules_between=Interval(3, 9)
+        2.0,
+        4,
+        20,
+        40,
+        found.energy,
+        0.9,
+        NONE,
+        took,
+        t_s_between=Interval(1.0, 4.0),
+        joules_between=Interval(3, 9),
     )
     scores = {"global": Accuracy(0.9, None, 4, None, None, None)}
     text = shown(comparison([replace(found, accuracy=scores, target=Target(0.8, reached, None))]), 200)

@@ -15,7 +15,7 @@ from edgefl.report.averages import averages, seeds_together
 from edgefl.report.carbon import Amount
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.emissions import emission
-from edgefl.report.summary import Target
+from edgefl.report.reached import Target
 from edgefl.runs import run
 from edgefl.runs.dry import dry_run
 from edgefl.store import read, read_plan

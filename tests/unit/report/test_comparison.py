@@ -14,9 +14,10 @@ from edgefl.core.documents import document
 from edgefl.core.units import show_seconds, show_share
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.comparison import Comparison, comparison, dry_runs
+from edgefl.report.reached import Evaluated, Reached, Target, Waste
 from edgefl.report.rows import rows
 from edgefl.report.settings import dotted
-from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
+from edgefl.report.summary import Accuracy
 from edgefl.report.targets import BELOW
 from edgefl.runs.dry import dry_run
 
@@ -165,6 +166,7 @@ def test_check_prints_json(capsys):
     assert (status, json.loads(out)) == (2, {"runs": []})
 
 
+NONE = Waste(0, 0.0, 0.0)
 QUANTITIES = ("time", "bytes", "work", "energy")
 
 
@@ -172,8 +174,8 @@ def scored(models, reached=(), *, bracketed=False, **changes):
     """A run that evaluated some models, of which some reached the target."""
     found = dry("sync").summary
     accuracy = {model: Accuracy(0.95, None, 3, 0.02, 20, 0) for model in models}
-    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, accuracy=0.85) if bracketed else None
-    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, accuracy=0.95, last_below=below)
+    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, accuracy=0.85, wasted=NONE) if bracketed else None
+    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, accuracy=0.95, wasted=NONE, last_below=below)
     target = Target(0.9, *(took if model in reached else None for model in ("global", "personal")))
     return replace(found, accuracy=accuracy, target=target, **changes)
 

@@ -22,7 +22,8 @@ from edgefl.planning.profile import ProfileOptions
 from edgefl.planning.profile import profile as profile_run
 from edgefl.report import bench, calibration, costs, device_rounds, exports, inference, layers
 from edgefl.report.comparison import comparison, dry_runs
-from edgefl.report.summary import Accuracy, Evaluated, Reached, Target
+from edgefl.report.reached import Evaluated, Reached, Target, Waste
+from edgefl.report.summary import Accuracy
 from edgefl.report.tables import named
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
@@ -33,6 +34,8 @@ WORDS = [
     "quickstart", "train", "body", "head", "Home.onnx", "layer", "cat", "Resnet", "title", "why",
     "source", "text",
 ]  # fmt: skip
+
+NONE = Waste(0, 0.0, 0.0)
 
 
 @cache
@@ -52,8 +55,8 @@ def dry():
 def runs(number):
     """Runs with accuracies, targets, waste and settings of their own."""
     found = dry().summary
-    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, 0.85)
-    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, 0.9, below)
+    below = Evaluated(1.0, 2, 500, 2_500_000, found.energy, 0.85, NONE)
+    took = Reached(2.0, 3, 1000, 5_000_000, found.energy, 0.9, NONE, below)
     return [
         replace(
             found,

@@ -1,0 +1,41 @@
+"""Runs with something in every row of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import edgefl
+from edgefl.runs import Result
+
+# Late jobs, batteries, emissions, measures, both models, and a target that is reached at once.
+RICH: dict[str, Any] = {
+    "name": "rich",
+    "task": {
+        "dataset": "digits",
+        "clients": 6,
+        "partition": {"name": "dirichlet", "alpha": 0.5, "min_samples": 20},
+    },
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 16, "optimizer": {"name": "sgd", "lr": 0.3}},
+    "fleet": {
+        "members": [
+            {"device": "pixel-6", "link": "4g"},
+            {"device": "raspberry-pi-4b", "link": "ethernet"},
+            {"device": "raspberry-pi-zero-2w", "link": "wifi-pi4"},
+        ],
+        "carbon": {"regions": "DE", "server": {"power": "20 W"}, "embodied": "busy"},
+    },
+    "server": {"participants": 3, "rounds": 3, "policy": {"name": "overselect", "factor": 2}},
+    "evaluate": {
+        "target": 0.05,
+        "models": ["global", "personal"],
+        "measures": ["class-accuracy", "weight-divergence"],
+    },
+}
+
+
+def rich(out: Path, **changes: Any) -> Result:
+    """Runs them, with some settings changed."""
+    return edgefl.run({**RICH, **changes}, engine="loop", out=out)
