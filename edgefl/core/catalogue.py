@@ -52,6 +52,7 @@ _CODE = {
     "availability": "core/availability",
     "speed": "core/speed",
     "measures": "measures",
+    "trackers": "trackers",
 }
 _YAML = ("devices", "profiles", "links", "scenarios", "validation")
 # Kinds whose folder is inside another kind's folder.
@@ -70,6 +71,7 @@ _FUNCTIONS = {
     "augmentations": ("augment",),
     "engines": ("build",),
     "measures": ("measure",),
+    "trackers": ("build",),
 }
 
 
