@@ -156,7 +156,7 @@ class Reader:
             raise _damaged(self.folder, error) from error
 
     def arrays(self, sql: str, **dtypes: type[np.generic]) -> dict[str, NDArray[Any]]:
-        """The columns of a SELECT without NULLs, as arrays, for tables that are long.
+        """The columns of a SELECT as arrays, for tables that are long; reals alone may be NULL, which is NaN.
 
         Args:
             sql: the SELECT.

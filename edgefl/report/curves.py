@@ -1,0 +1,147 @@
+"""Accuracy and loss against what was spent: one curve a model, with bands over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from edgefl.report.averages import Compared
+from edgefl.report.history import History
+from edgefl.report.summary import Summary
+from edgefl.report.timeline import Floats, Ints
+
+
+class Axis(NamedTuple):
+    """What a curve is drawn against.
+
+    Attributes:
+        label: in words.
+        unit: "s", "B", "J" or empty.
+    """
+
+    label: str
+    unit: str
+
+
+AXES: Mapping[str, Axis] = {
+    "time": Axis("virtual time", "s"),
+    "round": Axis("round", ""),
+    "bytes": Axis("bytes, down and up", "B"),
+    "joules": Axis("energy of all clients", "J"),
+    "client_seconds": Axis("client-seconds", "s"),
+}
+_COLUMNS = {
+    "time": "t_s",
+    "round": "round",
+    "bytes": "bytes",
+    "joules": "joules",
+    "client_seconds": "client_s",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One model's evaluations in a run, or their means over runs that differ in nothing but their seeds.
+
+    Of several runs, evaluations after the same round are taken together, and so are the last ones of all:
+    runs of unlike length, as with a target or a limit of time, also end in their mean. The last point is what
+    ``compare`` shows.
+
+    Attributes:
+        group: the runs' place among those that are compared.
+        model: "global" or "personal".
+        seeds: the runs' seeds.
+        x: each point's place on the ``AXES``, (n,) ascending, means over the runs: "round" as in
+            ``History``, from 0, the others what was spent until then. "joules" is left out unless all runs
+            know an energy at each point.
+        accuracy, loss: (n,), means over the runs.
+        accuracy_low, accuracy_high, loss_low, loss_high: the mean less and plus the standard deviation over
+            seeds, of a sample (n - 1); None for one run.
+        energy_known, energy_clients: at the last point of the first run, how many clients took part, and of
+            how many the energy is known: the energy is of these alone.
+        left_out: how many evaluations of the runs have no counterpart in all others.
+    """
+
+    group: int
+    model: str
+    seeds: Sequence[int]
+    x: Mapping[str, Floats]
+    accuracy: Floats
+    accuracy_low: Floats | None
+    accuracy_high: Floats | None
+    loss: Floats
+    loss_low: Floats | None
+    loss_high: Floats | None
+    energy_known: int
+    energy_clients: int
+    left_out: int
+
+    def __len__(self) -> int:
+        return len(self.accuracy)
+
+    @property
+    def round(self) -> Floats:
+        """The round of each point, from 0; a mean where the runs' last ones differ."""
+        return self.x["round"]
+
+
+def curves(
+    compared: Sequence[Compared], histories: Callable[[Summary], Mapping[str, History]]
+) -> list[Curve]:
+    """The curves of all models of all groups; a group without evaluations has none.
+
+    Args:
+        compared: the groups.
+        histories: a run's, by model.
+    """
+    found = []
+    for group, one in enumerate(compared):
+        each = [histories(run) for run in one.runs]
+        seeds = [run.seed for run in one.runs]
+        models = [model for model in each[0] if all(model in run for run in each)]
+        found += [_curve(group, seeds, [run[model] for run in each]) for model in models]
+    return found
+
+
+def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
+    places = _paired(runs)
+    columns = {axis: _together(runs, places, name) for axis, name in _COLUMNS.items()}
+    accuracy, loss = (_together(runs, places, name) for name in ("accuracy", "loss"))
+    last = runs[0]
+    return Curve(
+        group=group,
+        model=runs[0].model,
+        seeds=seeds,
+        x={axis: rows.mean(axis=0) for axis, rows in columns.items() if not np.isnan(rows).any()},
+        accuracy=accuracy.mean(axis=0),
+        **_band("accuracy", accuracy),
+        loss=loss.mean(axis=0),
+        **_band("loss", loss),
+        energy_known=int(last.energy_known[-1]),
+        energy_clients=int(last.energy_clients[-1]),
+        left_out=sum(len(run) - len(mine) for run, mine in zip(runs, places, strict=True)),
+    )
+
+
+def _paired(runs: Sequence[History]) -> list[Ints]:
+    """The places of each run's evaluations that all have; as many of each run, its last one among them."""
+    if len(runs) == 1:
+        return [np.arange(len(runs[0]))]
+    rounds = set.intersection(*(set(run.round[:-1].tolist()) for run in runs))
+    return [np.append(np.flatnonzero(np.isin(run.round[:-1], list(rounds))), len(run) - 1) for run in runs]
+
+
+def _together(runs: Sequence[History], places: Sequence[Ints], name: str) -> Floats:
+    """A column of the evaluations that are taken together, (runs, n)."""
+    return np.stack([getattr(run, name)[mine] for run, mine in zip(runs, places, strict=True)]).astype(float)
+
+
+def _band(name: str, rows: Floats) -> dict[str, Floats | None]:
+    """The edges of the band around the mean of (runs, n)."""
+    if len(rows) == 1:
+        return {f"{name}_low": None, f"{name}_high": None}
+    mean, deviation = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+    return {f"{name}_low": mean - deviation, f"{name}_high": mean + deviation}

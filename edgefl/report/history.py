@@ -1,0 +1,129 @@
+"""What a run had reached and spent at each of its evaluations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgefl.report.timeline import Floats, Ints, Jobs, jobs
+from edgefl.report.usage import HALF
+from edgefl.store import Reader
+
+_SQL = """
+SELECT model, version, round, t_s, down_bytes + up_bytes AS bytes, joules, energy_known, energy_clients,
+  accuracy, loss
+FROM evaluations ORDER BY version
+"""
+_STAGES = ("receive", "work", "transmit")
+_STATIONS = ("received_s", "worked_s", "arrived_s")
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """One model's evaluations in one run: columns (n,) in the order of versions.
+
+    What is spent counts from the start of the run, of all clients, whatever became of their jobs.
+
+    Attributes:
+        model: "global" or "personal".
+        version: the server version that was evaluated.
+        round: the round it was evaluated after, from 0; the number of rounds after the exchanges at the end.
+        t_s: virtual seconds.
+        bytes: traffic in both directions, with the part of each transfer in progress that had moved.
+        joules: energy until then, also of jobs in flight, of the clients whose energy is known in full; 0
+            where nobody had taken part, NaN where no energy is known.
+        energy_known: how many clients the energy is of.
+        energy_clients: how many had taken part.
+        client_s: client-seconds of receiving, working and sending; a stage counts, as a whole, once it is
+            over or broken off. At the run's end it is ``Summary.client_s``.
+        flops: operations; those of a job count, as a whole, once its work is over or broken off. As in
+            ``summary.Evaluated``.
+        accuracy, loss: on test data; see ``Summary.evaluated_on``. Of personal models, means over clients.
+    """
+
+    model: str
+    version: Ints
+    round: Ints
+    t_s: Floats
+    bytes: Ints
+    joules: Floats
+    energy_known: Ints
+    energy_clients: Ints
+    client_s: Floats
+    flops: tuple[int, ...]
+    accuracy: Floats
+    loss: Floats
+
+    def __len__(self) -> int:
+        return len(self.version)
+
+
+def histories(reader: Reader, of_run: Jobs | None = None) -> dict[str, History]:
+    """The history of each model that was evaluated: "global", "personal", both or none.
+
+    In a run in progress or broken off, client-seconds and operations are those of the jobs that have ended.
+
+    Args:
+        reader: the run.
+        of_run: its jobs, if they are read already.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    rows = reader.query(_SQL)
+    if not rows:
+        return {}
+    of_run = jobs(reader) if of_run is None else of_run
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_model.setdefault(row["model"], []).append(row)
+    return {model: _history(model, mine, of_run) for model, mine in by_model.items()}
+
+
+def _history(model: str, rows: list[dict[str, Any]], of_run: Jobs) -> History:
+    def column(name: str, dtype: type[np.generic] = np.int64) -> Any:
+        return np.array([row[name] for row in rows], dtype=dtype)
+
+    t_s, took_part = column("t_s", np.float64), column("energy_clients")
+    return History(
+        model=model,
+        version=column("version"),
+        round=column("round"),
+        t_s=t_s,
+        bytes=column("bytes"),
+        joules=np.where(took_part == 0, 0.0, column("joules", np.float64)),
+        energy_known=column("energy_known"),
+        energy_clients=took_part,
+        client_s=_client_s(of_run, t_s),
+        flops=_flops(of_run, t_s),
+        accuracy=column("accuracy", np.float64),
+        loss=column("loss", np.float64),
+    )
+
+
+def _client_s(of_run: Jobs, t_s: Floats) -> Floats:
+    """The client-seconds of stages that were over at some times, (n,) ascending."""
+    sums = np.zeros(len(t_s) + 1)
+    for stage, station in zip(_STAGES, _STATIONS, strict=True):
+        seconds: Floats = getattr(of_run, f"{stage}_s")
+        sums += np.bincount(_first_at(of_run, station, t_s), weights=seconds, minlength=len(sums))
+    return np.cumsum(sums[:-1])
+
+
+def _flops(of_run: Jobs, t_s: Floats) -> tuple[int, ...]:
+    """The operations of work that was over at some times, (n,) ascending; they may exceed 64 bits."""
+    at = _first_at(of_run, "worked_s", t_s)
+    halves = []
+    for half in (of_run.flops >> HALF, of_run.flops & ((1 << HALF) - 1)):
+        sums = np.zeros(len(t_s) + 1, dtype=np.int64)
+        np.add.at(sums, at, half)
+        halves.append(np.cumsum(sums[:-1]).tolist())
+    return tuple((high << HALF) + low for high, low in zip(*halves, strict=True))
+
+
+def _first_at(of_run: Jobs, station: str, t_s: Floats) -> Ints:
+    """The place of the first of some ascending times at which each job had passed a station or ended."""
+    passed: Floats = getattr(of_run, station)
+    return np.searchsorted(t_s, np.where(np.isnan(passed), of_run.ended_s, passed), side="left")

@@ -1,0 +1,50 @@
+"""Laws of what a run had spent at each evaluation, under every policy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from fleets import fleets
+from hypothesis import given, settings
+from recorded import recorded
+
+from edgefl.report.history import histories
+from edgefl.report.summary import summary
+
+
+@given(fleets())
+@settings(max_examples=40)
+def test_a_history_ends_in_the_summary(plan_):
+    """What is evaluated when all is over has cost what the run cost; earlier evaluations cost no more."""
+    with recorded(plan_, [0.2, 0.7, 0.4]) as reader:
+        found, whole = histories(reader), summary(reader)
+    assert found.keys() == whole.accuracy.keys()
+    for model, history in found.items():
+        assert history.accuracy[-1] == whole.accuracy[model].value
+        assert history.round[-1] == whole.accuracy[model].round
+        for name in ("version", "t_s", "bytes", "client_s", "flops"):
+            assert (np.diff(getattr(history, name)) >= 0).all()
+        if history.t_s[-1] < whole.virtual_s:
+            continue
+        assert history.bytes[-1] == whole.down_bytes + whole.up_bytes
+        assert history.flops[-1] == whole.flops
+        assert history.client_s[-1] == pytest.approx(whole.client_s)
+        assert (history.energy_known[-1], history.energy_clients[-1]) == whole.energy[1:]
+        nothing = math.nan if whole.energy.energy_clients else 0.0
+        joules = nothing if whole.energy.joules is None else whole.energy.joules
+        assert history.joules[-1] == pytest.approx(joules, nan_ok=True)
+
+
+@given(fleets())
+@settings(max_examples=30)
+def test_client_seconds_are_those_of_the_events(plan_):
+    """At each evaluation, the seconds of all events until then, in the store's view."""
+    with recorded(plan_, [0.5]) as reader:
+        found, events = histories(reader), reader.rows("events")
+    for history in found.values():
+        for t_s, client_s, flops in zip(history.t_s, history.client_s, history.flops, strict=True):
+            until = [event for event in events if event["t_s"] <= t_s]
+            assert client_s == pytest.approx(math.fsum(event["seconds"] for event in until))
+            assert flops == sum(event["flops"] for event in until)
