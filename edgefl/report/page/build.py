@@ -11,6 +11,8 @@ from typing import TypeVar
 from edgefl.core.host import version
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
+from edgefl.report.curves import curves
+from edgefl.report.history import History, histories
 from edgefl.report.page.records import Group, Page, RunHead
 from edgefl.report.page.sections.activity import Activity, activity
 from edgefl.report.page.sections.costs import costs
@@ -39,6 +41,7 @@ class _Run:
     """What is read of one run."""
 
     summary: Summary
+    histories: dict[str, History]
     devices: dict[str, int]
     durations: list[Durations]
     rounds: list[Rounds]
@@ -76,6 +79,7 @@ def page(
         folders, lambda reader, place: _run(reader, place, target, most_jobs), salvage=salvage, note=note
     )
     compared = seeds_together([run.summary for run in read])
+    histories_of = {id(run.summary): run.histories for run in read}
     return Page(
         title=_title(folders),
         edgefl=version(),
@@ -83,6 +87,7 @@ def page(
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
         verdict=verdict(compared),
+        curves=curves(compared, lambda one: histories_of[id(one)]),
         costs=costs(compared),
         devices=devices(compared),
         sweep=sweep(compared),
@@ -102,6 +107,7 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
     counted = reader.query("SELECT device, COUNT(*) AS clients FROM clients GROUP BY device ORDER BY device")
     return _Run(
         summary=summary(reader, target),
+        histories=histories(reader),
         devices={row["device"]: row["clients"] for row in counted},
         durations=durations(reader, run),
         rounds=rounds(reader, run, most_jobs),

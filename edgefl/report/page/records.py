@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgefl.report.curves import Curve
 from edgefl.report.page.sections.activity import Activity
 from edgefl.report.page.sections.costs import Costs
 from edgefl.report.page.sections.devices import DeviceEnergy
@@ -78,6 +79,7 @@ class Page:
         runs: every run.
         groups: see ``Group``.
         verdict: who is ahead.
+        curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
         devices: by group and device.
         sweep: settings and figures of the groups.
@@ -91,6 +93,7 @@ class Page:
     runs: Sequence[RunHead]
     groups: Sequence[Group]
     verdict: Sequence[Verdict]
+    curves: Sequence[Curve]
     costs: Sequence[Costs]
     devices: Sequence[DeviceEnergy]
     sweep: Sweep
