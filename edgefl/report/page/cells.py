@@ -31,11 +31,13 @@ class Table:
         caption: what it shows; unique in the page.
         head: the columns' headings.
         rows: the cells.
+        sorts: whether its rows can be sorted; figures of several units cannot.
     """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    sorts: bool = True
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,13 @@ class Section:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def across(caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[Cell]]) -> Table:
+# Groups that have a column each; more have a row each.
+_ABREAST = 4
+
+
+def across(
+    caption: str, groups: Sequence[str], labels: Sequence[str], cells: Sequence[Sequence[Cell]]
+) -> Table:
     """Figures of groups: a column for each group, or a row for each where there are many.
 
     Args:
@@ -74,11 +82,8 @@ def across(caption: str, groups: Sequence[str], labels: Sequence[str], cells: Se
     """
     if len(groups) <= _ABREAST:
         rows = [[Cell(label), *row] for label, row in zip(labels, cells, strict=True)]
-        return Table(caption, ["", *groups], rows)
+        return Table(caption, ["figure", *groups], rows, sorts=False)
     turned = zip(*cells, strict=True)
     return Table(
         caption, ["run", *labels], [[Cell(name), *row] for name, row in zip(groups, turned, strict=True)]
     )
-
-
-_ABREAST = 4

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import replace
 
-from edgefl.core.nodes import short
 from edgefl.report.page.cells import Cell, Section, Table, across
 from edgefl.report.page.records import Page, RunHead
 from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.verdict import Verdict
+from edgefl.report.settings import setting_text
 from edgefl.report.tables import MISSING
+from edgefl.report.texts import unfinished
 
 # Characters of a name that a table shows; the data have all of them.
 _LONGEST = 200
@@ -40,7 +41,7 @@ def _sections(page: Page) -> Iterator[Section]:
     yield _provenance(page)
 
 
-def _drawn(name: str, title: str, records: Any, nothing: str) -> Section:
+def _drawn(name: str, title: str, records: Sized, nothing: str) -> Section:
     """A section that has plots alone."""
     return Section(name, title, nothing="" if records else nothing)
 
@@ -57,43 +58,53 @@ def _verdict(page: Page) -> Section:
     cells = [[_judged(row, place) for place in range(len(page.groups))] for row in page.verdict]
     labels = [row.label for row in page.verdict]
     table = across("Verdict: each figure, and which run is ahead", _names(page), labels, cells)
-    if table.head[0] == "" and len(page.groups) > 1:
-        ahead = [Cell(_ahead(row, page)) for row in page.verdict]
-        rows = [[*row, last] for row, last in zip(table.rows, ahead, strict=True)]
-        table = Table(table.caption, [*table.head, "ahead"], rows)
+    if not table.sorts and len(page.groups) > 1:
+        rows = [[*row, Cell(_ahead(one, page))] for row, one in zip(table.rows, page.verdict, strict=True)]
+        table = replace(table, head=[*table.head, "ahead"], rows=rows)
     return Section(
         "verdict",
         "Verdict",
         nothing="" if page.verdict else "There is nothing to judge.",
         facts=_facts(page.runs),
-        warnings=[_unfinished(run) for run in page.runs if run.status != "done"],
+        warnings=[
+            unfinished(_cut(run.name), run.status, _cut(run.reason))
+            for run in page.runs
+            if run.status != "done"
+        ],
         tables=[table] if page.verdict else (),
         notes=list(_notes(page)),
     )
 
 
-BEST, TIED = "★ best", "≈ best, too close to call"
-"""What is said below a figure that no other is better than, and below one that others may be better than."""
+BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= best, equal to others"
+"""What is said below a figure: no other is as good, another may be as good or better, others are equal."""
 
 
 def _judged(row: Verdict, place: int) -> Cell:
-    mark = "" if row.winner != place else TIED if row.close else BEST
+    mark = TIED if place in row.tied else "" if row.winner != place else CLOSE if row.close else BEST
     return Cell(row.texts[place], row.means[place], mark, "best" if mark == BEST else "")
 
 
 def _ahead(row: Verdict, page: Page) -> str:
     """Who is ahead, in words."""
+    if row.tied:
+        everyone = len(row.tied) == len(page.groups)
+        return (
+            "all equal"
+            if everyone
+            else f"equal: {', '.join(_cut(page.groups[one].name) for one in row.tied)}"
+        )
     if row.winner is None:
-        return "equal" if row.close else MISSING
+        return MISSING
     return "too close to call" if row.close else _cut(page.groups[row.winner].name)
 
 
 def _notes(page: Page) -> Iterator[str]:
     """What the verdict's signs mean."""
-    if any(row.winner is not None or row.close for row in page.verdict):
+    if any(row.winner is not None for row in page.verdict):
         yield (
-            "A run is ahead only where no other is within the standard deviations over seeds (n - 1) or within "
-            "the intervals of the devices' numbers."
+            "A run is ahead only where no other is within the standard deviations over seeds (n - 1), or "
+            "within the intervals of the devices' numbers."
         )
         if all(len(group.runs) == 1 for group in page.groups):
             yield "Each was run with one seed: how much figures differ between seeds is not known."
@@ -101,15 +112,6 @@ def _notes(page: Page) -> Iterator[str]:
         yield "To a target: until the first evaluation at or above it."
     if page.verdict and not any(row.key.startswith("wasted.") for row in page.verdict):
         yield "Nothing was wasted: no job was late, lost or cut."
-
-
-def _unfinished(run: RunHead) -> str:
-    """What became of a run that is not done."""
-    name = short(run.name)
-    if run.status == "failed":
-        return f"{name} failed" + (f": {run.reason}" if run.reason else "")
-    state = "was interrupted" if run.status == "interrupted" else "is still running, or was killed"
-    return f"{name} {state}: these are its figures so far."
 
 
 def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
@@ -129,7 +131,7 @@ def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
 def _counted(counts: Iterable[tuple[str, int]]) -> str:
     """Names with how many clients have each, the most first."""
     ordered = sorted(counts, key=lambda one: -one[1])
-    return ", ".join(f"{count:,} × {name}" for name, count in ordered) or MISSING
+    return ", ".join(f"{count:,} {name}" for name, count in ordered) or MISSING
 
 
 _MOST_VALUES = 6
@@ -190,16 +192,8 @@ def _settings(page: Page) -> Iterator[Table]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
-        cells = [[Cell(_cut(_setting(group.settings.get(key)))) for group in page.groups] for key in keys]
+        cells = [[Cell(_cut(setting_text(group.settings.get(key)))) for group in page.groups] for key in keys]
         yield across("The settings in which they differ", _names(page), keys, cells)
-
-
-def _setting(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_setting, value))
-    return MISSING if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _provenance(page: Page) -> Section:

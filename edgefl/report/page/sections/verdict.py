@@ -27,7 +27,8 @@ class Verdict:
         texts: each group's, as a terminal shows it.
         means: each group's; None where it has none.
         winner: the place of the best group; None where there is none, or where it is not known.
-        close: whether another is within the deviations over seeds, or the bounds, of the best.
+        close: whether another is within the deviations over seeds, or the bounds, of the winner.
+        tied: the places of the best groups where several have the same figure; there is no winner then.
     """
 
     label: str
@@ -38,6 +39,7 @@ class Verdict:
     means: Sequence[float | None]
     winner: int | None
     close: bool
+    tied: Sequence[int]
 
 
 def verdict(groups: Sequence[Compared]) -> list[Verdict]:
@@ -82,9 +84,9 @@ _USEFUL = (
 
 def _judged(row: Row, groups: Sequence[Compared]) -> Verdict:
     values, texts = [row.value(one) for one in groups], [row.cell(one) for one in groups]
-    winner, close = _winner(row, groups, values, texts) if row.better else (None, False)
+    ranges = _ranges(row, groups, values, texts) if row.better else []
     means = [None if value is None else value.mean for value in values]
-    return Verdict(row.label.strip(), row.key, row.unit, row.better, texts, means, winner, close)
+    return Verdict(row.label.strip(), row.key, row.unit, row.better, texts, means, *_ahead(ranges))
 
 
 class _Range(NamedTuple):
@@ -101,10 +103,10 @@ class _Range(NamedTuple):
     high: float
 
 
-def _winner(
+def _ranges(
     row: Row, groups: Sequence[Compared], values: Sequence[Value | None], texts: Sequence[str]
-) -> tuple[int | None, bool]:
-    """The best group, and whether another is as good within what is known."""
+) -> list[_Range]:
+    """Those of the groups that can be judged; of none where an unknown figure may be the best."""
     ranges: list[_Range] = []
     for place, (one, value, text) in enumerate(zip(groups, values, texts, strict=True)):
         if text == MISSING or any(run.status != "done" for run in one.runs):
@@ -112,15 +114,23 @@ def _winner(
         if text == NOT_REACHED:
             ranges.append(_Range(place, math.inf, math.inf, math.inf))
         elif value is None or not value.complete:
-            return None, False  # what is unknown may be the best
+            return []
         else:
             ranges.append(_range(place, value, row, of=len(one.runs)))
-    ranges.sort(key=lambda found: found.mean)
-    if len(ranges) < 2 or math.isinf(ranges[0].mean):  # noqa: PLR2004 - one alone is ahead of nobody
-        return None, False
-    first, second = ranges[0], ranges[1]
-    winner = None if second.mean == first.mean else first.group
-    return winner, any(other.low <= first.high for other in ranges[1:])
+    return ranges
+
+
+def _ahead(ranges: Sequence[_Range]) -> tuple[int | None, bool, list[int]]:
+    """The winner, whether another is within its range, and those that are equal in its place."""
+    best = min((found.mean for found in ranges), default=math.inf)
+    # One alone is ahead of nobody, and none of those that did not reach a target is.
+    if len(ranges) < 2 or math.isinf(best):  # noqa: PLR2004 - two are needed
+        return None, False, []
+    first, *tied = [found for found in ranges if found.mean == best]
+    if tied:
+        return None, False, [first.group, *(other.group for other in tied)]
+    close = any(other.low <= first.high for other in ranges if other is not first)
+    return first.group, close, []
 
 
 def _range(place: int, value: Value, row: Row, of: int) -> _Range:
