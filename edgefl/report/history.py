@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from edgefl.report.timeline import Floats, Ints, Jobs, jobs
+from edgefl.report.timeline import Floats, Ints, Jobs, jobs_of
 from edgefl.report.usage import HALF
 from edgefl.store import Reader
 
@@ -60,14 +60,14 @@ class History:
         return len(self.version)
 
 
-def histories(reader: Reader, of_run: Jobs | None = None) -> dict[str, History]:
+def histories(reader: Reader, jobs: Jobs | None = None) -> dict[str, History]:
     """The history of each model that was evaluated: "global", "personal", both or none.
 
     In a run in progress or broken off, client-seconds and operations are those of the jobs that have ended.
 
     Args:
         reader: the run.
-        of_run: its jobs, if they are read already.
+        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: the run is damaged.
@@ -75,14 +75,14 @@ def histories(reader: Reader, of_run: Jobs | None = None) -> dict[str, History]:
     rows = reader.query(_SQL)
     if not rows:
         return {}
-    of_run = jobs(reader) if of_run is None else of_run
+    jobs = jobs_of(reader) if jobs is None else jobs
     by_model: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_model.setdefault(row["model"], []).append(row)
-    return {model: _history(model, mine, of_run) for model, mine in by_model.items()}
+    return {model: _history(model, mine, jobs) for model, mine in by_model.items()}
 
 
-def _history(model: str, rows: list[dict[str, Any]], of_run: Jobs) -> History:
+def _history(model: str, rows: list[dict[str, Any]], jobs: Jobs) -> History:
     def column(name: str, dtype: type[np.generic] = np.int64) -> Any:
         return np.array([row[name] for row in rows], dtype=dtype)
 
@@ -96,34 +96,34 @@ def _history(model: str, rows: list[dict[str, Any]], of_run: Jobs) -> History:
         joules=np.where(took_part == 0, 0.0, column("joules", np.float64)),
         energy_known=column("energy_known"),
         energy_clients=took_part,
-        client_s=_client_s(of_run, t_s),
-        flops=_flops(of_run, t_s),
+        client_s=_client_s(jobs, t_s),
+        flops=_flops(jobs, t_s),
         accuracy=column("accuracy", np.float64),
         loss=column("loss", np.float64),
     )
 
 
-def _client_s(of_run: Jobs, t_s: Floats) -> Floats:
+def _client_s(jobs: Jobs, t_s: Floats) -> Floats:
     """The client-seconds of stages that were over at some times, (n,) ascending."""
     sums = np.zeros(len(t_s) + 1)
     for stage, station in zip(_STAGES, _STATIONS, strict=True):
-        seconds: Floats = getattr(of_run, f"{stage}_s")
-        sums += np.bincount(_first_at(of_run, station, t_s), weights=seconds, minlength=len(sums))
+        seconds: Floats = getattr(jobs, f"{stage}_s")
+        sums += np.bincount(_first_at(jobs, station, t_s), weights=seconds, minlength=len(sums))
     return np.cumsum(sums[:-1])
 
 
-def _flops(of_run: Jobs, t_s: Floats) -> tuple[int, ...]:
+def _flops(jobs: Jobs, t_s: Floats) -> tuple[int, ...]:
     """The operations of work that was over at some times, (n,) ascending; they may exceed 64 bits."""
-    at = _first_at(of_run, "worked_s", t_s)
+    at = _first_at(jobs, "worked_s", t_s)
     halves = []
-    for half in (of_run.flops >> HALF, of_run.flops & ((1 << HALF) - 1)):
+    for half in (jobs.flops >> HALF, jobs.flops & ((1 << HALF) - 1)):
         sums = np.zeros(len(t_s) + 1, dtype=np.int64)
         np.add.at(sums, at, half)
         halves.append(np.cumsum(sums[:-1]).tolist())
     return tuple((high << HALF) + low for high, low in zip(*halves, strict=True))
 
 
-def _first_at(of_run: Jobs, station: str, t_s: Floats) -> Ints:
+def _first_at(jobs: Jobs, station: str, t_s: Floats) -> Ints:
     """The place of the first of some ascending times at which each job had passed a station or ended."""
-    passed: Floats = getattr(of_run, station)
-    return np.searchsorted(t_s, np.where(np.isnan(passed), of_run.ended_s, passed), side="left")
+    passed: Floats = getattr(jobs, station)
+    return np.searchsorted(t_s, np.where(np.isnan(passed), jobs.ended_s, passed), side="left")

@@ -1,7 +1,8 @@
-"""A run's jobs and merges as columns, read once for all that is made of them."""
+"""A run's jobs, merges and clients as columns, read once for all that is made of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -61,7 +62,7 @@ class Jobs:
         return np.where(np.isnan(self.arrived_s), self.ended_s, self.arrived_s)
 
 
-def jobs(reader: Reader) -> Jobs:
+def jobs_of(reader: Reader) -> Jobs:
     """A run's jobs.
 
     Raises:
@@ -96,7 +97,7 @@ class Merges:
         return len(self.version)
 
 
-def merges(reader: Reader) -> Merges:
+def merges_of(reader: Reader) -> Merges:
     """A run's merges.
 
     Raises:
@@ -106,3 +107,83 @@ def merges(reader: Reader) -> Merges:
         "SELECT version, place, round, t_s FROM merges CROSS JOIN exchanges USING (exchange) ORDER BY version"
     )
     return Merges(**reader.arrays(sql, version=np.int64, place=np.int64, round=np.int64, t_s=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """A run's clients, columns (clients,).
+
+    Attributes:
+        device_names: its devices, sorted.
+        device: each client's, a place among these.
+        kind: each client's kind.
+        slowdown: each client's constant slowdown.
+    """
+
+    device_names: Sequence[str]
+    device: Ints
+    kind: Ints
+    slowdown: Floats
+
+
+def fleet_of(reader: Reader) -> Fleet:
+    """A run's clients.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    columns = reader.arrays(
+        "SELECT kind, slowdown FROM fleet ORDER BY client", kind=np.int64, slowdown=np.float64
+    )
+    of_kind = {row["kind"]: row["device"] for row in reader.rows("kinds")}
+    names = sorted(set(of_kind.values()))
+    place_of = np.zeros(max(of_kind, default=0) + 1, dtype=np.int64)
+    place_of[list(of_kind)] = [names.index(name) for name in of_kind.values()]
+    return Fleet(names, place_of[columns["kind"]], **columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """All that happened in a run in virtual time.
+
+    Attributes:
+        jobs: its jobs.
+        merges: its merges.
+        fleet: its clients.
+        exchanges: the names of its exchanges, by place.
+        at: "start", "round" or "end", by place.
+    """
+
+    jobs: Jobs
+    merges: Merges
+    fleet: Fleet
+    exchanges: Sequence[str]
+    at: Sequence[str]
+
+    @property
+    def in_rounds(self) -> Bools:
+        """Which exchanges belong to the rounds, by place."""
+        return np.array([at == "round" for at in self.at], dtype=bool)
+
+    def merged_in_rounds(self) -> Ints:
+        """The places of the jobs that were merged in rounds, by ascending version."""
+        # A merge is missing where its table was damaged.
+        into = self.jobs.into
+        merged = np.flatnonzero(self.in_rounds[self.jobs.place] & np.isin(into, self.merges.version))
+        return merged[np.argsort(into[merged], kind="stable")]
+
+
+def timeline(reader: Reader) -> Timeline:
+    """A run's timeline.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    exchanges = reader.rows("exchanges", "place")
+    return Timeline(
+        jobs=jobs_of(reader),
+        merges=merges_of(reader),
+        fleet=fleet_of(reader),
+        exchanges=[row["exchange"] for row in exchanges],
+        at=[row["at"] for row in exchanges],
+    )

@@ -22,31 +22,23 @@ for nobody in particular, and the merge is left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgefl.core.documents import INLINE
 from edgefl.core.event import Kind
+from edgefl.report.timeline import Fleet, Floats, Ints, Jobs, fleet_of, jobs_of
+from edgefl.report.usage import ENDINGS
 from edgefl.store import Reader
 
 PARTS = ("link", "compute", "slowdown", "jitter", "away")
 
-# Jobs whose end a merge may have waited for.
-_SQL = f"""
-SELECT client, place, IFNULL(into_version, -1), steps, worked_s IS NOT NULL, dispatched_s,
-  IFNULL(arrived_s, ended_s), ended_s, receive_s + transmit_s, work_s
-FROM jobs JOIN exchanges USING (exchange) WHERE ending IN ('{Kind.MERGED}', '{Kind.LOST}')
-"""  # noqa: S608 - our own words
-_INTEGERS = ("client", "place", "version", "steps", "worked")
-_SECONDS = ("start_s", "end_s", "ended_s", "link_s", "work_s")
-_COLUMNS: dict[str, type[np.generic]] = {
-    **dict.fromkeys(_INTEGERS, np.int64),
-    **dict.fromkeys(_SECONDS, np.float64),
-}
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
+# The endings of jobs whose end a merge may have waited for.
+_WAITED = (ENDINGS.index(Kind.MERGED), ENDINGS.index(Kind.LOST))
 # Of a job's seconds: a difference below it is rounding.
 _ROUNDING = 1e-9
 
@@ -105,68 +97,110 @@ class WaitedDevice:
     lost: Lost = field(metadata={INLINE: Lost})
 
 
-def waited(reader: Reader) -> tuple[list[WaitedClient], list[WaitedDevice]]:
-    """The clients and the devices that a run waited for, those that cost most first."""
-    fleet = reader.arrays(
-        "SELECT kind, slowdown FROM fleet ORDER BY client", kind=np.int64, slowdown=np.float64
-    )
-    of_kind = {row["kind"]: row["device"] for row in reader.rows("kinds")}
-    names = sorted(set(of_kind.values()))
-    place_of = np.zeros(max(of_kind, default=0) + 1, dtype=np.int64)
-    place_of[list(of_kind)] = [names.index(name) for name in of_kind.values()]
-    device = place_of[fleet["kind"]]
-    jobs = _together(reader.arrays(_SQL, **_COLUMNS))
-    parts = _parts(jobs, _full_speed_s(reader, jobs, fleet["kind"]), fleet["slowdown"][jobs["client"]])
+class Waits(NamedTuple):
+    """The merges that waited for somebody, columns (n,) in no order of their own.
+
+    Attributes:
+        version: the version that the merge made.
+        who: the client or the group of clients that it waited for.
+        lost_s: how long.
+        parts_s: the same, by what took so long, (n, 5): see ``PARTS``.
+        busy_s: how long the others' clients were busy, from the dispatch to the last job's end.
+        whole_s: how long they all could have been.
+    """
+
+    version: Ints
+    who: Ints
+    lost_s: Floats
+    parts_s: Floats
+    busy_s: Floats
+    whole_s: Floats
+
+
+def waited(reader: Reader, jobs: Jobs | None = None) -> tuple[list[WaitedClient], list[WaitedDevice]]:
+    """The clients and the devices that a run waited for, those that cost most first.
+
+    Args:
+        reader: the run.
+        jobs: its jobs, if they are read already.
+    """
+    fleet = fleet_of(reader)
+    names, device = fleet.device_names, fleet.device
+    together, parts = _read(reader, jobs, fleet)
     clients = [
-        WaitedClient(client, names[device[client]], float(fleet["slowdown"][client]), lost)
-        for client, lost in lost_to(jobs["client"], jobs, parts).items()
+        WaitedClient(client, names[device[client]], float(fleet.slowdown[client]), lost)
+        for client, lost in _lost(_waits(together["client"], together, parts)).items()
     ]
     numbers = np.bincount(device, minlength=len(names))
     devices = [
         WaitedDevice(names[place], int(numbers[place]), lost)
-        for place, lost in lost_to(device[jobs["client"]], jobs, parts).items()
+        for place, lost in _lost(_waits(device[together["client"]], together, parts)).items()
     ]
     return clients, devices
 
 
-def lost_to(whose: NDArray[np.int64], jobs: Columns, parts: NDArray[np.float64]) -> dict[int, Lost]:
-    """What merges lost to each of some groups of clients; those that cost most first.
+def waits(reader: Reader, jobs: Jobs | None = None) -> Waits:
+    """The client that each merge of a run waited for; the arguments are those of ``waited``."""
+    together, parts = _read(reader, jobs, fleet_of(reader))
+    return _waits(together["client"], together, parts)
+
+
+def _read(reader: Reader, jobs: Jobs | None, fleet: Fleet) -> tuple[Columns, Floats]:
+    """The jobs of merges that may have waited for one of them, and their ``PARTS``; see ``_waits``."""
+    jobs = jobs_of(reader) if jobs is None else jobs
+    together = _together(jobs)
+    full_speed_s = _full_speed_s(reader, together, fleet.kind)
+    return together, _parts(together, full_speed_s, fleet.slowdown[together["client"]])
+
+
+def _waits(whose: Ints, jobs: Columns, parts: Floats) -> Waits:
+    """The merges that lost time to one of some groups of clients.
 
     Args:
         whose: each job's group, (n,).
-        jobs: columns (n,), ``merge`` ascending: each job's merge, counted from 0; ``start_s``, ``end_s``.
+        jobs: columns (n,), ``merge`` ascending: each job's merge, counted from 0; ``version``, ``start_s``,
+            ``end_s``.
         parts: the seconds of each job's ``PARTS``, (n, 5).
     """
     merge, end_s = jobs["merge"], jobs["end_s"]
     if not len(merge):
-        return {}
+        return Waits(merge, merge, end_s, parts, end_s, end_s)
     starts = np.flatnonzero(np.diff(merge, prepend=-1))
     last = np.lexsort((end_s, merge))[np.append(starts[1:], len(merge)) - 1]
     others = whose != whose[last][merge]
     count = np.add.reduceat(others.astype(np.int64), starts)
     waited_s = end_s[last] - np.maximum.reduceat(np.where(others, end_s, -np.inf), starts)
-    waits = np.flatnonzero((count > 0) & (waited_s > 0))
-    means = np.add.reduceat(parts * others[:, None], starts)[waits] / count[waits, None]
-    over = np.maximum(parts[last[waits]] - means, 0.0)
+    found = np.flatnonzero((count > 0) & (waited_s > 0))
+    means = np.add.reduceat(parts * others[:, None], starts)[found] / count[found, None]
+    over = np.maximum(parts[last[found]] - means, 0.0)
     shares = over / over.sum(axis=1, keepdims=True)
-    lost_s = shares * waited_s[waits, None]
-    busy_s = np.add.reduceat(np.where(others, end_s - jobs["start_s"], 0.0), starts)[waits]
-    whole_s = ((end_s - jobs["start_s"])[last] * count)[waits]
-    who, at = np.unique(whose[last[waits]], return_inverse=True)
+    return Waits(
+        version=np.maximum.reduceat(jobs["version"], starts)[found],
+        who=whose[last[found]],
+        lost_s=waited_s[found],
+        parts_s=shares * waited_s[found, None],
+        busy_s=np.add.reduceat(np.where(others, end_s - jobs["start_s"], 0.0), starts)[found],
+        whole_s=((end_s - jobs["start_s"])[last] * count)[found],
+    )
 
-    seconds = np.stack([waited_s[waits], *lost_s.T, busy_s, whole_s])
-    sums = np.stack([np.bincount(at, weights=one, minlength=len(who)) for one in seconds], axis=1)
-    merges = np.bincount(at, minlength=len(who))
-    found = {}
+
+def _lost(found: Waits) -> dict[int, Lost]:
+    """What merges lost to each group of clients; those that cost most first."""
+    groups, at = np.unique(found.who, return_inverse=True)
+    seconds = np.stack([found.lost_s, *found.parts_s.T, found.busy_s, found.whole_s])
+    sums = np.stack([np.bincount(at, weights=one, minlength=len(groups)) for one in seconds], axis=1)
+    merges = np.bincount(at, minlength=len(groups))
+    by_group = {}
     for place in np.argsort(-sums[:, 0], kind="stable").tolist():
         *lost, busy, whole = sums[place].tolist()
         figures = (*lost, 1.0 - busy / whole)
-        found[int(who[place])] = Lost(int(merges[place]), *figures)
-    return found
+        by_group[int(groups[place])] = Lost(int(merges[place]), *figures)
+    return by_group
 
 
-def _together(jobs: Columns) -> Columns:
+def _together(all_jobs: Jobs) -> Columns:
     """The jobs of merges that took those of one dispatch, ordered by merge; adds the column ``merge``."""
+    jobs = _chosen(_columns(all_jobs), np.flatnonzero(np.isin(all_jobs.ending, _WAITED)))
     jobs = _chosen(jobs, np.lexsort((jobs["start_s"], jobs["place"])))
     begins = (np.diff(jobs["start_s"], prepend=-1.0) != 0) | (np.diff(jobs["place"], prepend=-1) != 0)
     dispatch = np.cumsum(begins) - 1
@@ -182,6 +216,21 @@ def _together(jobs: Columns) -> Columns:
     np.maximum.at(merged_s, dispatch[merged], jobs["ended_s"][merged])
     jobs["merge"] = merge_of[dispatch]
     return _chosen(jobs, (jobs["merge"] >= 0) & (jobs["end_s"] <= merged_s[dispatch]))
+
+
+def _columns(jobs: Jobs) -> Columns:
+    return {
+        "client": jobs.client,
+        "place": jobs.place,
+        "version": jobs.into,
+        "steps": jobs.steps,
+        "worked": ~np.isnan(jobs.worked_s),
+        "start_s": jobs.dispatched_s,
+        "end_s": jobs.until_s,
+        "ended_s": jobs.ended_s,
+        "link_s": jobs.receive_s + jobs.transmit_s,
+        "work_s": jobs.work_s,
+    }
 
 
 def _chosen(jobs: Columns, places: NDArray[Any]) -> Columns:
@@ -200,7 +249,7 @@ def _parts(
     """
     work_s, link_s = jobs["work_s"], jobs["link_s"]
     # Nobody knows how far a job came whose work was broken off: at the client's usual speed, it is assumed.
-    full_s = np.where(jobs["worked"] == 1, full_speed_s, np.minimum(full_speed_s, work_s / slowdown))
+    full_s = np.where(jobs["worked"], full_speed_s, np.minimum(full_speed_s, work_s / slowdown))
     jitter_s = work_s - full_s * slowdown
     jitter_s[np.abs(jitter_s) <= _ROUNDING * work_s] = 0.0
     away_s = jobs["end_s"] - jobs["start_s"] - link_s - work_s

@@ -11,7 +11,10 @@ from plans import plan, prices
 
 from edgefl.core import catalogue
 from edgefl.core.cost import Trace, Work
+from edgefl.core.event import Kind
 from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.report.timeline import Jobs
+from edgefl.report.usage import ENDINGS
 from edgefl.report.waiting import waited
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.execute import Run
@@ -53,22 +56,31 @@ def of_jobs(*jobs, steps=0):
     a kind's price is of ``steps`` and 6 s.
     """
     fleet = {"kind": np.array([0, 1, 1]), "slowdown": np.ones(3)}
-    names = ("client", "version", "start_s", "end_s", "work_s")
-    columns = dict(zip(names, map(np.array, zip(*jobs, strict=True)), strict=True))
+    client, version, start_s, end_s, work_s = map(np.array, zip(*jobs, strict=True))
     zeros = np.zeros(len(jobs), dtype=np.int64)
-    columns |= {
-        "place": zeros,
-        "steps": columns["work_s"].astype(np.int64) // 2,
-        "worked": zeros + 1,
-        "link_s": zeros * 0.0,
-    }
-    columns["ended_s"] = columns["end_s"]
+    columns = Jobs(
+        client=client,
+        place=zeros,
+        version=zeros,
+        into=version,
+        steps=work_s.astype(np.int64) // 2,
+        flops=zeros,
+        ending=np.where(version < 0, ENDINGS.index(Kind.LOST), ENDINGS.index(Kind.MERGED)),
+        dispatched_s=start_s,
+        received_s=start_s,
+        worked_s=end_s,
+        arrived_s=end_s,
+        ended_s=end_s,
+        receive_s=zeros * 0.0,
+        work_s=work_s,
+        transmit_s=zeros * 0.0,
+    )
     reader = SimpleNamespace(
-        arrays=lambda sql, **_: dict(fleet if "FROM fleet" in sql else columns),
+        arrays=lambda *_, **__: fleet,
         rows=lambda _: [{"kind": 0, "device": "fast"}, {"kind": 1, "device": "slow"}],
         query=lambda _: [{"place": 0, "kind": kind, "work_s": 6.0, "steps": steps} for kind in (0, 1)],
     )
-    clients, _ = waited(reader)
+    clients, _ = waited(reader, columns)
     return [(one.client, one.lost) for one in clients]
 
 

@@ -29,6 +29,8 @@ from edgefl.report.page.sections.sweep import sweep
 from edgefl.report.page.sections.verdict import verdict
 from edgefl.report.settings import differences
 from edgefl.report.summary import Summary, check_target, each_run, summary
+from edgefl.report.timeline import timeline
+from edgefl.report.waiting import waits
 from edgefl.store import Reader, runs_in
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
@@ -107,15 +109,16 @@ def page(
 
 
 def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
+    found, one = timeline(reader), summary(reader, target)
     return _Run(
-        summary=summary(reader, target),
-        histories=histories(reader),
+        summary=one,
+        histories=histories(reader, found.jobs),
         devices=_counted(reader, "device"),
         links=_counted(reader, "link"),
-        durations=durations(reader, run),
-        rounds=rounds(reader, run, most_jobs),
-        activity=activity(reader, run),
-        participation=participation(reader, run),
+        durations=durations(found, run, one.rounds),
+        rounds=rounds(found, waits(reader, found.jobs), run, most_jobs),
+        activity=activity(found, run, one.virtual_s),
+        participation=participation(found, run, one.clients - one.refused),
         memory=memory(reader, run),
         partition=partition(reader, run),
         measures=measures(reader, run),

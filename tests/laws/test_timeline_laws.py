@@ -1,0 +1,169 @@
+"""Laws of what the page shows of a run in virtual time, under every policy."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fleets import fleets
+from hypothesis import given, settings
+from recorded import recorded
+
+from edgefl.report.page.sections.activity import activity
+from edgefl.report.page.sections.durations import durations
+from edgefl.report.page.sections.participation import participation
+from edgefl.report.page.sections.rounds import rounds
+from edgefl.report.summary import summary
+from edgefl.report.timeline import timeline
+from edgefl.report.waiting import waits
+
+
+def played(plan_):
+    """A plan's run: its summary, its jobs and merges as rows, and its records."""
+    with recorded(plan_) as reader:
+        found, run = timeline(reader), summary(reader)
+        in_rounds = {row["exchange"] for row in reader.rows("exchanges") if row["at"] == "round"}
+        return SimpleNamespace(
+            run=run,
+            jobs=reader.rows("jobs"),
+            merges=reader.rows("merges", "version"),
+            in_rounds=in_rounds,
+            durations=durations(found, 0, run.rounds),
+            activity=activity(found, 0, run.virtual_s),
+            participation=participation(found, 0, run.clients - run.refused),
+            rounds=rounds(found, waits(reader, found.jobs), 0, 10**6),
+        )
+
+
+def until_s(job):
+    """When a job's client was free again."""
+    return job["ended_s"] if job["arrived_s"] is None else job["arrived_s"]
+
+
+def merged_in_rounds(found):
+    """The jobs that were merged in rounds."""
+    return [job for job in found.jobs if job["ending"] == "merged" and job["exchange"] in found.in_rounds]
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_participation_ends_in_the_summary(plan_):
+    """Its last values are the summary's, and no client is forgotten on the way."""
+    found = played(plan_)
+    numbers = {row["round"] for row in found.merges if row["exchange"] in found.in_rounds}
+    if not numbers:
+        assert found.participation == []
+        return
+    (shown,) = found.participation
+    assert shown.round == sorted(numbers)
+    assert shown.distinct == sorted(shown.distinct)
+    assert shown.distinct[-1] == found.run.merged_clients
+    fairness = math.nan if found.run.fairness is None else found.run.fairness
+    assert shown.fairness[-1] == pytest.approx(fairness, rel=1e-15, nan_ok=True)
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
+    """Their mean is all jobs' time over the run's; the most at once is counted where one begins."""
+    found = played(plan_)
+    if not found.jobs:
+        assert found.activity == []
+        return
+    (shown,) = found.activity
+    lives = [(job["dispatched_s"], until_s(job)) for job in found.jobs if job["dispatched_s"] < until_s(job)]
+    whole_s = math.fsum(end - start for start, end in lives)
+    assert math.fsum(shown.active_mean) * shown.interval_s == pytest.approx(whole_s)
+    assert shown.interval_s * len(shown.t_s) == pytest.approx(found.run.virtual_s)
+    most = max((sum(start <= at < end for start, end in lives) for at, _ in lives), default=0)
+    assert max(shown.active_max, default=0) == most
+    assert all(mean <= most + 1e-9 for mean, most in zip(shown.active_mean, shown.active_max, strict=True))
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_staleness_is_counted_in_versions_merge_by_merge(plan_):
+    """Of each merge in rounds that took jobs: the version before it less theirs."""
+    found = played(plan_)
+    behind = {}
+    for job in merged_in_rounds(found):
+        behind.setdefault(job["into_version"], []).append(job["into_version"] - 1 - job["version"])
+    if not found.jobs:
+        return
+    (shown,) = found.activity
+    times = {row["version"]: row["t_s"] for row in found.merges}
+    assert shown.staleness_t_s == [times[version] for version in sorted(behind)]
+    assert shown.staleness_max == [max(behind[version]) for version in sorted(behind)]
+    assert shown.staleness_mean == pytest.approx([np.mean(behind[version]) for version in sorted(behind)])
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_every_job_is_in_one_round(plan_):
+    """With its stations; merged ones in that of their version; the jobs that are listed begin a round."""
+    found = played(plan_)
+    listed = Counter()
+    for shown in found.rounds:
+        assert shown.to_s == sorted(shown.to_s)
+        assert sum(shown.omitted) == 0
+        for place, (start, end) in enumerate(pairwise([*shown.first, len(shown.client)])):
+            if start < end:
+                # Times are rounded.
+                begun_s = min(shown.dispatched_s[start:end])
+                assert shown.from_s[place] == pytest.approx(begun_s, rel=1e-3, abs=1e-3)
+            for job in range(start, end):
+                into = shown.version[place] if shown.ending[job] == "merged" else None
+                listed[shown.client[job], shown.exchange[place], shown.ending[job], into] += 1
+    assert listed == Counter(
+        (job["client"], job["exchange"], job["ending"], job["into_version"]) for job in found.jobs
+    )
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_rounds_say_who_was_waited_for_as_the_summary_does(plan_):
+    """The seconds by client, and how many merges waited."""
+    found = played(plan_)
+    seconds, merges = Counter(), Counter()
+    for shown in found.rounds:
+        for client, part, lost_s in zip(shown.waited_client, shown.waited_part, shown.waited_s, strict=True):
+            assert (client < 0) == (part == "") == (lost_s == 0)
+            if client >= 0:
+                seconds[client] += lost_s
+                merges[client] += 1
+    assert merges == {one.client: one.lost.merges for one in found.run.waited_for}
+    assert seconds == pytest.approx({one.client: one.lost.lost_s for one in found.run.waited_for})
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_durations_are_of_all_jobs_that_were_merged_in_rounds(plan_):
+    """Their number, the least and the most; stages add up to jobs; devices add up to all."""
+    found = played(plan_)
+    merged = merged_in_rounds(found)
+    shown = {(one.device, one.what): one for one in found.durations}
+    if not merged:
+        assert not {what for _, what in shown} - {"round"}
+        return
+    spans = [job["arrived_s"] - job["dispatched_s"] for job in merged]
+    every = shown["", "job"]
+    assert every.count == len(merged)
+    assert (every.seconds[0], every.seconds[-1]) == pytest.approx((min(spans), max(spans)), abs=1e-8)
+    assert every.share == sorted(every.share)
+    assert every.share[-1] == 1
+    others = [job for job in found.jobs if job["exchange"] in found.in_rounds and job["ending"] != "merged"]
+    assert every.left_out == len(others)
+    devices = [one for (device, what), one in shown.items() if device and what == "job"]
+    assert not devices or sum(one.count for one in devices) == every.count
+    # Exact as long as all different durations are listed.
+    means = {what: mean(shown["", what]) for what in ("job", "receive", "work", "transmit")}
+    assert means["job"] == pytest.approx(means["receive"] + means["work"] + means["transmit"], abs=1e-7)
+
+
+def mean(one):
+    """The mean of the durations that a record lists."""
+    return float(np.dot(one.seconds, np.diff(one.share, prepend=0)))

@@ -1,0 +1,242 @@
+"""What the page shows of a run in virtual time, on timelines that a reader can check on paper."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from plans import plan, prices
+from recorded import recorded
+from told import times
+
+from edgefl.core import catalogue
+from edgefl.report.page.sections.activity import activity
+from edgefl.report.page.sections.durations import durations
+from edgefl.report.page.sections.participation import participation
+from edgefl.report.page.sections.rounds import rounds
+from edgefl.report.summary import summary
+from edgefl.report.timeline import timeline
+from edgefl.report.waiting import waits
+
+
+def told(table, policy="sync", params=None, *, most_jobs=1000, **settings):
+    """The durations by device and what, and the other records, of a plan's run."""
+    params = catalogue.load("policies", policy).Params(**(params or {}))
+    plan_ = plan(table, policy=policy, params=params, **settings)
+    with recorded(plan_) as reader:
+        found, run = timeline(reader), summary(reader)
+        shown = rounds(found, waits(reader, found.jobs), 0, most_jobs)
+        return SimpleNamespace(
+            durations={(one.device, one.what): one for one in durations(found, 0, run.rounds)},
+            activity=activity(found, 0, run.virtual_s),
+            participation=participation(found, 0, run.clients - run.refused),
+            rounds=shown,
+            bars=[bars(one) for one in shown],
+        )
+
+
+def bars(shown):
+    """A line for each round and job: ``1: train 0 to 6``, then ``c1: 0 1 5 6, merged at 6``."""
+    lines = []
+    ends = [*shown.first[1:], len(shown.client)]
+    for place, version in enumerate(shown.version):
+        span = f"{shown.from_s[place]:g} to {shown.to_s[place]:g}"
+        lines.append(f"{version}: {shown.exchange[place]} {shown.round[place]}, {span}")
+        for job in range(shown.first[place], ends[place]):
+            stations = (shown.dispatched_s, shown.received_s, shown.worked_s, shown.arrived_s)
+            passed = " ".join("-" if math.isnan(one[job]) else f"{one[job]:g}" for one in stations)
+            lines.append(f"c{shown.client[job]}: {passed}, {shown.ending[job]} at {shown.ended_s[job]:g}")
+    return lines
+
+
+def at(shown, t_s):
+    """The mean and the largest number of jobs in flight in the interval of a time."""
+    place = int(t_s / shown.interval_s)
+    return shown.active_mean[place], shown.active_max[place]
+
+
+def test_rounds_of_a_server_that_waits():
+    """c0 is back after 4 s and c1 after 6, in each of two rounds; c1's two seconds more are its work."""
+    found = told([times(work=[2, 4])], rounds=2)
+    assert found.bars == [
+        [
+            "1: train 0, 0 to 6",
+            "c1: 0 1 5 6, merged at 6",
+            "c0: 0 1 3 4, merged at 6",
+            "2: train 1, 6 to 12",
+            "c1: 6 7 11 12, merged at 12",
+            "c0: 6 7 9 10, merged at 12",
+        ]
+    ]
+    (shown,) = found.rounds
+    assert (shown.waited_client, shown.waited_part, shown.waited_s) == ([1, 1], ["compute"] * 2, [2, 2])
+    assert (shown.omitted, shown.device_names, shown.device) == ([0, 0], ["board"], [0] * 4)
+
+
+def test_rounds_of_a_server_that_does_not_wait():
+    """A round begins with the oldest job that it takes; what no merge follows has a round without a version.
+
+    c0 is back at 4, 8 and 12 s, c1 at 10: that ends the run, while c0 is at work.
+    """
+    found = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3)
+    assert found.bars == [
+        [
+            "1: train 0, 0 to 4",
+            "c0: 0 1 3 4, merged at 4",
+            "2: train 1, 4 to 8",
+            "c0: 4 5 7 8, merged at 8",
+            "3: train 2, 0 to 10",
+            "c1: 0 1 9 10, merged at 10",
+            "-1: train 3, 8 to 10",
+            "c0: 8 9 - -, cut at 10",
+        ]
+    ]
+    assert found.rounds[0].waited_client == [-1] * 4
+    assert found.rounds[0].waited_part == [""] * 4
+
+
+def test_jobs_that_were_late_or_lost_are_in_the_round_that_did_not_take_them():
+    """c1 is late for the deadline at 5 s, having received; c2 is given up after 3 s, at work."""
+    failures = {"timeout": "3 s"}
+    found = told([times(work=[1, 8])], "deadline", {"seconds": "2.5 s"}, rounds=1, failures=failures)
+    assert found.bars == [["1: train 0, 0 to 2.5", "c0: 0 1 2 -, late at 2.5", "c1: 0 1 - -, late at 2.5"]]
+    found = told([times(work=[1, 8])], rounds=2, failures={"timeout": "5 s"})
+    assert found.bars[0][:3] == ["1: train 0, 0 to 5", "c1: 0 1 - -, lost at 5", "c0: 0 1 2 3, merged at 5"]
+
+
+def test_exchanges_before_and_after_the_rounds_are_rounds_of_their_own():
+    """What a limit of time broke off stands before the exchange at the end, and is none of its jobs."""
+    table = [times(work=[1])]
+    table += [prices(at, 1, at=at, everyone=True, compute_s=2) for at in ("start", "end")]
+    found = told(table, until={"time": "7 s"})
+    assert found.bars == [
+        [
+            "1: start -1, 0 to 2",
+            "c0: 0 0 2 2, merged at 2",
+            "2: train 0, 2 to 5",
+            "c0: 2 3 4 5, merged at 5",
+            "-1: train 1, 5 to 7",
+            "c0: 5 6 7 -, cut at 7",
+            "3: end 1, 7 to 9",
+            "c0: 7 7 9 9, merged at 9",
+        ]
+    ]
+    assert found.durations["", "round"].seconds == [3]
+    assert found.durations["", "job"].count == 1
+
+
+def test_the_first_the_last_and_the_longest_round_are_listed():
+    """Of 40 rounds of two jobs, six jobs; in the tenth round a pause makes it the longest."""
+    away = {"rows": "0,0,28 0,31,1000 1,0,1000", "repeat": "1000 s"}
+    params = catalogue.load("availability", "intervals").Params(**away)
+    found = told([times(work=[1, 1])], rounds=40, most_jobs=6, availability=params, on_leave="pause")
+    (shown,) = found.rounds
+    assert shown.round == [0, 9, 39]
+    assert [round(to_s - from_s) for from_s, to_s in zip(shown.from_s, shown.to_s, strict=True)] == [3, 6, 3]
+    assert shown.first == [0, 2, 4]
+
+
+def test_of_many_jobs_the_last_to_arrive_are_listed():
+    """Of 50 clients the 40 slowest, the slowest first."""
+    (shown,) = told([times(work=list(range(1, 51)))], rounds=1).rounds
+    assert (shown.omitted, shown.client) == ([10], list(range(49, 9, -1)))
+
+
+def test_durations_of_merged_jobs_and_of_rounds():
+    """By device; a job that was late has no duration, nor does one after the rounds.
+
+    c0 and c2 have the device "board", c1 has "board 2". Rounds end at 5 s, the deadline.
+    """
+    table = [times(work=[1, 2, 8]), prices("end", 3, at="end", everyone=True, compute_s=9)]
+    found = told(table, "deadline", {"seconds": "5 s"}, rounds=2, device=[0, 1, 0], batteries=(None, None))
+    every = found.durations["", "job"]
+    assert (every.count, every.left_out, every.seconds, every.share) == (4, 2, [3, 4], [0.5, 1])
+    one = found.durations["board", "work"]
+    assert (one.count, one.left_out, one.seconds, one.share) == (2, 2, [1], [1])
+    assert found.durations["board 2", "job"].seconds == [4]
+    assert found.durations["board 2", "receive"].seconds == [1]
+    assert found.durations["board 2", "transmit"].seconds == [1]
+    assert (found.durations["", "round"].count, found.durations["", "round"].left_out) == (2, 0)
+    assert found.durations["", "round"].seconds == pytest.approx([5])
+
+
+def test_the_time_in_which_a_client_was_away_is_part_of_its_job():
+    """c0 is away from 2 to 5 s of its work from 1 to 3."""
+    away = catalogue.load("availability", "intervals").Params(rows="0,0,2 0,5,100", repeat="100 s")
+    found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause")
+    assert found.durations["", "work"].seconds == [5]
+    assert found.durations["", "job"].seconds == [7]
+
+
+def test_a_round_of_two_exchanges_ends_with_the_second():
+    """3 s of the one and 4 s of the other."""
+    table = [times(work=[1]), prices("second", 1, compute_s=4)]
+    found = told(table, rounds=2)
+    assert found.durations["", "round"].seconds == [7]
+
+
+def test_at_most_201_durations_are_listed():
+    """Of 1,000 different ones those at every half percent, among them the least and the most."""
+    work_s = [1 + client / 1000 for client in range(1000)]
+    found = told([times(work=work_s)], rounds=1).durations["", "work"]
+    assert (found.count, len(found.seconds)) == (1000, 201)
+    assert (found.seconds[0], found.seconds[-1], found.share[-1]) == (1, 1.999, 1)
+    for seconds, share in zip(found.seconds, found.share, strict=True):
+        assert share == pytest.approx(np.mean(np.array(work_s) <= seconds + 1e-9))
+
+
+def test_jobs_in_flight():
+    """Two until 4 s, one until 6, then again: an upload that waits for the merge is in flight no more."""
+    (found,) = told([times(work=[2, 4])], rounds=2).activity
+    assert len(found.t_s) == len(found.active_mean) == len(found.active_max) == 400
+    assert (found.t_s[0], found.t_s[1], found.interval_s) == pytest.approx((0, 0.03, 0.03))
+    assert at(found, 1.01) == pytest.approx((2, 2))
+    assert at(found, 5.01) == pytest.approx((1, 1))
+    assert at(found, 7.01) == pytest.approx((2, 2))
+    # The interval from 3.99 to 4.02 s: a third of it with both.
+    assert at(found, 4.0) == pytest.approx((4 / 3, 2))
+
+
+def test_staleness_is_versions_between():
+    """c0 is merged at 4 and 8 s, c1's job of version 0 at 10 s by the third merge: two versions behind.
+
+    c0's second job is dispatched at 4 s before the first merge: it is of version 0 too.
+    """
+    (found,) = told([times(work=[2, 8])], "fedbuff", {"buffer": 1}, rounds=3).activity
+    assert found.staleness_t_s == [4, 8, 10]
+    assert found.staleness_max == [0, 0, 2]
+    (found,) = told([times(work=[2, 8])], "fedbuff", {"buffer": 2}, rounds=2).activity
+    assert (found.staleness_t_s, found.staleness_mean, found.staleness_max) == ([8, 12], [0, 0.5], [0, 1])
+
+
+def test_participation_grows_round_by_round():
+    """c0 is merged at 4 and 8 s and c1 at 10; c2, at work until then, is admitted too.
+
+    Jain's index: 1 / 3; then 4 / (3 x 4); then 9 / (3 x 5).
+    """
+    (found,) = told([times(work=[2, 8, 20])], "fedbuff", {"buffer": 1}, rounds=3).participation
+    assert (found.round, found.distinct) == ([0, 1, 2], [1, 1, 2])
+    assert found.fairness == pytest.approx([1 / 3, 1 / 3, 9 / 15])
+
+
+def test_a_round_that_merged_nothing_changes_no_participation():
+    """The deadline is at 5 s; c0 is back at 11 s, and its job merged by the second round's deadline.
+
+    There is no index before a job was merged, and a merge of none has no staleness.
+    """
+    found = told([times(work=[9])], "deadline", {"seconds": "5 s", "late": "merge"}, rounds=2)
+    (shown,) = found.participation
+    assert (shown.round, shown.distinct) == ([0, 1], [0, 1])
+    assert shown.fairness == pytest.approx([math.nan, 1], nan_ok=True)
+    assert (found.activity[0].staleness_t_s, found.activity[0].staleness_max) == (pytest.approx([16]), [1])
+
+
+def test_a_run_in_which_nothing_happened_has_no_records():
+    """As one that failed before its first job."""
+    with recorded(plan([times(work=[1])], until={"time": "1 ms"})) as reader:
+        reader._db.execute("DELETE FROM jobs")  # noqa: SLF001 - what a run that failed at once leaves
+        found = timeline(reader)
+        shown = rounds(found, waits(reader, found.jobs), 0, 9)
+    assert durations(found, 0, None) == activity(found, 0, 0.0) == participation(found, 0, 1) == shown == []
