@@ -82,6 +82,14 @@ def test_what_it_took_to_a_target_is_a_point_of_the_history():
         assert found.joules[place] == point.energy.joules
 
 
+def test_where_nobody_took_part_nothing_was_used():
+    """Time is up at 5 s, before the first client comes: the model that the run began with is evaluated."""
+    away = catalogue.load("availability", "intervals").Params(rows="0,12,100", repeat="100 s")
+    plan_ = two("sync", None, availability=away, until={"time": "5 s"})
+    names = ("version", "t_s", "bytes", "joules", "client_s", "flops")
+    assert columns(plan_, *names) == [[0], [5], [0], [0], [0], [0]]
+
+
 def test_a_run_without_evaluations_has_no_history():
     """As on the null engine."""
     with recorded(two("sync", 1)) as reader:

@@ -177,6 +177,13 @@ def test_a_round_of_two_exchanges_ends_with_the_second():
     assert found.durations["", "round"].seconds == [7]
 
 
+def test_a_round_that_was_broken_off_has_no_duration():
+    """The second one has merged its first exchange at 10 s, when time is up at 12."""
+    table = [times(work=[1]), prices("second", 1, compute_s=4)]
+    found = told(table, until={"time": "12 s"}).durations["", "round"]
+    assert (found.count, found.seconds) == (1, [7])
+
+
 def test_at_most_201_durations_are_listed():
     """Of 1,000 different ones those at every half percent, among them the least and the most."""
     work_s = [1 + client / 1000 for client in range(1000)]

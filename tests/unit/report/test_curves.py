@@ -78,6 +78,13 @@ def test_runs_of_unlike_length_end_in_the_mean_of_their_last_evaluations():
     assert curve.left_out == 1
 
 
+def test_the_last_evaluation_of_a_shorter_run_is_paired_with_no_other():
+    """Round 5 is the one's last and of the other one in between."""
+    (curve,) = group(history([0, 5], [0.1, 0.5]), history([0, 5, 8], [0.1, 0.2, 0.7]))
+    assert curve.accuracy == pytest.approx([0.1, 0.6])
+    assert curve.left_out == 1
+
+
 def test_an_evaluation_after_the_exchanges_at_the_end_is_none_of_a_round():
     """A run that was evaluated twice after round 1, by and by, has its last one with the others' last."""
     (curve,) = group(history([0, 1, 1], [0.1, 0.2, 0.6]), history([0, 1, 2, 3], [0.1, 0.2, 0.3, 0.8]))
