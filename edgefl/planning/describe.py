@@ -42,7 +42,7 @@ def describe(kind: str, name: str) -> Description:
     if plural in {"devices", "links"}:
         found: Board | Link = device(name) if plural == "devices" else link(name)
         text = "\n".join(filter(None, [_headline(found), found.notes.strip()]))
-        rows: Rows = [(key, _value(key, one), one.status, one.source) for key, one in sourced(found)]
+        rows: Rows = [(key, written_number(key, one), one.status, one.source) for key, one in sourced(found)]
         return Description(title, text, rows, ("number", "value", "status", "source or reason"))
     if entry.path.suffix == ".yaml":
         return Description(title, entry.path.read_text(encoding="utf-8"), [], ())
@@ -83,8 +83,13 @@ _RADIO_UNITS = {
 }
 
 
-def _value(name: str, number: Sourced[Any]) -> str:
-    """A number with its bounds: ``"5 W (4 to 8 W)"``, ``"at most 15 W"``; a radio's by its parts."""
+def written_number(name: str, number: Sourced[Any]) -> str:
+    """A number with its bounds: ``"5 W (4 to 8 W)"``, ``"at most 15 W"``; a radio's by its parts.
+
+    Args:
+        name: its dotted name in the record that it is of.
+        number: the number.
+    """
     ends = number.low, number.value, number.high
     if not any(isinstance(one, Radio) for one in ends):
         kind = type(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from edgefl.core.devices import KINDS, Board
+from edgefl.core.fleet import Fleet
 from edgefl.core.link import Link
 from edgefl.core.plan import Plan
 from edgefl.core.validation import validate
@@ -31,9 +32,28 @@ def recorded(reader: Reader) -> Recorded:
     Raises:
         UserError: a file or a row is damaged, or a component that it names is gone.
     """
-    plan, document = read_plan(reader), reader.document()
-    devices = {
+    plan = read_plan(reader)
+    return Recorded(plan, recorded_devices(reader), dict(plan.fleet.links))
+
+
+def recorded_devices(reader: Reader) -> dict[str, Board]:
+    """The devices that a run was planned of, by name.
+
+    Raises:
+        UserError: ``plan.yaml`` is damaged.
+    """
+    document = reader.document()
+    return {
         name: validate(KINDS[data["kind"]], data, document, ["devices", name])
         for name, data in document.data["devices"].items()
     }
-    return Recorded(plan, devices, dict(plan.fleet.links))
+
+
+def recorded_fleet(reader: Reader) -> Fleet:
+    """The fleet that a run was planned of, with its links.
+
+    Raises:
+        UserError: ``plan.yaml`` is damaged.
+    """
+    document = reader.document()
+    return validate(Fleet, document.data["fleet"], document, ["fleet"])

@@ -189,6 +189,12 @@ def at(figures: Mapping[str, Any], key: str) -> Any:
     return None if None in found else found[0] if len(found) == 1 else sum(found)
 
 
+def mean(one: Compared, figure: Figure) -> float | None:
+    """A figure's mean over the runs that have it; None where none has it."""
+    values = one.known(figure)
+    return statistics.fmean(values) if values else None
+
+
 def spread(values: Sequence[float]) -> Spread:
     """The mean and deviation of at least one value."""
     deviation = statistics.stdev(values) if len(values) > 1 else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.units import show_seconds
 from edgefl.report.bounds import Bounds
-from edgefl.report.usage import Spent, Usage
+from edgefl.report.device_use import DeviceUse
 from edgefl.store import Reader
 
 _DAY_S = 86_400.0
@@ -20,11 +19,6 @@ _DAY_S = 86_400.0
 _LEAST = 1e-5
 # What three digits show without an exponent.
 _THREE_DIGITS = 999.5
-_CLIENTS_SQL = """
-SELECT device, SUM(clients) AS clients
-FROM (SELECT kind, COUNT(*) AS clients FROM fleet WHERE admitted GROUP BY kind) JOIN kinds USING (kind)
-GROUP BY device
-"""
 
 
 @dataclass(frozen=True)
@@ -55,27 +49,23 @@ class BatteryUse:
 
 
 def battery_use(
-    reader: Reader, used: Usage, virtual_s: float, bounds: Bounds | None = None
+    reader: Reader, devices: Mapping[str, DeviceUse], virtual_s: float, bounds: Bounds | None = None
 ) -> dict[str, BatteryUse]:
     """What a run's jobs took, by device; of those whose capacity is known, but for laptops.
 
     Args:
         reader: the run.
-        used: what its jobs cost.
+        devices: what its jobs took from each.
         virtual_s: its length.
         bounds: of its energies; None for none.
     """
     capacities: dict[str, float] = reader.meta.get("batteries", {})
     if not capacities:
         return {}
-    clients = {row["device"]: row["clients"] for row in reader.query(_CLIENTS_SQL)}
-    every = {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"}
     found = {
-        device: BatteryUse(clients[device], capacity_j, None, None, None, None)
-        if device in used.unknown
-        else _use(used.by_device.get(device, {}), every, clients[device], capacity_j, virtual_s)
+        device: _use(devices[device], capacity_j, virtual_s)
         for device, capacity_j in capacities.items()
-        if device in clients
+        if device in devices
     }
     if bounds is None:
         return found
@@ -119,26 +109,15 @@ def _rounds_between(reader: Reader, bounds: Bounds, virtual_s: float) -> dict[st
     }
 
 
-def _use(
-    spent: Mapping[str, Spent], every: Mapping[str, int], clients: int, capacity_j: float, virtual_s: float
-) -> BatteryUse:
-    """Of one device's jobs, by exchange.
-
-    Args:
-        spent: what they cost.
-        every: of each exchange in rounds, the number of rounds between two of them.
-        clients: how many clients have the device.
-        capacity_j: of each.
-        virtual_s: the run's length.
-    """
-    joules = math.fsum(one.joules or 0.0 for one in spent.values())
-    rounds = [(one.joules or 0.0) / one.jobs / every[name] for name, one in spent.items() if name in every]
-    per_day = joules / (clients * capacity_j) * _DAY_S / virtual_s if virtual_s else None
+def _use(use: DeviceUse, capacity_j: float, virtual_s: float) -> BatteryUse:
+    """Of one device's jobs, in a run of some length."""
+    taken = None if use.joules is None or not virtual_s else use.joules / (use.clients * capacity_j)
+    per_day = None if taken is None else taken * _DAY_S / virtual_s
     return BatteryUse(
-        clients=clients,
+        clients=use.clients,
         capacity_j=capacity_j,
-        joules=joules,
-        per_round=math.fsum(rounds) / capacity_j if rounds else None,
+        joules=use.joules,
+        per_round=None if use.joules_per_round is None else use.joules_per_round / capacity_j,
         per_day=per_day,
         days=1 / per_day if per_day else None,
     )

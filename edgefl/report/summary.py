@@ -14,6 +14,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
+from edgefl.report.device_use import DeviceUse, device_use
 from edgefl.report.measured import Measured, measured
 from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
@@ -68,6 +69,8 @@ class Summary:
         joules_by_phase: the same energy by what it was used for; empty if no energy is known.
         waiting_joules: of the same clients at idle power while they wait for the server, no part of the
             energy; see ``Usage``.
+        devices: what jobs took from the clients of each device.
+        batteries: the same of those whose capacity is known, but for laptops.
         spent: the same quantities by the ending of jobs: "merged" (useful), "late", "lost" and "cut".
         wasted: the sum of what was not merged.
         utilisation: client-seconds over admitted clients times ``virtual_s``: the share of its time in which
@@ -114,6 +117,7 @@ class Summary:
     energy: EnergyTotal = field(metadata={INLINE: EnergyTotal})
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
+    devices: Mapping[str, DeviceUse]
     batteries: Mapping[str, BatteryUse]
     spent: Mapping[str, Spent]
     wasted: Spent
@@ -241,6 +245,7 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         "COUNT(*) FILTER (WHERE admitted) AS admitted FROM fleet"
     )
     used = usage(reader, totals["admitted"])
+    by_device = device_use(reader, used)
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
     kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
@@ -266,7 +271,8 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
         energy=used.energy,
         joules_by_phase=used.joules_by_phase,
         waiting_joules=used.waiting_joules,
-        batteries=battery_use(reader, used, virtual_s, bounds),
+        devices=by_device,
+        batteries=battery_use(reader, by_device, virtual_s, bounds),
         spent=used.spent,
         wasted=used.wasted,
         utilisation=used.total.client_s / available_s if available_s else None,

@@ -65,6 +65,7 @@ class Reader:
         self.salvage = salvage
         self.left_out: list[str] = []
         self.damaged: frozenset[str] = frozenset()
+        self._document: Document | None = None
         self._db = _database(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
@@ -174,7 +175,19 @@ class Reader:
         return {name: np.ascontiguousarray(found[name]) for name in dtypes}
 
     def document(self) -> Document:
-        """``plan.yaml``.
+        """``plan.yaml``, which is read once.
+
+        Raises:
+            UserError: it is missing or damaged.
+        """
+        if self._document is None:
+            # What edgefl wrote itself may be long: it holds the rows of traces.
+            parsed = Document.parse(self.plan_text(), str(self.folder / PLAN), limited=False)
+            self._document = replace(parsed, context=RESOLVED)
+        return self._document
+
+    def plan_text(self) -> str:
+        """The text of ``plan.yaml``.
 
         Raises:
             UserError: it is missing or damaged.
@@ -184,8 +197,7 @@ class Reader:
             raise UserError(
                 f"{self.folder.name}: {what}", where=str(path), hint="the run's settings are in it alone"
             )
-        # What edgefl wrote itself may be long: it holds the rows of traces.
-        return replace(Document.parse(text_of(path), str(path), limited=False), context=RESOLVED)
+        return text_of(path)
 
     def resolved(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""

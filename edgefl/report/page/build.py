@@ -23,8 +23,15 @@ from edgefl.report.page.sections.measures import MeasureSeries, measures
 from edgefl.report.page.sections.memory import Memory, memory
 from edgefl.report.page.sections.participation import Participation, participation
 from edgefl.report.page.sections.partition import Partition, partition
-from edgefl.report.page.sections.provenance import Provenance, provenance
+from edgefl.report.page.sections.provenance import (
+    FleetSources,
+    Provenance,
+    fleet_sources,
+    provenance,
+)
+from edgefl.report.page.sections.published import Planned, planned, published
 from edgefl.report.page.sections.rounds import Rounds, rounds
+from edgefl.report.page.sections.shared import shared
 from edgefl.report.page.sections.sweep import sweep
 from edgefl.report.page.sections.verdict import verdict
 from edgefl.report.settings import differences
@@ -52,9 +59,11 @@ class _Run:
     activity: list[Activity]
     participation: list[Participation]
     memory: list[Memory]
-    partition: list[Partition]
+    partition: Partition
     measures: list[MeasureSeries]
-    provenance: list[Provenance]
+    planned: Planned
+    fleet: FleetSources
+    provenance: Provenance
 
 
 def page(
@@ -96,15 +105,16 @@ def page(
         costs=costs(compared),
         devices=devices(compared),
         sweep=sweep(compared),
-        published=[],
+        published=published(compared, {run.summary.run_dir: run.planned for run in read}),
         durations=_all(run.durations for run in read),
         rounds=_all(run.rounds for run in read),
         activity=_all(run.activity for run in read),
         participation=_all(run.participation for run in read),
         memory=_all(run.memory for run in read),
-        partition=_all(run.partition for run in read),
+        partition=shared(run.partition for run in read),
         measures=_all(run.measures for run in read),
-        provenance=_all(run.provenance for run in read),
+        fleets=shared(run.fleet for run in read),
+        provenance=[run.provenance for run in read],
     )
 
 
@@ -122,6 +132,8 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
         memory=memory(reader, run),
         partition=partition(reader, run),
         measures=measures(reader, run),
+        planned=planned(reader),
+        fleet=fleet_sources(reader, run),
         provenance=provenance(reader, run),
     )
 

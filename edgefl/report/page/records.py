@@ -16,7 +16,7 @@ from edgefl.report.page.sections.measures import MeasureSeries
 from edgefl.report.page.sections.memory import Memory
 from edgefl.report.page.sections.participation import Participation
 from edgefl.report.page.sections.partition import Partition
-from edgefl.report.page.sections.provenance import Provenance
+from edgefl.report.page.sections.provenance import FleetSources, Provenance
 from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.rounds import Rounds
 from edgefl.report.page.sections.sweep import Sweep
@@ -88,7 +88,8 @@ class Page:
         devices: by group and device.
         sweep: settings and figures of the groups.
         published: claims of papers.
-        durations, rounds, activity, participation, memory, partition, measures, provenance: by run.
+        durations, rounds, activity, participation, memory, measures, provenance: by run.
+        partition, fleets: of runs that share them.
     """
 
     title: str
@@ -110,4 +111,5 @@ class Page:
     memory: Sequence[Memory]
     partition: Sequence[Partition]
     measures: Sequence[MeasureSeries]
+    fleets: Sequence[FleetSources]
     provenance: Sequence[Provenance]

@@ -15,6 +15,7 @@ from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_d
 from edgefl.report.bounds import bounds_of
 from edgefl.report.comparison import comparison, dry_runs
 from edgefl.report.costs import profile as costs
+from edgefl.report.device_use import device_use
 from edgefl.report.usage import usage
 from edgefl.runs import drafts
 from edgefl.runs.dry import dry_run
@@ -39,7 +40,8 @@ def used(virtual_s, **columns):
     store.set_meta({"batteries": {"board": 1000.0}})
     store.write_plan(plan_, {}, [0] * 4)
     store.add_jobs(told(plan_)[2], ["train", "share"])
-    found = battery_use(store.reader(), usage(store.reader(), 4), virtual_s)
+    reader = store.reader()
+    found = battery_use(reader, device_use(reader, usage(reader, 4)), virtual_s)
     store.abandon()
     return found
 
@@ -94,7 +96,7 @@ def test_bounds_of_a_round_by_hand(rounds):
     rows = told(plan_)[2]
     store.add_jobs(rows, list(times))
     reader = store.reader()
-    found = battery_use(reader, usage(reader, 2), 224.0, bounds_of(reader))
+    found = battery_use(reader, device_use(reader, usage(reader, 2)), 224.0, bounds_of(reader))
     store.abandon()
     assert {name: use.clients for name, use in found.items()} == {"board": 1, "board 2": 1}
     trained = set(rows["client"][rows["exchange"] > 0])

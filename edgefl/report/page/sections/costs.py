@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from edgefl.report.averages import Compared
+from edgefl.report.averages import Compared, mean
+from edgefl.report.summary import Summary
+from edgefl.report.usage import Moved, Spent
 
 
 @dataclass(frozen=True)
 class Ending:
-    """Means over a group's runs of what jobs with one ending cost; see ``usage.Spent``."""
+    """What jobs with one ending cost; see ``usage.Spent``.
+
+    Attributes:
+        jobs: how many there are.
+        bytes: their traffic in both directions.
+        flops: their operations.
+        client_s: client-seconds.
+        joules: of clients whose energy is known in full; None if there is none.
+    """
 
     jobs: float
     bytes: float
@@ -21,24 +32,81 @@ class Ending:
 
 @dataclass(frozen=True)
 class Costs:
-    """Means over a group's runs.
+    """Means over those of a group's runs that have the figure.
 
     Attributes:
         group: its place.
-        bytes_by_part: "down" and "up" by part of the payload.
-        joules_by_phase: see ``Summary``.
-        waiting_joules: see ``Summary``; None if unknown.
-        endings: by "merged", "late", "lost" and "cut".
+        bytes_by_part: bytes "down" and "up" by part of the payload, of transfers that were completed; empty
+            if nothing was sent.
+        joules_by_phase: joules by "receive", "compute", "transmit", "tail" and "idle"; empty if no energy is
+            known.
+        waiting_joules: at idle power while uploads wait to be merged, no part of the energy; None if unknown.
+        energy_known: how many clients have an energy that is known in full: the others' is in no figure here.
+        energy_clients: how many took part.
+        endings: by "merged" (useful), "late", "lost" and "cut" (wasted).
     """
 
     group: int
     bytes_by_part: Mapping[str, Mapping[str, float]]
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
+    energy_known: float
+    energy_clients: float
     endings: Mapping[str, Ending]
 
 
 def costs(groups: Sequence[Compared]) -> list[Costs]:
     """The costs of each group."""
-    del groups
-    return []
+    return [_costs(place, one) for place, one in enumerate(groups)]
+
+
+def _costs(group: int, one: Compared) -> Costs:
+    of = partial(_mean, one)
+    return Costs(
+        group=group,
+        bytes_by_part={
+            part: {way: of(partial(_moved, part=part, way=way)) for way in Moved._fields}
+            for part in _keys(run.bytes_by_part for run in one.runs)
+        },
+        joules_by_phase={
+            phase: of(partial(_phase, phase=phase))
+            for phase in _keys(run.joules_by_phase for run in one.runs)
+        },
+        waiting_joules=mean(one, lambda run: run.waiting_joules),
+        energy_known=of(lambda run: run.energy.energy_known),
+        energy_clients=of(lambda run: run.energy.energy_clients),
+        endings={ending: _ending(one, ending) for ending in one.first.spent},
+    )
+
+
+def _keys(mappings: Iterable[Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(key for each in mappings for key in each))
+
+
+def _mean(one: Compared, figure: Callable[[Summary], float | None]) -> float:
+    """The mean of a figure that one of the runs has."""
+    found = mean(one, figure)
+    if found is None:
+        raise AssertionError("no run has the figure")
+    return found
+
+
+def _moved(run: Summary, part: str, way: str) -> int | None:
+    return getattr(run.bytes_by_part.get(part), way, None)
+
+
+def _phase(run: Summary, phase: str) -> float | None:
+    return run.joules_by_phase.get(phase)
+
+
+def _ending(one: Compared, ending: str) -> Ending:
+    def of(figure: Callable[[Spent], float]) -> float:
+        return _mean(one, lambda run: figure(run.spent[ending]))
+
+    return Ending(
+        jobs=of(lambda spent: spent.jobs),
+        bytes=of(lambda spent: spent.bytes),
+        flops=of(lambda spent: spent.flops),
+        client_s=of(lambda spent: spent.client_s),
+        joules=mean(one, lambda run: run.spent[ending].joules),
+    )

@@ -2,29 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.report.averages import Compared
+from edgefl.core.units import show_bytes
+from edgefl.report.averages import Compared, Row, amount
+from edgefl.report.rows import rows
+from edgefl.report.settings import differences
+
+# What accuracy is traded for, by key.
+_BYTES = "down_bytes + up_bytes"
+_COSTS = ("virtual_s", _BYTES, "joules")
+_SEED = "seed"
+
+
+@dataclass(frozen=True)
+class SweepFigure:
+    """One figure of all groups, a row of ``edgefl compare``.
+
+    Attributes:
+        label: its name.
+        key: its place in a run of `edgefl compare --json`, dotted; several with `` + `` between them are
+            summed.
+        unit: "s", "B", "J", "FLOP", "share" or others; see ``averages.Row``.
+        better: "higher", "lower", or empty.
+        values: each group's mean; None where it has none, and where it is of some of the clients alone.
+    """
+
+    label: str
+    key: str
+    unit: str
+    better: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Front:
+    """A Pareto front: the groups that no other beats.
+
+    A group beats another that has both figures if it is at least as accurate, costs at most as much, and is
+    better in one of the two. Groups that are equal in both are on the front together. Only groups whose
+    runs are all done take part.
+
+    Attributes:
+        accuracy: the place of the accuracy in ``Sweep.figures``.
+        cost: the place of the cost: virtual time, bytes or joules of the whole run.
+        groups: the places of the groups on the front, by ascending cost.
+    """
+
+    accuracy: int
+    cost: int
+    groups: Sequence[int]
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What groups differ in, and what became of them.
+    """What groups differ in, and what became of them; without anything where there is one group alone.
 
     Attributes:
-        settings: by dotted key, each group's value; those in which groups differ.
-        figures: by "accuracy", "bytes", "time" (s), "joules", each group's mean; None where it has none.
-        pareto: by "bytes", "time", "joules": the groups that no other has beaten in it and in accuracy.
+        settings: by dotted key, each group's value, None where it has none; those in which groups differ,
+            but for the seed. Values may be lists and mappings.
+        figures: the main figures of a comparison that are numbers, and the bytes in both directions.
+        fronts: for each evaluated model and each cost that two groups have.
     """
 
     settings: Mapping[str, Sequence[Any]]
-    figures: Mapping[str, Sequence[float | None]]
-    pareto: Mapping[str, Sequence[int]]
+    figures: Sequence[SweepFigure]
+    fronts: Sequence[Front]
 
 
 def sweep(groups: Sequence[Compared]) -> Sweep:
     """The groups' settings and figures."""
-    del groups
-    return Sweep({}, {}, {})
+    if len(groups) == 1:
+        return Sweep({}, [], [])
+    settings = differences([one.settings for one in groups])
+    figures = [_figure(row, groups) for row in _rows(groups)]
+    done = [all(run.status == "done" for run in one.runs) for one in groups]
+    return Sweep(
+        settings={key: values for key, values in settings.items() if key != _SEED},
+        figures=figures,
+        fronts=list(_fronts(figures, done)),
+    )
+
+
+def _rows(groups: Sequence[Compared]) -> Iterator[Row]:
+    for row in rows(groups):
+        if row.main and row.figure:
+            yield row
+        if row.key == "up_bytes":
+            yield amount("bytes, both ways", show_bytes, _moved, "B", key=_BYTES, main=True)
+
+
+def _moved(run: Any) -> float:
+    moved: float = run.down_bytes + run.up_bytes
+    return moved
+
+
+def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:
+    found = [row.value(one) for one in groups]
+    values = [value.mean if value and value.complete else None for value in found]
+    return SweepFigure(row.label.strip(), row.key, row.unit, row.better, values)
+
+
+def _fronts(figures: Sequence[SweepFigure], done: Sequence[bool]) -> Iterator[Front]:
+    place = {figure.key: place for place, figure in enumerate(figures)}
+    for accuracy in (key for key in place if key.startswith("accuracy.") and key.endswith(".value")):
+        for cost in (key for key in _COSTS if key in place):
+            pairs = zip(figures[place[cost]].values, figures[place[accuracy]].values, done, strict=True)
+            points = {
+                group: (spent, right)
+                for group, (spent, right, ended) in enumerate(pairs)
+                if ended and spent is not None and right is not None
+            }
+            if len(points) > 1:
+                yield Front(place[accuracy], place[cost], front(points))
+
+
+def front(points: Mapping[int, tuple[float, float]]) -> list[int]:
+    """The points that no other beats, by ascending cost.
+
+    Args:
+        points: (cost, gain) by key; less of the first and more of the second are better.
+    """
+    found: list[int] = []
+    for key, (cost, gain) in sorted(points.items(), key=lambda item: (item[1][0], -item[1][1])):
+        # Those before cost at most as much, and the last one found gains most of them.
+        if not found or gain > points[found[-1]][1] or (cost, gain) == points[found[-1]]:
+            found.append(key)
+    return found
