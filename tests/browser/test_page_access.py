@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from visits import DESKTOP, PHONE
 
@@ -48,13 +50,13 @@ def test_switches_work_from_the_keyboard(visit):
     assert page.page.evaluate("document.activeElement.checked")
 
 
-def test_landmarks_and_headings(visit, record):
+def test_landmarks_and_headings(visit):
     """One h1, a heading for each section that the navigation links to, and no level is left out."""
     page = visit().page
     levels = page.eval_on_selector_all("h1, h2, h3", "all => all.map(one => Number(one.tagName[1]))")
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     links = page.eval_on_selector_all("nav a", "all => all.map(one => one.getAttribute('href').slice(1))")
     sections = page.eval_on_selector_all("main > section", "all => all.map(one => one.id)")
     assert links == sections
@@ -68,7 +70,7 @@ def test_every_control_has_a_name(visit):
     page.draw_all()
     unnamed = page.page.eval_on_selector_all(
         "input, select, button, fieldset",
-        "all => all.filter(one => !(one.ariaLabel || one.textContent.trim() || one.labels?.[0]?.textContent.trim()))"
-        ".map(one => one.outerHTML)",
+        "all => all.filter(one => ![one.ariaLabel, one.textContent, one.labels?.[0]?.textContent].some("
+        "text => text?.trim())).map(one => one.outerHTML)",
     )
     assert unnamed == []
