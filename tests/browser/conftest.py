@@ -54,7 +54,7 @@ def saved(record, tmp_path_factory):
 
 @pytest.fixture
 def visit(opened, saved):
-    """(page's record, settings): a visit to its file; at the end it had no error and asked for nothing else."""
+    """(record, settings): a visit to its page, which at the end had no error and asked for nothing else."""
     visits = []
     with ExitStack() as stack:
 
