@@ -7,25 +7,29 @@
      section,    the id of the page's section that it stands in, such as "costs"
      title,      its heading, text
      why,        one sentence below the heading: what is seen, in which unit; text, or page -> text
-     controls,   a list of switches, or page -> list; each {name, label, kind, ...}:
+     controls,   a list of switches, or (page, choice) -> list; each {name, label, kind, ...}:
                    kind "radio" | "select": options [{value, label}]; "check": a boolean;
                    "slider": values [...], text: value -> "round 12"; all: initial (the first by default).
                  A switch with fewer than two options is not shown. choice[name] is its value.
      log,        axes with a log switch, such as ["x", "y"]; base sets their type. choice.log_x, choice.log_y
      height,     pixels, or (page, choice) -> pixels; 380 by default
-     groups,     false where no trace is of a group, so that there is no legend of runs
-     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw
+     groups,     false, or (page, choice) -> false, where no trace is of a group: there is no legend of runs then
+     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw; a
+                            `note` stands below the plot
+     listen(canvas),        once it is drawn: listeners for Plotly's events; optional
      table(page, choice),   -> {columns: ["round", "bytes (B)"], rows: [[...]]}: the same data as text and CSV
    })
 
    A trace with `group: N` is of that group: it gets its name, and is hidden with it in all plots.
-   edgefl.line(page, N, more) and edgefl.bar(page, N, more) are traces with the group's colour, dash and pattern.
-   Texts for Plotly go through edgefl.text(name), since Plotly reads some HTML. Numbers: edgefl.number(value, unit).
+   edgefl.line(page, N, more) is a trace with the group's colour and dash.
+   Texts for Plotly go through edgefl.text(name), since Plotly reads some HTML and TeX. Numbers with units and axes for
+   them are in numbers.js, names of runs and looks of parts in series.js.
    draw must not change page. All numbers are in it; nothing is reckoned here but places on the screen. */
 const edgefl = (() => {
   const plots = [];
   const state = { page: null, hidden: new Set(), figures: [] };
   const LONGEST = 48;
+  const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", $: "&#36;" };
 
   /** Registers a plot; see above. */
   function plot(one) {
@@ -52,26 +56,10 @@ const edgefl = (() => {
     return characters.length > LONGEST ? `${characters.slice(0, LONGEST - 1).join("")}…` : line;
   }
 
-  /** A text for Plotly, which would read <b>, <a> and entities in it; bidirectional marks cannot leave it. */
+  /** A text for Plotly, which would read <b>, <a>, entities and $TeX$ in it; bidirectional marks cannot leave it. */
   function text(name) {
-    const harmless = short(String(name)).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+    const harmless = short(String(name)).replace(/[&<>$]/g, (sign) => ENTITIES[sign]);
     return `\u2068${harmless}\u2069`;
-  }
-
-  const PREFIXES = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"]];
-  const PREFIXED = new Set(["B", "J", "FLOP", "W", "g"]);
-
-  /** A number with its unit, as the tables have it: "1.23 MB", "45.6 s", "81.2%". */
-  function number(value, unit = "") {
-    if (value == null || Number.isNaN(value)) return "unknown";
-    if (unit === "%") return `${(100 * value).toFixed(1)}%`;
-    if (PREFIXED.has(unit) && value !== 0) {
-      const [size, prefix] = PREFIXES.find(([least]) => Math.abs(value) >= least) ?? PREFIXES.at(-1);
-      const whole = unit === "B" && size === 1;
-      return `${whole ? value : Number((value / size).toPrecision(3))} ${prefix}${unit}`;
-    }
-    const rounded = Number.isInteger(value) ? value.toLocaleString("en") : Number(value.toPrecision(4));
-    return unit ? `${rounded} ${unit}` : String(rounded);
   }
 
   /** A group's name, for Plotly. */
@@ -84,21 +72,11 @@ const edgefl = (() => {
              line: { color: colour, dash, width: 2, ...more.line } };
   }
 
-  const SHAPES = { solid: "", dash: "/", dot: ".", dashdot: "x", longdash: "-", longdashdot: "+" };
-
-  /** Bars of a group: its name, colour, and a pattern that goes with its dash. */
-  function bar(page, group, more = {}) {
-    const { colour, dash } = page.groups[group];
-    const pattern = { shape: SHAPES[dash] ?? "", fillmode: "overlay", fgcolor: "#ffffff", size: 6, solidity: 0.25 };
-    return { type: "bar", name: label(page, group), group, ...more,
-             marker: { color: colour, pattern, ...more.marker } };
-  }
-
   /** A colour "#rrggbb" that lets through what is behind it. */
   function faint(colour, opacity = 0.18) {
     const [red, green, blue] = [1, 3, 5].map((place) => parseInt(colour.slice(place, place + 2), 16));
     return `rgba(${red},${green},${blue},${opacity})`;
   }
 
-  return { plots, state, plot, element, short, text, number, label, line, bar, faint };
+  return { plots, state, plot, element, short, text, label, line, faint };
 })();

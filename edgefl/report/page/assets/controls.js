@@ -5,8 +5,8 @@
   const optionsOf = (one) => one.options ?? (one.values ?? []).map((value) => ({ value, label: String(value) }));
 
   /** The switches that a plot has on this page, log switches among them. */
-  edgefl.controlsOf = (plot, page) => {
-    const own = typeof plot.controls === "function" ? plot.controls(page) : plot.controls;
+  edgefl.controlsOf = (plot, page, choice) => {
+    const own = typeof plot.controls === "function" ? plot.controls(page, choice) : plot.controls;
     const logs = plot.log.map((axis) => ({ name: `log_${axis}`, label: `Log ${axis}`, kind: "check" }));
     return [...own, ...logs];
   };

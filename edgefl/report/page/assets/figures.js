@@ -13,6 +13,7 @@
       this.legend = element("ul", { class: "legend", "aria-label": `Runs in: ${plot.title}` });
       this.canvas = element("div", { class: "canvas" });
       this.words = element("p", { class: "words", hidden: true });
+      this.note = element("p", { class: "note", hidden: true });
       this.why = element("p", { class: "why" });
       this.picture = element("button", { type: "button", onclick: () => this.save() }, "SVG");
       this.csv = element("button", { type: "button", onclick: () => edgefl.saveCsv(plot.id, this.table()) }, "CSV");
@@ -21,7 +22,7 @@
       this.details = element("details", { ontoggle: () => this.tell() }, element("summary", {}, `Data of ${plot.title}`));
       const heading = element("h3", { id: `plot-${plot.id}-title` }, plot.title);
       this.node = element("figure", { class: "plot", id: `plot-${plot.id}`, "aria-labelledby": heading.id },
-        heading, this.why, this.switches, this.legend, this.canvas, this.words,
+        heading, this.why, this.switches, this.legend, this.canvas, this.note, this.words,
         element("div", { class: "downloads" }, this.picture, this.csv), this.details);
     }
 
@@ -52,25 +53,33 @@
     tellNothing(words) {
       this.words.textContent = words;
       this.words.hidden = !words;
-      for (const part of [this.canvas, this.legend, this.picture]) part.hidden = Boolean(words);
+      for (const part of [this.canvas, this.legend, this.note, this.picture]) part.hidden = Boolean(words);
       this.node.dataset.drawn = words ? "words" : "plot";
     }
 
     /** New data: the switches as they are, where they still can be. */
     renewed() {
-      const controls = edgefl.controlsOf(this.plot, state.page);
-      this.choice = edgefl.chosen(controls, this.choice);
-      const kept = JSON.stringify(controls);
-      if (kept !== this.kept) {
-        this.kept = kept;
-        this.switches.replaceChildren(...edgefl.switches(this.plot, controls, this.choice, (name, now) => {
-          this.choice = { ...this.choice, [name]: now };
-          this.draw();
-        }));
-      }
+      this.adapt();
       this.why.textContent = value(this.plot.why, state.page);
       edgefl.legend(this);
       if (this.seen) this.draw();
+    }
+
+    /** The switches that go with what is chosen; the one in use keeps the focus. */
+    adapt() {
+      const controls = edgefl.controlsOf(this.plot, state.page, this.choice);
+      this.choice = edgefl.chosen(controls, this.choice);
+      const kept = JSON.stringify(controls.map((one) => [one, one.text && one.values.map(one.text)]));
+      if (kept === this.kept) return;
+      this.kept = kept;
+      const used = this.switches.contains(document.activeElement) ? document.activeElement.name : null;
+      this.switches.replaceChildren(...edgefl.switches(this.plot, controls, this.choice, (name, now) => {
+        this.choice = { ...this.choice, [name]: now };
+        this.guarded(() => this.adapt());
+        this.draw();
+      }));
+      const same = [...this.switches.querySelectorAll("[name]")].filter((one) => one.name === used);
+      (same.find((one) => one.checked) ?? same[0])?.focus();
     }
 
     /** Draws, or says in words why there is nothing to draw. */
@@ -82,8 +91,13 @@
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
       this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
+      this.legend.hidden = !value(this.plot.groups, state.page, this.choice);
+      this.note.textContent = found.note ?? "";
+      this.note.hidden = !found.note;
       this.shown = this.ready(found);
+      const first = !this.canvas.data;
       Plotly.react(this.canvas, this.shown.data, edgefl.layout(this.shown.layout), CONFIG);
+      if (first) this.plot.listen?.(this.canvas);
       this.tell();
     }
 
@@ -101,9 +115,9 @@
     /** The picture as a file, with a legend in it. */
     async save() {
       if (!this.shown) this.draw();
-      const layout = edgefl.layout({ ...this.shown.layout, title: { text: edgefl.text(this.plot.title) },
-                                     margin: { ...this.shown.layout.margin, t: 48 }, showlegend: this.plot.groups,
-                                     paper_bgcolor: edgefl.colour("--paper") });
+      const title = { text: edgefl.text(this.plot.title), automargin: true, yref: "container", x: 0.02, xanchor: "left" };
+      const legend = value(this.plot.groups, state.page, this.choice) ? edgefl.series.legend : {};
+      const layout = edgefl.layout({ ...this.shown.layout, ...legend, title, paper_bgcolor: edgefl.colour("--paper") });
       const size = { width: this.canvas.clientWidth || 900, height: this.canvas.clientHeight + 80 };
       const url = await Plotly.toImage({ data: this.shown.data, layout }, { format: "svg", ...size });
       edgefl.save(`${this.plot.id}.svg`, decodeURIComponent(url.slice(url.indexOf(",") + 1)), "image/svg+xml");

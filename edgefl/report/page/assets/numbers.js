@@ -79,15 +79,26 @@
 
   function tick(value, unit) {
     if (unit === "share") return `${digits(value * 100, 6)}%`;
-    const [size, name] = (AXIS[unit] ?? [[1, unit]]).find(([least]) => value >= least * 0.9999) ?? AXIS[unit].at(-1);
+    const [size, name] = (AXIS[unit] ?? []).find(([least]) => value >= least * 0.9999) ?? AXIS[unit]?.at(-1) ?? [1, unit];
     return `${digits(value / size, 6)} ${name}`.trim();
   }
 
   const CLOCK = [60, 600, 3600, 36000, 86400, 864000, 8640000, 86400000];
   const FINE_CLOCK = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400];
 
+  // On a narrow screen more ticks than these would not stand side by side.
+  const MOST = 5;
+  const narrow = () => document.documentElement.clientWidth < 640;
+
   /** Where a log axis from `low` to `high` has its ticks: at 1, 10, 100, and at 2 and 5 too where it is short. */
   function ticks(low, high, unit) {
+    const found = everyTick(low, high, unit);
+    const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
+    const every = narrow() ? Math.ceil(within / MOST) : 1;
+    return found.filter((_, place) => place % every === 0);
+  }
+
+  function everyTick(low, high, unit) {
     const fine = high / low < 30;
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {

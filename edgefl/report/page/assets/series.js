@@ -1,7 +1,7 @@
 /* What plots share: names of runs, colours of parts, fewer points where there are many. */
 (() => {
   // Points that the lines of one plot have together, so that a switch answers at once; the CSV has them all.
-  const POINTS = 20_000;
+  const POINTS = 8_000;
   // Okabe and Ito's colours, and a pattern with each, for parts, phases and devices.
   const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#a89a1f", "#888888"];
   const PATTERNS = ["", "/", "x", ".", "\\", "-", "+", "|"];
@@ -26,6 +26,22 @@
     const options = runs.map((value) => ({ value, label: edgefl.short(runName(page, value)) }));
     return { name: "run", label: "Run", kind: "select", options };
   }
+
+  const FIRST = "first";
+  const ALL = "all";
+
+  /** A switch between one run of each group, all runs, and each of them. */
+  function runsSwitch(page, records) {
+    const one = runSwitch(page, records);
+    const all = { value: ALL, label: "all runs" };
+    const seeds = page.groups.some((group) => group.runs.length > 1);
+    const many = seeds ? [{ value: FIRST, label: "the first seed of each" }, all] : [all];
+    return { ...one, label: "Runs", options: one.options.length > 1 ? [...many, ...one.options] : [all] };
+  }
+
+  /** The records of the runs that such a switch names. */
+  const chosenRuns = (page, records, run) => records.filter((one) => run === ALL || one.run === run
+    || (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run));
 
   /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
   function kept(values, most) {
@@ -66,14 +82,14 @@
     colour: at(COLOURS, place), pattern: at(PATTERNS, place), dash: at(DASHES, place), symbol: at(SYMBOLS, place),
   });
 
-  /** Marks that tell parts apart without colours, too. */
-  function filled(place) {
-    const { colour, pattern } = look(place);
-    return { color: colour, pattern: { shape: pattern, fgcolor: "#ffffff", fillmode: "overlay", size: 7, solidity: 0.25 } };
+  /** Marks of a part that is told apart by its colour and by its pattern. */
+  function filled(place, shape = at(PATTERNS, place)) {
+    const pattern = { shape, fgcolor: "#ffffff", fillmode: "overlay", size: 7, solidity: 0.25 };
+    return { color: at(COLOURS, place), pattern };
   }
 
   /** A legend above the plot, for plots whose legend is not that of the runs. */
-  const legend = { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" } };
+  const legend = { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" } };
 
   // A long text in lines, so that names leave room for what is drawn.
   const WIDTH = 20;
@@ -90,8 +106,8 @@
   const rowsHeight = (rows, each = 30) => Math.min(Math.max(rows * each, 90), 1800) + 110;
 
   /** An axis with a row for each of some texts, the first on top; rows of one name stay apart. */
-  const rows = (texts) => ({
-    tickmode: "array", tickvals: texts.map((_, place) => place), ticktext: texts.map(folded),
+  const rows = (texts, fold = texts.length <= 40) => ({
+    tickmode: "array", tickvals: texts.map((_, place) => place), ticktext: fold ? texts.map(folded) : texts,
     range: [texts.length - 0.5, -0.5], showgrid: false, zeroline: false,
   });
 
@@ -101,9 +117,15 @@
     return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
   }
 
+  /** Places of at most `most` of some things, evenly spaced, the first and the last among them. */
+  function spaced(count, most) {
+    const shown = Math.min(count, most);
+    return Array.from({ length: shown }, (_, at) => (shown > 1 ? Math.round((at * (count - 1)) / (shown - 1)) : 0));
+  }
+
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName, runName, runSwitch, kept, budget, points, hover, look, filled, legend, rowsHeight, rows, listed, distinct,
+    groupName, runName, runSwitch, runsSwitch, chosenRuns, ALL, kept, budget, points, hover, look, filled, legend, rowsHeight, rows, listed, spaced, distinct,
   };
 })();

@@ -18,20 +18,26 @@
     "jobs-ending": ["jobs by ending", "jobs", "", byEnding("jobs")],
   };
 
-  /* The parts with an amount in any group, and each group's amounts in their order. */
-  function amounts(page, choice) {
-    const found = page.costs.map((one) => new Map(SHOWN[choice.what][3](one).filter(([, amount]) => edgefl.known(amount))));
-    const parts = series.distinct(found.flatMap((one) => [...one.keys()]))
-      .filter((part) => found.some((one) => one.get(part) > 0));
-    return { found, parts };
+  /* Parts of one payload share a colour; what is sent has a pattern. */
+  function marker(part, place, choice) {
+    if (choice.what !== "bytes-part") return series.filled(place);
+    return series.filled(Math.floor(place / WAYS.length), place % WAYS.length ? "/" : "");
   }
 
-  function bars(page, { found, parts }, choice, xs) {
+  /* The parts with an amount in any group, by their place among all, and each group's amounts. */
+  function amounts(page, choice) {
+    const found = page.costs.map((one) => new Map(SHOWN[choice.what][3](one).filter(([, amount]) => edgefl.known(amount))));
+    const all = series.distinct(page.costs.flatMap((one) => SHOWN[choice.what][3](one).map(([part]) => part)));
+    const parts = all.filter((part) => found.some((one) => one.get(part) > 0));
+    return { found, parts, all };
+  }
+
+  function bars(page, { found, parts, all }, choice, xs) {
     const [, , unit] = SHOWN[choice.what];
     const labels = page.costs.map((one) => edgefl.text(page.groups[one.group].name));
     const totals = found.map((one) => parts.reduce((sum, part) => sum + (one.get(part) ?? 0), 0));
-    return parts.map((part, place) => ({
-      type: "bar", orientation: "h", name: edgefl.text(part), marker: series.filled(place),
+    return parts.map((part) => ({
+      type: "bar", orientation: "h", name: edgefl.text(part), marker: marker(part, all.indexOf(part), choice),
       y: page.costs.map((_, at) => at),
       x: found.map((one, at) => (choice.share ? xs.of((one.get(part) ?? 0) / (totals[at] || 1)) : xs.of(one.get(part) ?? 0))),
       text: found.map((one, at) => [`<b>${labels[at]}</b>`, `${edgefl.text(part)}: ${edgefl.number(one.get(part) ?? 0, unit)}`,
@@ -61,7 +67,7 @@
     height: (page) => series.rowsHeight(page.costs.length) + 30,
     draw(page, choice) {
       if (!page.costs.length || !choice.what) return { nothing: "Nothing to draw: no job has ended yet, so nothing was spent." };
-      const { found, parts } = amounts(page, choice);
+      const { found, parts, all } = amounts(page, choice);
       const [, title, unit] = SHOWN[choice.what];
       const totals = found.map((one) => parts.reduce((sum, part) => sum + (one.get(part) ?? 0), 0));
       const xs = choice.share ? edgefl.axis(`share of ${title}`, "share", [1]) : edgefl.axis(title, unit, totals);
@@ -69,7 +75,7 @@
       const unknown = page.costs.filter((_, at) => !found[at].size).map((one) => series.groupName(page, one.group));
       const note = unknown.length ? `Unknown of ${series.listed(unknown)}: a number that it needs is unknown.` : "";
       return {
-        data: bars(page, { found, parts }, choice, xs), note: [note, waiting(page, choice)].filter(Boolean).join(" "),
+        data: bars(page, { found, parts, all }, choice, xs), note: [note, waiting(page, choice)].filter(Boolean).join(" "),
         layout: { ...series.legend, barmode: "stack", bargap: 0.3, xaxis: xs.layout, yaxis: series.rows(rows) },
       };
     },

@@ -55,10 +55,14 @@
 
   function without(page, choice) {
     const drawn = new Set(of(page, choice).map((curve) => curve.group));
-    const missing = page.groups.map((_, group) => group).filter((group) => !drawn.has(group));
-    if (!missing.length) return "";
-    const what = choice.y === "loss" ? "no loss was evaluated, or no such axis is known" : "it was not evaluated, or no such axis is known";
-    return `Not drawn, since ${what}: ${series.listed(missing.map((group) => series.groupName(page, group)))}.`;
+    const evaluated = new Set(page.curves.filter((curve) => curve.model === choice.model
+      && curve[choice.y].some(edgefl.known)).map((curve) => curve.group));
+    const named = (wanted) => series.listed(page.groups.map((_, group) => group)
+      .filter((group) => !drawn.has(group) && wanted(group)).map((group) => series.groupName(page, group)));
+    const [unknown, never] = [named((group) => evaluated.has(group)), named((group) => !evaluated.has(group))];
+    return [unknown && `Not drawn, since the ${AXES[choice.x][0]} is unknown: ${unknown}.`,
+            never && `Not drawn, since no ${choice.y} of a ${choice.model} model was evaluated: ${never}.`]
+      .filter(Boolean).join(" ");
   }
 
   edgefl.plot({

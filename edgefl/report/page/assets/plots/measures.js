@@ -1,12 +1,12 @@
 /* Measures over rounds: a line for a number, a map for one that is taken of each class or layer. */
 (() => {
   const { series } = edgefl;
-  const unitOf = (one) => (one.unit === "share" ? "share" : one.unit);
   const keyOf = (one) => [one.measure, one.figure, one.model].filter(Boolean).join(", ");
+  const COLUMNS = 200;
   const isMap = (one) => one.labels.some((label) => label !== "");
 
   function lines(page, found) {
-    const unit = unitOf(found[0]);
+    const unit = found[0].unit;
     const xs = edgefl.axis("round", "", []);
     const ys = edgefl.axis(keyOf(found[0]), unit, found.flatMap((one) => one.values.map(([value]) => value)));
     const data = found.map((one) => {
@@ -23,25 +23,26 @@
   }
 
   function map(one) {
-    const unit = unitOf(one);
+    const { unit } = one;
     const scale = unit === "share" ? 100 : 1;
-    const words = (value, label, round) => series.hover(`${label}, round ${round}`, `${keyOf(one)}: ${edgefl.number(value, unit)}`);
-    const rounds = one.round.map(String);
-    const every = Math.ceil(rounds.length / 12);
-    return {
-      data: [{
-        type: "heatmap", x: rounds.map((_, at) => at), y: one.labels.map((_, at) => at), colorscale: "Cividis", xgap: rounds.length > 60 ? 0 : 1, ygap: 1,
-        z: one.labels.map((_, row) => one.values.map((values) => (edgefl.known(values[row]) ? values[row] * scale : null))),
-        text: one.labels.map((label, row) => one.values.map((values, at) => words(values[row], label, one.round[at]))),
-        hovertemplate: "%{text}<extra></extra>", hoverongaps: false,
-        colorbar: { title: { text: unit === "share" ? "" : edgefl.text(unit) }, ticksuffix: unit === "share" ? "%" : "", thickness: 14 },
-      }],
-      layout: {
-        xaxis: { title: "round", tickmode: "array", showgrid: false, zeroline: false, tickvals: rounds.map((_, at) => at).filter((at) => at % every === 0),
-                 ticktext: rounds.filter((_, at) => at % every === 0) },
-        yaxis: series.rows(one.labels.map((label) => edgefl.text(label))),
-      },
+    const places = series.spaced(one.round.length, COLUMNS);
+    const ticks = series.spaced(places.length, 12);
+    const value = (place, row) => one.values[place][row];
+    const words = (place, row) => series.hover(`${one.labels[row]}, round ${one.round[place]}`,
+      `${keyOf(one)}: ${edgefl.number(value(place, row), unit)}`);
+    const each = (of) => one.labels.map((_, row) => places.map((place) => of(place, row)));
+    const heat = {
+      type: "heatmap", colorscale: "Cividis", xgap: places.length > 60 ? 0 : 1, ygap: 1, hoverongaps: false,
+      x: places.map((_, at) => at), y: one.labels.map((_, row) => row), text: each(words),
+      z: each((place, row) => (edgefl.known(value(place, row)) ? value(place, row) * scale : null)),
+      hovertemplate: "%{text}<extra></extra>",
+      colorbar: { title: { text: scale > 1 ? "" : edgefl.text(unit) }, ticksuffix: scale > 1 ? "%" : "", thickness: 14 },
     };
+    const xaxis = { title: "round", tickmode: "array", showgrid: false, zeroline: false, tickvals: ticks,
+                    ticktext: ticks.map((at) => String(one.round[places[at]])) };
+    const left = one.round.length - places.length;
+    return { data: [heat], note: left ? `${edgefl.number(left)} of ${edgefl.number(one.round.length)} rounds are not drawn;`
+      + " the CSV has them all." : "", layout: { xaxis, yaxis: series.rows(one.labels.map((label) => edgefl.text(label))) } };
   }
 
   const of = (page, choice) => page.measures.filter((one) => keyOf(one) === choice.what && one.round.length);

@@ -46,7 +46,9 @@
         marker: { symbol: "x-thin-open", size: 18, color: REFUSED, line: { width: 3 } } }));
     }
     const told = refused.map((one) => `${edgefl.number(one.refused)} clients (${one.device}, ${one.model}: ${one.exchange})`);
-    const note = told.length ? `Refused: ${series.listed(series.distinct(told))}.` : "Nobody was refused.";
+    const refusals = told.length ? `Refused: ${series.listed(series.distinct(told))}.` : "Nobody was refused.";
+    const unknown = series.distinct(found.filter((one) => one.limit_bytes === null).map((one) => one.device));
+    const note = unknown.length ? `${refusals} The limit is unknown of ${series.listed(unknown)}.` : refusals;
     return { data, note, layout: { ...series.legend, xaxis: xs.layout, yaxis: { ...series.rows(labels), showgrid: true } } };
   }
 

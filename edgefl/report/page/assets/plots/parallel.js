@@ -6,13 +6,26 @@
   const LOG_SPAN = 50;
   const TICKS = 5;
 
+  const LONGEST = 18;
+  const cut = (text) => edgefl.text(text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+
+  /* A setting's value in a line: "dirichlet, alpha 0.1". */
+  function words(value) {
+    if (value === null) return "none";
+    if (typeof value !== "object") return edgefl.known(value) ? edgefl.number(value) : String(value);
+    const parts = Object.entries(value).map(([key, own]) => (key === "name" ? words(own) : `${key} ${words(own)}`));
+    return Array.isArray(value) ? value.map(words).join(", ") : parts.join(", ");
+  }
+
+  const written = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : value);
+
   /* Where each of some categories is, from 0 to 1, and what stands there. */
   function categories(values) {
-    const texts = values.map((value) => (value === null ? "none" : typeof value === "object" ? JSON.stringify(value) : String(value)));
+    const texts = values.map(words);
     const all = series.distinct(texts).sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
     const place = (text) => (all.length > 1 ? all.indexOf(text) / (all.length - 1) : 0.5);
     const every = Math.ceil(all.length / 12);
-    return { at: texts.map(place), texts, ticks: all.filter((_, at) => at % every === 0).map((text) => [place(text), text]) };
+    return { at: texts.map(place), texts, ticks: all.filter((_, at) => at % every === 0).map((text) => [place(text), cut(text)]) };
   }
 
   function numbers(values, unit) {
@@ -22,10 +35,12 @@
     const scale = log ? Math.log : (value) => value;
     const place = (value) => (high > low ? (scale(value) - scale(low)) / (scale(high) - scale(low)) : 0.5);
     const back = (share) => (log ? low * (high / low) ** share : low + (high - low) * share);
-    const shares = high > low ? Array.from({ length: TICKS }, (_, tick) => tick / (TICKS - 1)) : [0.5];
+    const own = series.distinct(known);
+    const even = Array.from({ length: TICKS }, (_, tick) => tick / (TICKS - 1));
+    const shares = own.length <= TICKS ? own.map(place) : even;
     return {
       at: values.map((value) => (edgefl.known(value) ? place(value) : null)), log,
-      texts: values.map((value) => edgefl.number(value, unit)), ticks: shares.map((share) => [share, edgefl.number(back(share), unit)]),
+      texts: values.map((value) => edgefl.number(value, unit)), ticks: shares.map((share) => [share, edgefl.number(Number(back(share).toPrecision(3)), unit)]),
     };
   }
 
@@ -40,34 +55,57 @@
     return [...own, ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) }))];
   }
 
-  /* The axes themselves, their ticks and names are drawn by hand: Plotly's own plot of this kind needs WebGL. */
-  function frame(found) {
+  /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen the axes
+     lie one below the other. */
+  function frame(found, upright) {
     const ink = edgefl.colour("--ink");
-    const note = (x, y, text, more) => ({ x, y, text, showarrow: false, font: { size: 11 }, ...more });
-    const shapes = found.map((_, at) => ({ type: "line", x0: at, x1: at, y0: 0, y1: 1, line: { width: 1, color: ink }, layer: "below" }));
-    const annotations = found.flatMap((axis, at) => [
-      note(at, 1.06, `<b>${edgefl.text(axis.name.split(".").at(-1))}</b>${axis.log ? "<br>(log)" : ""}`, { yanchor: "bottom", hovertext: edgefl.text(axis.name) }),
-      ...axis.ticks.map(([y, text]) => note(at, y, edgefl.text(text), { xanchor: at === found.length - 1 ? "left" : "right", xshift: at === found.length - 1 ? 5 : -5,
-        bgcolor: edgefl.colour("--paper"), borderpad: 1 })),
-    ]);
-    return { shapes, annotations };
+    const note = (along, across, text, more) => ({
+      x: upright ? along : across, y: upright ? across : along, text, showarrow: false, font: { size: 11 }, ...more });
+    const line = (at) => ({ type: "line", layer: "below", line: { width: 1, color: ink },
+                            x0: upright ? at : 0, x1: upright ? at : 1, y0: upright ? 0 : at, y1: upright ? 1 : at });
+    const tick = (at) => (upright ? { xanchor: at === found.length - 1 ? "left" : "right", xshift: at === found.length - 1 ? 5 : -5 }
+      : { yanchor: "top", yshift: -4 });
+    const side = (share) => (upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" });
+    const name = ({ name: full, log }) => `<b>${edgefl.text(full.split(".").at(-1))}</b>${log ? " (log)" : ""}`;
+    const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 4 };
+    return {
+      shapes: found.map((_, at) => line(at)),
+      annotations: found.flatMap((axis, at) => [
+        note(at, upright ? 1.05 : 0, name(axis), { ...heading, hovertext: edgefl.text(axis.name) }),
+        ...axis.ticks.filter((_, place) => upright || axis.ticks.length < 4 || place % 2 === 0).map(([share, text]) =>
+          note(at, share, text, { ...tick(at), ...side(share), bgcolor: edgefl.colour("--paper"), borderpad: 1 })),
+      ]),
+    };
   }
 
+  function layout(found, upright) {
+    const bare = { showgrid: false, zeroline: false, showticklabels: false, fixedrange: true };
+    const along = { ...bare, range: upright ? [-0.08, found.length - 0.92] : [found.length - 0.7, -0.5] };
+    const across = { ...bare, range: upright ? [-0.06, 1.06] : [-0.04, 1.04] };
+    return { ...frame(found, upright), margin: upright ? { l: 90, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
+             xaxis: upright ? along : across, yaxis: upright ? across : along };
+  }
+
+  const wide = () => document.documentElement.clientWidth >= 800;
+
   edgefl.plot({
-    id: "parallel", section: "sweep", title: "Settings and what became of them", height: 460,
-    why: "A line is a run: its settings on the left, its figures on the right. Point at a line to see it alone.",
+    id: "parallel", section: "sweep", title: "Settings and what became of them",
+    why: "A line is a run: its settings first, then its figures. Point at a line to see it alone.",
+    height: (page) => (wide() ? 460 : 70 * axes(page).length + 60),
     draw(page) {
       if (!Object.keys(page.sweep.settings).length) return { nothing: "Nothing to draw: the runs do not differ in their settings." };
       const found = axes(page);
+      const upright = wide();
       const data = page.groups.map((_, group) => {
-        const words = series.hover(series.groupName(page, group), ...found.map((axis) => `${edgefl.text(axis.name)}: ${edgefl.text(axis.texts[group])}`));
-        return edgefl.line(page, group, { mode: "lines+markers", marker: { size: 6, symbol: series.look(group).symbol },
-          x: found.map((_, at) => at), y: found.map((axis) => axis.at[group]), text: found.map(() => words), connectgaps: true,
+        const told = series.hover(series.groupName(page, group),
+          ...found.map((axis) => `${edgefl.text(axis.name)}: ${edgefl.text(axis.texts[group])}`));
+        const [along, across] = [found.map((_, at) => at), found.map((axis) => axis.at[group])];
+        return edgefl.line(page, group, {
+          mode: "lines+markers", marker: { size: 6, symbol: series.look(group).symbol }, connectgaps: true,
+          x: upright ? along : across, y: upright ? across : along, text: found.map(() => told),
           hovertemplate: "%{text}<extra></extra>", line: { width: page.groups.length > 20 ? 1.5 : 2.5 } });
       });
-      const bare = { showgrid: false, zeroline: false, showticklabels: false, fixedrange: true };
-      return { data, layout: { ...frame(found), margin: { l: 90, r: 80, t: 70, b: 20 }, xaxis: { ...bare, range: [-0.08, found.length - 0.92] },
-                               yaxis: { ...bare, range: [-0.06, 1.06] } } };
+      return { data, layout: layout(found, upright) };
     },
     /* The line under the pointer stays, all others are faint. */
     listen(canvas) {
@@ -82,7 +120,7 @@
       const keys = Object.keys(page.sweep.settings);
       const figures = Object.keys(FIGURES).filter((key) => page.sweep.figures[key]);
       const rows = page.groups.map((_, group) => [series.groupName(page, group),
-        ...keys.map((key) => { const value = page.sweep.settings[key][group]; return value !== null && typeof value === "object" ? JSON.stringify(value) : value; }),
+        ...keys.map((key) => written(page.sweep.settings[key][group])),
         ...figures.map((key) => page.sweep.figures[key][group])]);
       return { columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)], rows };
     },

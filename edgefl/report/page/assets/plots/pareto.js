@@ -11,14 +11,21 @@
   const frontOf = (page, cost) => [...(page.sweep.pareto[cost] ?? [])].sort((one, other) =>
     page.sweep.figures[cost][one] - page.sweep.figures[cost][other]);
 
-  function point(page, group, { cost, xs, ys, front, named }) {
+  /* Names above and below in turn, towards the middle of the plot. */
+  function sideOf(found, costs, group) {
+    const sorted = [...found].sort((one, other) => costs[one] - costs[other]);
+    const half = (costs[sorted[0]] + costs[sorted.at(-1)]) / 2;
+    return `${sorted.indexOf(group) % 2 ? "bottom" : "top"} ${costs[group] > half ? "left" : "right"}`;
+  }
+
+  function point(page, group, { cost, xs, ys, front, side }) {
     const [title, unit] = COSTS[cost];
     const [accuracy, spent] = [accuracies(page)[group], page.sweep.figures[cost][group]];
     const words = series.hover(series.groupName(page, group), `accuracy ${edgefl.number(accuracy, "share")}`,
       `${title} ${edgefl.number(spent, unit)}`, front.includes(group) ? "on the front: no run beats it in both" : "");
     return edgefl.line(page, group, {
-      mode: named ? "markers+text" : "markers", x: [xs.of(spent)], y: [ys.of(accuracy)], hovertext: [words],
-      text: [edgefl.text(series.groupName(page, group))], textposition: "top center", cliponaxis: false,
+      mode: side ? "markers+text" : "markers", x: [xs.of(spent)], y: [ys.of(accuracy)], hovertext: [words],
+      text: [edgefl.text(series.groupName(page, group))], textposition: side || "top center", cliponaxis: false,
       hovertemplate: "%{hovertext}<extra></extra>",
       marker: { color: page.groups[group].colour, symbol: series.look(group).symbol, size: front.includes(group) ? 14 : 9,
                 line: { width: front.includes(group) ? 2 : 0, color: edgefl.colour("--ink") } },
@@ -47,7 +54,8 @@
         x: front.map((group) => xs.of(costs[group])), y: front.map((group) => ys.of(accuracies(page)[group])),
       };
       const named = found.length <= NAMED;
-      const points = found.map((group) => point(page, group, { cost: choice.cost, xs, ys, front, named }));
+      const points = found.map((group) => point(page, group, {
+        cost: choice.cost, xs, ys, front, side: named && sideOf(found, costs, group) }));
       const note = `On the front: ${series.listed(front.map((group) => series.groupName(page, group)))}.`;
       return { data: [line, ...points], note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
     },

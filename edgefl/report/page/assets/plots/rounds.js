@@ -17,7 +17,7 @@
     return places.sort((one, other) => last(one) - last(other));
   }
 
-  const whoOf = (run, place) => `client ${run.client[place]}, ${run.device_names[run.device[place]]}`;
+  const whoOf = (run, place) => `${run.client[place]}, ${run.device_names[run.device[place]]}`;
 
   /* A job's stage as [from, to]; one that it broke off in ends with the job. */
   function stretch(run, place, [, from, to]) {
@@ -31,7 +31,7 @@
     return STAGES.map((stage, number) => {
       const found = jobs.map((place, row) => [row, place, stretch(run, place, stage)])
         .filter(([, , between]) => between && between[1] > between[0]);
-      const words = ([, place, [from, to, broken]]) => series.hover(whoOf(run, place),
+      const words = ([, place, [from, to, broken]]) => series.hover(`client ${whoOf(run, place)}`,
         `${stage[0]}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
         `from ${edgefl.number(from - start, "s")} to ${edgefl.number(to - start, "s")} of the round`, run.ending[place]);
       const marker = number === STAGES.length - 1 ? { color: WAIT, opacity: 0.45 } : series.filled(number);
@@ -94,7 +94,7 @@
         data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)], note: told(run, choice.at, jobs),
         layout: {
           ...series.legend, barmode: "overlay", bargap: 0.25, xaxis: xs.layout, shapes: [{ ...merge, x0: merged, x1: merged }],
-          yaxis: series.rows(jobs.map((place) => edgefl.text(whoOf(run, place)))),
+          yaxis: { ...series.rows(jobs.map((place) => edgefl.text(whoOf(run, place))), false), title: "client" },
         },
       };
     },

@@ -1,0 +1,176 @@
+"""The page in a browser: it opens from disk, plots draw, and switches, tables and downloads work."""
+
+from __future__ import annotations
+
+import csv
+import io
+import xml.etree.ElementTree as ET
+
+import pytest
+from visits import PHONE
+
+
+def test_every_plot_draws(visit):
+    """Each plot is drawn or says in words why not, without an error and without any request."""
+    page = visit()
+    page.draw_all()
+    states = page.page.eval_on_selector_all(
+        "figure.plot",
+        "all => all.map(one => [one.id, one.dataset.drawn, one.querySelector('.words').textContent])",
+    )
+    assert states
+    assert [one for one in states if one[1] not in {"plot", "words"} or "could not" in one[2]] == []
+    assert "plot" in {one[1] for one in states}
+
+
+def test_a_plot_is_drawn_when_it_comes_into_view(visit):
+    """At first only what is near the window is drawn; the last plot is when one scrolls to it."""
+    page = visit().page
+    last = page.locator("figure.plot").last
+    assert last.get_attribute("data-drawn") is None
+    last.scroll_into_view_if_needed()
+    page.wait_for_function("id => document.getElementById(id).dataset.drawn", arg=last.get_attribute("id"))
+
+
+def test_the_first_screen_says_who_is_ahead(visit, record):
+    """Without scrolling one sees what was compared, the fleet and the verdict's first rows."""
+    page = visit().page
+    text = page.inner_text("#verdict")
+    for words in ("fedavg", "digits", "raspberry-pi-5", "wifi-pi4"):
+        assert words in text
+    for row in record.verdict:
+        assert row.label in text
+        for shown in row.texts:
+            assert shown in text
+    first = page.locator("#verdict tbody tr").first.bounding_box()
+    assert first["y"] + first["height"] < 900
+
+
+def test_a_switch_changes_the_axis_and_keeps_the_rest(visit, record):
+    """The radio buttons of a plot change what it shows: its x are the record's."""
+    page = visit()
+    page.draw_all()
+    for axis in ("round", "bytes", "time"):
+        page.page.check(f"#plot-accuracy input[name=accuracy-x][value={axis}]")
+        lines = [one for one in page.drawn("accuracy")["data"] if len(one["x"]) == 3]
+        expected = [list(curve.x[axis]) for curve in record.curves if curve.model == record.curves[0].model]
+        assert sorted(one["x"] for one in lines) == sorted(expected)
+
+
+def test_a_log_switch(visit):
+    """A log switch makes the axis logarithmic, and linear again."""
+    page = visit()
+    page.draw_all()
+    box = "#plot-accuracy input[name=accuracy-log_x]"
+    page.page.check(box)
+    assert page.drawn("accuracy")["x"] == "log"
+    page.page.uncheck(box)
+    assert page.drawn("accuracy")["x"] != "log"
+
+
+def test_the_legend_hides_a_run_everywhere(visit):
+    """A click in one plot's legend hides the run in all plots, and a second click shows it again."""
+    page = visit()
+    page.draw_all()
+    hidden = (
+        "() => [...document.querySelectorAll('figure.plot[data-drawn=plot] .canvas')].flatMap("
+        "one => one.data.filter(trace => trace.meta?.group === 1).map(trace => trace.visible))"
+    )
+    assert set(page.page.evaluate(hidden)) == {True}
+    button = page.page.locator("#plot-accuracy .legend button").nth(1)
+    button.click()
+    assert set(page.page.evaluate(hidden)) == {False}
+    pressed = page.page.eval_on_selector_all(
+        ".legend", "all => all.map(one => one.querySelectorAll('button')[1]?.ariaPressed)"
+    )
+    assert set(pressed) <= {"false", None}
+    button.click()
+    assert set(page.page.evaluate(hidden)) == {True}
+
+
+def test_tables_sort(visit):
+    """A heading's button sorts by its column, up and then down, and says so to a screen reader."""
+    page = visit().page
+    table = page.locator("#runs table").first
+    seeds = table.locator("tbody td:nth-child(4)")
+    before = seeds.all_inner_texts()
+    head = table.locator("thead th").nth(3)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert seeds.all_inner_texts() == sorted(before)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert seeds.all_inner_texts() == sorted(before, reverse=True)
+
+
+def test_downloads(visit):
+    """Each drawn plot gives its table as CSV and its picture as SVG."""
+    page = visit()
+    page.draw_all()
+    plots = page.page.eval_on_selector_all("figure.plot[data-drawn=plot]", "all => all.map(one => one.id)")
+    for plot in plots:
+        name, text = page.download(f"#{plot} .downloads button:nth-child(2)")
+        assert name == f"edgefl-{plot.removeprefix('plot-')}.csv"
+        rows = list(csv.reader(io.StringIO(text)))
+        assert len({len(row) for row in rows}) == 1
+        assert len(rows) > 1
+        name, text = page.download(f"#{plot} .downloads button:nth-child(1)")
+        assert name == f"edgefl-{plot.removeprefix('plot-')}.svg"
+        assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - our own text
+
+
+def test_a_plots_data_are_a_table_too(visit):
+    """The text alternative of a plot has the rows of its CSV."""
+    page = visit()
+    page.draw_all()
+    _, text = page.download("#plot-accuracy .downloads button:nth-child(2)")
+    page.page.click("#plot-accuracy summary")
+    shown = page.page.locator("#plot-accuracy details tbody tr")
+    shown.first.wait_for()
+    assert shown.count() == len(text.splitlines()) - 1
+
+
+def test_dark_and_light(visit):
+    """The page follows what the user prefers, and the button turns it; plots take its ink."""
+    page = visit(scheme="dark")
+    ink = "() => getComputedStyle(document.body).color"
+    font = "() => document.querySelector('#plot-accuracy .canvas').layout.font.color"
+    page.draw_all()
+    dark = page.page.evaluate(ink)
+    assert page.page.evaluate(font) == dark
+    page.page.click("#theme")
+    assert page.page.evaluate(ink) != dark
+    assert page.page.evaluate(font) == page.page.evaluate(ink)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_does_not_scroll_sideways(visit, scheme):
+    """At 360 pixels nothing is wider than the window, with all plots drawn and all details open."""
+    page = visit(width=PHONE, scheme=scheme)
+    page.draw_all()
+    page.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    page.page.wait_for_timeout(100)
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= PHONE
+
+
+def test_print_is_light_and_has_everything(visit):
+    """In print there are no switches, the colours are light, and plots that were never in view are drawn."""
+    page = visit(scheme="dark").page
+    page.emulate_media(media="print")
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('figure.plot')].every(one => one.dataset.drawn)", timeout=20_000
+    )
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    for control in ("nav", "#theme", ".switches", ".downloads"):
+        assert not page.locator(control).first.is_visible()
+    assert page.locator("#provenance h2").is_visible()
+    ink = page.evaluate("document.querySelector('#plot-accuracy .canvas').layout.font.color")
+    assert ink == page.evaluate("getComputedStyle(document.body).color")
+
+
+def test_without_javascript(visit, record):
+    """The text and the tables are in the HTML; the page says what is missing."""
+    page = visit(ready=False, java_script_enabled=False).page
+    text = page.inner_text("main")
+    assert "Plots need JavaScript" in text
+    assert record.verdict[0].texts[0] in text
