@@ -40,8 +40,13 @@
   }
 
   /** The records of the runs that such a switch names. */
-  const chosenRuns = (page, records, run) => records.filter((one) => run === ALL || one.run === run
-    || (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run));
+  const chosenRuns = (page, records, run) =>
+    records.filter(
+      (one) =>
+        run === ALL ||
+        one.run === run ||
+        (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run),
+    );
 
   /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
   function kept(values, most) {
@@ -71,15 +76,24 @@
   /** A line, thinned: points are {x, y, text}, each a function of a place. */
   function points(values, lines, { x, y, text }) {
     const places = kept(values, budget(lines));
-    return { x: places.map(x), y: places.map(y), text: places.map(text), hovertemplate: "%{text}<extra></extra>" };
+    return {
+      x: places.map(x),
+      y: places.map(y),
+      text: places.map(text),
+      hovertemplate: "%{text}<extra></extra>",
+    };
   }
 
   /** A bold name and lines below it, for a hover. */
-  const hover = (name, ...lines) => [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean)].join("<br>");
+  const hover = (name, ...lines) =>
+    [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
 
   /** The colour, the pattern, the dash and the symbol of a part, by its place among all. */
   const look = (place) => ({
-    colour: at(COLOURS, place), pattern: at(PATTERNS, place), dash: at(DASHES, place), symbol: at(SYMBOLS, place),
+    colour: at(COLOURS, place),
+    pattern: at(PATTERNS, place),
+    dash: at(DASHES, place),
+    symbol: at(SYMBOLS, place),
   });
 
   /** Marks of a part that is told apart by its colour and by its pattern. */
@@ -89,7 +103,10 @@
   }
 
   /** A legend above the plot, for plots whose legend is not that of the runs. */
-  const legend = { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" } };
+  const legend = {
+    showlegend: true,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
+  };
 
   // A long text in lines, so that names leave room for what is drawn.
   const WIDTH = 20;
@@ -99,7 +116,10 @@
       if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > WIDTH) lines.push("");
       lines[lines.length - 1] += word;
     }
-    return lines.slice(0, 3).map((line) => line.trimEnd()).join("<br>");
+    return lines
+      .slice(0, 3)
+      .map((line) => line.trimEnd())
+      .join("<br>");
   };
 
   /** The height of a plot with a row for each of some things. */
@@ -107,8 +127,12 @@
 
   /** An axis with a row for each of some texts, the first on top; rows of one name stay apart. */
   const rows = (texts, fold = texts.length <= 40) => ({
-    tickmode: "array", tickvals: texts.map((_, place) => place), ticktext: fold ? texts.map(folded) : texts,
-    range: [texts.length - 0.5, -0.5], showgrid: false, zeroline: false,
+    tickmode: "array",
+    tickvals: texts.map((_, place) => place),
+    ticktext: fold ? texts.map(folded) : texts,
+    range: [texts.length - 0.5, -0.5],
+    showgrid: false,
+    zeroline: false,
   });
 
   /** "a, b and c"; of many the first ones. */
@@ -120,12 +144,31 @@
   /** Places of at most `most` of some things, evenly spaced, the first and the last among them. */
   function spaced(count, most) {
     const shown = Math.min(count, most);
-    return Array.from({ length: shown }, (_, at) => (shown > 1 ? Math.round((at * (count - 1)) / (shown - 1)) : 0));
+    return Array.from({ length: shown }, (_, at) =>
+      shown > 1 ? Math.round((at * (count - 1)) / (shown - 1)) : 0,
+    );
   }
 
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName, runName, runSwitch, runsSwitch, chosenRuns, ALL, kept, budget, points, hover, look, filled, legend, rowsHeight, rows, listed, spaced, distinct,
+    groupName,
+    runName,
+    runSwitch,
+    runsSwitch,
+    chosenRuns,
+    ALL,
+    kept,
+    budget,
+    points,
+    hover,
+    look,
+    filled,
+    legend,
+    rowsHeight,
+    rows,
+    listed,
+    spaced,
+    distinct,
   };
 })();
