@@ -128,7 +128,7 @@
   }
 
   function everyTick(low, high, unit) {
-    const fine = high / low < 30;
+    const fine = high / low < 150;
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
       const values = (fine ? [1, 2, 5] : [1]).map((first) => Number(`${first}e${power}`));
@@ -164,6 +164,13 @@
       ...more,
     };
     return { of: (value) => (known(value) ? value / size : null), layout };
+  };
+
+  /** An axis of rounds, which has no ticks between them. */
+  edgefl.rounds = (rounds) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const round of rounds) [low, high] = [Math.min(low, round), Math.max(high, round)];
+    return { title: "round", ...(high - low < 10 ? { tickmode: "linear", dtick: 1 } : {}) };
   };
 
   edgefl.known = known;

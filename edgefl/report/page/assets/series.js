@@ -30,13 +30,22 @@
   const FIRST = "first";
   const ALL = "all";
 
+  // Of more groups than these, one run is shown at first.
+  const MOST_AT_ONCE = 12;
+
   /** A switch between one run of each group, all runs, and each of them. */
   function runsSwitch(page, records) {
     const one = runSwitch(page, records);
     const all = { value: ALL, label: "all runs" };
     const seeds = page.groups.some((group) => group.runs.length > 1);
     const many = seeds ? [{ value: FIRST, label: "the first seed of each" }, all] : [all];
-    return { ...one, label: "Runs", options: one.options.length > 1 ? [...many, ...one.options] : [all] };
+    const options = one.options.length > 1 ? [...many, ...one.options] : [all];
+    return {
+      ...one,
+      label: "Runs",
+      options,
+      initial: options[page.groups.length > MOST_AT_ONCE ? many.length : 0].value,
+    };
   }
 
   /** The records of the runs that such a switch names. */
@@ -73,10 +82,11 @@
   /** Points that each of some lines may have. */
   const budget = (lines) => Math.max(Math.floor(POINTS / Math.max(lines, 1)), 40);
 
-  /** A line, thinned: points are {x, y, text}, each a function of a place. */
+  /** A line, thinned: x, y and text are functions of a place. One point alone is a mark. */
   function points(values, lines, { x, y, text }) {
     const places = kept(values, budget(lines));
     return {
+      mode: places.length === 1 ? "markers" : "lines",
       x: places.map(x),
       y: places.map(y),
       text: places.map(text),

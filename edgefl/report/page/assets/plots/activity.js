@@ -26,7 +26,8 @@
         text: words,
       });
     const first = one.run === page.groups[group].runs[0];
-    const drawn = [edgefl.line(page, group, { ...of(mean), showlegend: first })];
+    const marker = { size: 9, symbol: series.look(group).symbol };
+    const drawn = [edgefl.line(page, group, { ...of(mean), marker, showlegend: first })];
     if (count <= WITH_MOST) {
       drawn.push(
         edgefl.line(page, group, { ...of(most), line: { width: 1 }, opacity: 0.55, showlegend: false }),

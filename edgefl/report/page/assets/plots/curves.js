@@ -137,12 +137,9 @@
           .filter((place) => edgefl.known(curve[choice.y][place]) && edgefl.known(curve.x[choice.x][place])),
       );
       const [title, unit] = AXES[choice.x];
-      const xs = edgefl.axis(
-        title,
-        unit,
-        found.flatMap((curve) => curve.x[choice.x]),
-        { log: choice.log_x },
-      );
+      const along = found.flatMap((curve) => curve.x[choice.x]);
+      const rounds = choice.x === "round" && !choice.log_x ? edgefl.rounds(along) : {};
+      const xs = edgefl.axis(title, unit, along, { log: choice.log_x, ...rounds });
       const ys = edgefl.axis(
         choice.y,
         UNITS[choice.y],

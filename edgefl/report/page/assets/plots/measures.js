@@ -6,8 +6,7 @@
   const isMap = (one) => one.labels.some((label) => label !== "");
 
   function lines(page, found) {
-    const unit = found[0].unit;
-    const xs = edgefl.axis("round", "", []);
+    const { unit } = found[0];
     const ys = edgefl.axis(
       keyOf(found[0]),
       unit,
@@ -31,7 +30,7 @@
         showlegend: one.run === page.groups[group].runs[0],
       });
     });
-    return { data, layout: { xaxis: xs.layout, yaxis: ys.layout } };
+    return { data, layout: { xaxis: edgefl.rounds(found.flatMap((one) => one.round)), yaxis: ys.layout } };
   }
 
   function map(one) {

@@ -21,7 +21,6 @@
     draw(page, choice) {
       const found = page.participation.filter((one) => one.round.length);
       if (!found.length) return { nothing: "Nothing to draw: no round has been merged yet." };
-      const xs = edgefl.axis("round", "", []);
       const ys = edgefl.axis(
         SHOWN[choice.what],
         "",
@@ -38,15 +37,13 @@
             `${one.distinct[place]} of ${clients - refused} clients took part`,
           );
         const of = { x: (place) => one.round[place], y: (place) => one[choice.what][place], text: words };
-        const alone = one.round.length === 1;
         return edgefl.line(page, group, {
           ...series.points(one[choice.what], found.length, of),
-          mode: alone ? "markers" : "lines",
           marker: { size: 9, symbol: series.look(group).symbol },
           showlegend: one.run === page.groups[group].runs[0],
         });
       });
-      return { data, layout: { xaxis: xs.layout, yaxis: ys.layout } };
+      return { data, layout: { xaxis: edgefl.rounds(found.flatMap((one) => one.round)), yaxis: ys.layout } };
     },
     table(page) {
       const rows = page.participation.flatMap((one) =>
