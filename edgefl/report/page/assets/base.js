@@ -56,11 +56,11 @@ const edgefl = (() => {
     return characters.length > LONGEST ? `${characters.slice(0, LONGEST - 1).join("")}…` : line;
   }
 
-  /** A text for Plotly, which would read <b>, <a>, entities and $TeX$ in it; bidirectional marks cannot leave it. */
-  function text(name) {
-    const harmless = short(String(name)).replace(/[&<>$]/g, (sign) => ENTITIES[sign]);
-    return `\u2068${harmless}\u2069`;
-  }
+  /** A text for Plotly, which would read <b>, <a>, entities and $TeX$ in it. */
+  const escaped = (words) => words.replace(/[&<>$]/g, (sign) => ENTITIES[sign]);
+
+  /** A name for Plotly, short and harmless; bidirectional marks cannot leave it. */
+  const text = (name) => `\u2068${escaped(short(String(name)))}\u2069`;
 
   /** A group's name, for Plotly. */
   const label = (page, group) => text(page.groups[group].name);
@@ -78,5 +78,5 @@ const edgefl = (() => {
     return `rgba(${red},${green},${blue},${opacity})`;
   }
 
-  return { plots, state, plot, element, short, text, label, line, faint };
+  return { plots, state, plot, element, short, escaped, text, label, line, faint };
 })();

@@ -1,10 +1,33 @@
 /* Quantities as edgefl prints them: a test holds them to edgefl/core/units.py. */
 (() => {
   const STEPS = {
-    s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"]],
-    B: [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]],
-    J: [[1e6, "MJ"], [1e3, "kJ"], [1, "J"], [1e-3, "mJ"], [1e-6, "uJ"]],
-    FLOP: [[1e15, "PFLOP"], [1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"], [1e3, "kFLOP"], [1, "FLOP"]],
+    s: [
+      [1, "s"],
+      [1e-3, "ms"],
+      [1e-6, "us"],
+    ],
+    B: [
+      [1e12, "TB"],
+      [1e9, "GB"],
+      [1e6, "MB"],
+      [1e3, "kB"],
+      [1, "B"],
+    ],
+    J: [
+      [1e6, "MJ"],
+      [1e3, "kJ"],
+      [1, "J"],
+      [1e-3, "mJ"],
+      [1e-6, "uJ"],
+    ],
+    FLOP: [
+      [1e15, "PFLOP"],
+      [1e12, "TFLOP"],
+      [1e9, "GFLOP"],
+      [1e6, "MFLOP"],
+      [1e3, "kFLOP"],
+      [1, "FLOP"],
+    ],
   };
   // What one axis is drawn in: times in whole minutes, hours and days too.
   const AXIS = { ...STEPS, s: [[86400, "d"], [3600, "h"], [60, "min"], ...STEPS.s] };
@@ -33,7 +56,10 @@
     return `${mantissa}e${rest[0]}${rest.slice(1).padStart(2, "0")}`;
   }
 
-  const thousands = (value) => nearest(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  const thousands = (value) =>
+    nearest(value)
+      .toString()
+      .replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 
   function scaled(value, steps) {
     const reached = steps.find(([size]) => Math.abs(value) >= 0.9995 * size || (value === 0 && size === 1));
@@ -74,12 +100,15 @@
     if (unit === "share") return [0.01, "%"];
     const steps = AXIS[unit];
     if (!steps) return [1, unit];
-    return steps.find(([size]) => most >= size * (size >= 60 ? 2 : 1)) ?? (most > 0 ? steps.at(-1) : [1, unit]);
+    return (
+      steps.find(([size]) => most >= size * (size >= 60 ? 2 : 1)) ?? (most > 0 ? steps.at(-1) : [1, unit])
+    );
   };
 
   function tick(value, unit) {
     if (unit === "share") return `${digits(value * 100, 6)}%`;
-    const [size, name] = (AXIS[unit] ?? []).find(([least]) => value >= least * 0.9999) ?? AXIS[unit]?.at(-1) ?? [1, unit];
+    const [size, name] = (AXIS[unit] ?? []).find(([least]) => value >= least * 0.9999) ??
+      AXIS[unit]?.at(-1) ?? [1, unit];
     return `${digits(value / size, 6)} ${name}`.trim();
   }
 
@@ -90,7 +119,7 @@
   const MOST = 5;
   const narrow = () => document.documentElement.clientWidth < 640;
 
-  /** Where a log axis from `low` to `high` has its ticks: at 1, 10, 100, and at 2 and 5 too where it is short. */
+  /** Where a log axis has its ticks: at 1, 10, 100, and at 2 and 5 too where it is short. */
   function ticks(low, high, unit) {
     const found = everyTick(low, high, unit);
     const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
@@ -99,7 +128,7 @@
   }
 
   function everyTick(low, high, unit) {
-    const fine = high / low < 30;
+    const fine = high / low < 150;
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
       const values = (fine ? [1, 2, 5] : [1]).map((first) => Number(`${first}e${power}`));
@@ -112,6 +141,7 @@
 
       Returns {layout, of}: an axis of Plotly's layout, and what turns a value into its place on it. */
   edgefl.axis = (title, unit, values, { log = false, ...more } = {}) => {
+    const heading = edgefl.escaped(title);
     let most = 0;
     let least = Infinity;
     for (const value of values) {
@@ -122,13 +152,25 @@
     if (log && least < Infinity) {
       const tickvals = ticks(least, most, unit);
       const ticktext = tickvals.map((value) => tick(value, unit));
-      const layout = { title, type: "log", tickmode: "array", tickvals, ticktext, ...more };
+      const layout = { title: heading, type: "log", tickmode: "array", tickvals, ticktext, ...more };
       return { of: (value) => (value > 0 ? value : null), layout };
     }
     const [size, name] = step(most, unit);
     const suffix = unit === "share" ? { ticksuffix: "%" } : {};
-    const layout = { title: name && unit !== "share" ? `${title} (${name})` : title, type: "linear", ...suffix, ...more };
+    const layout = {
+      title: name && unit !== "share" ? `${heading} (${edgefl.escaped(name)})` : heading,
+      type: "linear",
+      ...suffix,
+      ...more,
+    };
     return { of: (value) => (known(value) ? value / size : null), layout };
+  };
+
+  /** An axis of rounds, which has no ticks between them. */
+  edgefl.rounds = (rounds) => {
+    let [low, high] = [Infinity, -Infinity];
+    for (const round of rounds) [low, high] = [Math.min(low, round), Math.max(high, round)];
+    return { title: "round", ...(high - low < 10 ? { tickmode: "linear", dtick: 1 } : {}) };
   };
 
   edgefl.known = known;

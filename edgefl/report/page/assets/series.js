@@ -30,18 +30,32 @@
   const FIRST = "first";
   const ALL = "all";
 
+  // Of more groups than these, one run is shown at first.
+  const MOST_AT_ONCE = 12;
+
   /** A switch between one run of each group, all runs, and each of them. */
   function runsSwitch(page, records) {
     const one = runSwitch(page, records);
     const all = { value: ALL, label: "all runs" };
     const seeds = page.groups.some((group) => group.runs.length > 1);
     const many = seeds ? [{ value: FIRST, label: "the first seed of each" }, all] : [all];
-    return { ...one, label: "Runs", options: one.options.length > 1 ? [...many, ...one.options] : [all] };
+    const options = one.options.length > 1 ? [...many, ...one.options] : [all];
+    return {
+      ...one,
+      label: "Runs",
+      options,
+      initial: options[page.groups.length > MOST_AT_ONCE ? many.length : 0].value,
+    };
   }
 
   /** The records of the runs that such a switch names. */
-  const chosenRuns = (page, records, run) => records.filter((one) => run === ALL || one.run === run
-    || (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run));
+  const chosenRuns = (page, records, run) =>
+    records.filter(
+      (one) =>
+        run === ALL ||
+        one.run === run ||
+        (run === FIRST && page.groups[page.runs[one.run].group].runs[0] === one.run),
+    );
 
   /** Places of a line's points, at most `most`: the lowest and the highest of each stretch, and both ends. */
   function kept(values, most) {
@@ -68,18 +82,28 @@
   /** Points that each of some lines may have. */
   const budget = (lines) => Math.max(Math.floor(POINTS / Math.max(lines, 1)), 40);
 
-  /** A line, thinned: points are {x, y, text}, each a function of a place. */
+  /** A line, thinned: x, y and text are functions of a place. One point alone is a mark. */
   function points(values, lines, { x, y, text }) {
     const places = kept(values, budget(lines));
-    return { x: places.map(x), y: places.map(y), text: places.map(text), hovertemplate: "%{text}<extra></extra>" };
+    return {
+      mode: places.length === 1 ? "markers" : "lines",
+      x: places.map(x),
+      y: places.map(y),
+      text: places.map(text),
+      hovertemplate: "%{text}<extra></extra>",
+    };
   }
 
   /** A bold name and lines below it, for a hover. */
-  const hover = (name, ...lines) => [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean)].join("<br>");
+  const hover = (name, ...lines) =>
+    [`<b>${edgefl.text(name)}</b>`, ...lines.filter(Boolean).map(edgefl.escaped)].join("<br>");
 
   /** The colour, the pattern, the dash and the symbol of a part, by its place among all. */
   const look = (place) => ({
-    colour: at(COLOURS, place), pattern: at(PATTERNS, place), dash: at(DASHES, place), symbol: at(SYMBOLS, place),
+    colour: at(COLOURS, place),
+    pattern: at(PATTERNS, place),
+    dash: at(DASHES, place),
+    symbol: at(SYMBOLS, place),
   });
 
   /** Marks of a part that is told apart by its colour and by its pattern. */
@@ -89,7 +113,10 @@
   }
 
   /** A legend above the plot, for plots whose legend is not that of the runs. */
-  const legend = { showlegend: true, legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" } };
+  const legend = {
+    showlegend: true,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
+  };
 
   // A long text in lines, so that names leave room for what is drawn.
   const WIDTH = 20;
@@ -99,7 +126,10 @@
       if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > WIDTH) lines.push("");
       lines[lines.length - 1] += word;
     }
-    return lines.slice(0, 3).map((line) => line.trimEnd()).join("<br>");
+    return lines
+      .slice(0, 3)
+      .map((line) => line.trimEnd())
+      .join("<br>");
   };
 
   /** The height of a plot with a row for each of some things. */
@@ -107,8 +137,12 @@
 
   /** An axis with a row for each of some texts, the first on top; rows of one name stay apart. */
   const rows = (texts, fold = texts.length <= 40) => ({
-    tickmode: "array", tickvals: texts.map((_, place) => place), ticktext: fold ? texts.map(folded) : texts,
-    range: [texts.length - 0.5, -0.5], showgrid: false, zeroline: false,
+    tickmode: "array",
+    tickvals: texts.map((_, place) => place),
+    ticktext: fold ? texts.map(folded) : texts,
+    range: [texts.length - 0.5, -0.5],
+    showgrid: false,
+    zeroline: false,
   });
 
   /** "a, b and c"; of many the first ones. */
@@ -120,12 +154,31 @@
   /** Places of at most `most` of some things, evenly spaced, the first and the last among them. */
   function spaced(count, most) {
     const shown = Math.min(count, most);
-    return Array.from({ length: shown }, (_, at) => (shown > 1 ? Math.round((at * (count - 1)) / (shown - 1)) : 0));
+    return Array.from({ length: shown }, (_, at) =>
+      shown > 1 ? Math.round((at * (count - 1)) / (shown - 1)) : 0,
+    );
   }
 
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
-    groupName, runName, runSwitch, runsSwitch, chosenRuns, ALL, kept, budget, points, hover, look, filled, legend, rowsHeight, rows, listed, spaced, distinct,
+    groupName,
+    runName,
+    runSwitch,
+    runsSwitch,
+    chosenRuns,
+    ALL,
+    kept,
+    budget,
+    points,
+    hover,
+    look,
+    filled,
+    legend,
+    rowsHeight,
+    rows,
+    listed,
+    spaced,
+    distinct,
   };
 })();

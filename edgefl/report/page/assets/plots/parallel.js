@@ -1,7 +1,12 @@
 /* Settings and figures of the runs as parallel axes, a line a run. */
 (() => {
   const { series } = edgefl;
-  const FIGURES = { accuracy: ["accuracy", "share"], time: ["virtual time", "s"], bytes: ["bytes", "B"], joules: ["energy", "J"] };
+  const FIGURES = {
+    accuracy: ["accuracy", "share"],
+    time: ["virtual time", "s"],
+    bytes: ["bytes", "B"],
+    joules: ["energy", "J"],
+  };
   // A setting whose values span more than this is drawn on a log axis.
   const LOG_SPAN = 50;
   const TICKS = 5;
@@ -13,7 +18,9 @@
   function words(value) {
     if (value === null) return "none";
     if (typeof value !== "object") return edgefl.known(value) ? edgefl.number(value) : String(value);
-    const parts = Object.entries(value).map(([key, own]) => (key === "name" ? words(own) : `${key} ${words(own)}`));
+    const parts = Object.entries(value).map(([key, own]) =>
+      key === "name" ? words(own) : `${key} ${words(own)}`,
+    );
     return Array.isArray(value) ? value.map(words).join(", ") : parts.join(", ");
   }
 
@@ -22,10 +29,16 @@
   /* Where each of some categories is, from 0 to 1, and what stands there. */
   function categories(values) {
     const texts = values.map(words);
-    const all = series.distinct(texts).sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+    const all = series
+      .distinct(texts)
+      .sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
     const place = (text) => (all.length > 1 ? all.indexOf(text) / (all.length - 1) : 0.5);
     const every = Math.ceil(all.length / 12);
-    return { at: texts.map(place), texts, ticks: all.filter((_, at) => at % every === 0).map((text) => [place(text), cut(text)]) };
+    return {
+      at: texts.map(place),
+      texts,
+      ticks: all.filter((_, at) => at % every === 0).map((text) => [place(text), cut(text)]),
+    };
   }
 
   function numbers(values, unit) {
@@ -39,8 +52,10 @@
     const even = Array.from({ length: TICKS }, (_, tick) => tick / (TICKS - 1));
     const shares = own.length <= TICKS ? own.map(place) : even;
     return {
-      at: values.map((value) => (edgefl.known(value) ? place(value) : null)), log,
-      texts: values.map((value) => edgefl.number(value, unit)), ticks: shares.map((share) => [share, edgefl.number(Number(back(share).toPrecision(3)), unit)]),
+      at: values.map((value) => (edgefl.known(value) ? place(value) : null)),
+      log,
+      texts: values.map((value) => edgefl.number(value, unit)),
+      ticks: shares.map((share) => [share, edgefl.number(Number(back(share).toPrecision(3)), unit)]),
     };
   }
 
@@ -48,32 +63,61 @@
   function axes(page) {
     const { settings, figures } = page.sweep;
     const own = Object.entries(settings).map(([key, values]) => {
-      const numeric = values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
+      const numeric =
+        values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
       return { name: key, ...(numeric ? numbers(values, "") : categories(values)) };
     });
     const known = Object.keys(FIGURES).filter((key) => figures[key]?.some(edgefl.known));
-    return [...own, ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) }))];
+    return [
+      ...own,
+      ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) })),
+    ];
   }
 
-  /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen the axes
-     lie one below the other. */
+  /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen
+     the axes lie one below the other. */
   function frame(found, upright) {
     const ink = edgefl.colour("--ink");
     const note = (along, across, text, more) => ({
-      x: upright ? along : across, y: upright ? across : along, text, showarrow: false, font: { size: 11 }, ...more });
-    const line = (at) => ({ type: "line", layer: "below", line: { width: 1, color: ink },
-                            x0: upright ? at : 0, x1: upright ? at : 1, y0: upright ? 0 : at, y1: upright ? 1 : at });
-    const tick = (at) => (upright ? { xanchor: at === found.length - 1 ? "left" : "right", xshift: at === found.length - 1 ? 5 : -5 }
-      : { yanchor: "top", yshift: -4 });
-    const side = (share) => (upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" });
-    const name = ({ name: full, log }) => `<b>${edgefl.text(full.split(".").at(-1))}</b>${log ? " (log)" : ""}`;
+      x: upright ? along : across,
+      y: upright ? across : along,
+      text,
+      showarrow: false,
+      font: { size: 11 },
+      ...more,
+    });
+    const line = (at) => ({
+      type: "line",
+      layer: "below",
+      line: { width: 1, color: ink },
+      x0: upright ? at : 0,
+      x1: upright ? at : 1,
+      y0: upright ? 0 : at,
+      y1: upright ? 1 : at,
+    });
+    const tick = (at) =>
+      upright
+        ? { xanchor: at === found.length - 1 ? "left" : "right", xshift: at === found.length - 1 ? 5 : -5 }
+        : { yanchor: "top", yshift: -4 };
+    const side = (share) =>
+      upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" };
+    const name = ({ name: full, log }) =>
+      `<b>${edgefl.text(full.split(".").at(-1))}</b>${log ? " (log)" : ""}`;
     const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 4 };
     return {
       shapes: found.map((_, at) => line(at)),
       annotations: found.flatMap((axis, at) => [
         note(at, upright ? 1.05 : 0, name(axis), { ...heading, hovertext: edgefl.text(axis.name) }),
-        ...axis.ticks.filter((_, place) => upright || axis.ticks.length < 4 || place % 2 === 0).map(([share, text]) =>
-          note(at, share, text, { ...tick(at), ...side(share), bgcolor: edgefl.colour("--paper"), borderpad: 1 })),
+        ...axis.ticks
+          .filter((_, place) => upright || axis.ticks.length < 4 || place % 2 === 0)
+          .map(([share, text]) =>
+            note(at, share, text, {
+              ...tick(at),
+              ...side(share),
+              bgcolor: edgefl.colour("--paper"),
+              borderpad: 1,
+            }),
+          ),
       ]),
     };
   }
@@ -82,28 +126,43 @@
     const bare = { showgrid: false, zeroline: false, showticklabels: false, fixedrange: true };
     const along = { ...bare, range: upright ? [-0.08, found.length - 0.92] : [found.length - 0.7, -0.5] };
     const across = { ...bare, range: upright ? [-0.06, 1.06] : [-0.04, 1.04] };
-    return { ...frame(found, upright), margin: upright ? { l: 90, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
-             xaxis: upright ? along : across, yaxis: upright ? across : along };
+    return {
+      ...frame(found, upright),
+      margin: upright ? { l: 90, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
+      xaxis: upright ? along : across,
+      yaxis: upright ? across : along,
+    };
   }
 
   const wide = () => document.documentElement.clientWidth >= 800;
 
   edgefl.plot({
-    id: "parallel", section: "sweep", title: "Settings and what became of them",
+    id: "parallel",
+    section: "sweep",
+    title: "Settings and what became of them",
     why: "A line is a run: its settings first, then its figures. Point at a line to see it alone.",
     height: (page) => (wide() ? 460 : 70 * axes(page).length + 60),
     draw(page) {
-      if (!Object.keys(page.sweep.settings).length) return { nothing: "Nothing to draw: the runs do not differ in their settings." };
+      if (!Object.keys(page.sweep.settings).length)
+        return { nothing: "Nothing to draw: the runs do not differ in their settings." };
       const found = axes(page);
       const upright = wide();
       const data = page.groups.map((_, group) => {
-        const told = series.hover(series.groupName(page, group),
-          ...found.map((axis) => `${edgefl.text(axis.name)}: ${edgefl.text(axis.texts[group])}`));
+        const told = series.hover(
+          series.groupName(page, group),
+          ...found.map((axis) => `${axis.name}: ${axis.texts[group]}`),
+        );
         const [along, across] = [found.map((_, at) => at), found.map((axis) => axis.at[group])];
         return edgefl.line(page, group, {
-          mode: "lines+markers", marker: { size: 6, symbol: series.look(group).symbol }, connectgaps: true,
-          x: upright ? along : across, y: upright ? across : along, text: found.map(() => told),
-          hovertemplate: "%{text}<extra></extra>", line: { width: page.groups.length > 20 ? 1.5 : 2.5 } });
+          mode: "lines+markers",
+          marker: { size: 6, symbol: series.look(group).symbol },
+          connectgaps: true,
+          x: upright ? along : across,
+          y: upright ? across : along,
+          text: found.map(() => told),
+          hovertemplate: "%{text}<extra></extra>",
+          line: { width: page.groups.length > 20 ? 1.5 : 2.5 },
+        });
       });
       return { data, layout: layout(found, upright) };
     },
@@ -119,10 +178,15 @@
     table(page) {
       const keys = Object.keys(page.sweep.settings);
       const figures = Object.keys(FIGURES).filter((key) => page.sweep.figures[key]);
-      const rows = page.groups.map((_, group) => [series.groupName(page, group),
+      const rows = page.groups.map((_, group) => [
+        series.groupName(page, group),
         ...keys.map((key) => written(page.sweep.settings[key][group])),
-        ...figures.map((key) => page.sweep.figures[key][group])]);
-      return { columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)], rows };
+        ...figures.map((key) => page.sweep.figures[key][group]),
+      ]);
+      return {
+        columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)],
+        rows,
+      };
     },
   });
 })();

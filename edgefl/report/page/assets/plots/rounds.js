@@ -2,9 +2,19 @@
 (() => {
   const { series } = edgefl;
   // A stage ends where the next begins; what a job did not reach is missing.
-  const STAGES = [["receive", "dispatched_s", "received_s"], ["work", "received_s", "worked_s"],
-                  ["transmit", "worked_s", "arrived_s"], ["wait for the merge", "arrived_s", "ended_s"]];
-  const PARTS = { link: "its link", compute: "its compute", slowdown: "its slowdown", jitter: "jitter", away: "being away" };
+  const STAGES = [
+    ["receive", "dispatched_s", "received_s"],
+    ["work", "received_s", "worked_s"],
+    ["transmit", "worked_s", "arrived_s"],
+    ["wait for the merge", "arrived_s", "ended_s"],
+  ];
+  const PARTS = {
+    link: "its link",
+    compute: "its compute",
+    slowdown: "its slowdown",
+    jitter: "jitter",
+    away: "being away",
+  };
   const WAIT = "#b9bec5";
 
   const of = (page, choice) => page.rounds.find((one) => one.run === choice.run) ?? page.rounds[0];
@@ -29,86 +39,173 @@
   function bars(run, at, jobs, xs) {
     const start = run.from_s[at];
     return STAGES.map((stage, number) => {
-      const found = jobs.map((place, row) => [row, place, stretch(run, place, stage)])
+      const found = jobs
+        .map((place, row) => [row, place, stretch(run, place, stage)])
         .filter(([, , between]) => between && between[1] > between[0]);
-      const words = ([, place, [from, to, broken]]) => series.hover(`client ${whoOf(run, place)}`,
-        `${stage[0]}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
-        `from ${edgefl.number(from - start, "s")} to ${edgefl.number(to - start, "s")} of the round`, run.ending[place]);
+      const words = ([, place, [from, to, broken]]) =>
+        series.hover(
+          `client ${whoOf(run, place)}`,
+          `${stage[0]}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
+          `from ${edgefl.number(from - start, "s")} to ${edgefl.number(to - start, "s")} of the round`,
+          run.ending[place],
+        );
       const marker = number === STAGES.length - 1 ? { color: WAIT, opacity: 0.45 } : series.filled(number);
       return {
-        type: "bar", orientation: "h", name: stage[0], marker, y: found.map(([row]) => row),
-        base: found.map(([, , [from]]) => xs.of(from - start)), x: found.map(([, , [from, to]]) => xs.of(to - from)),
-        text: found.map(words), textposition: "none", hovertemplate: "%{text}<extra></extra>",
+        type: "bar",
+        orientation: "h",
+        name: stage[0],
+        marker,
+        y: found.map(([row]) => row),
+        base: found.map(([, , [from]]) => xs.of(from - start)),
+        x: found.map(([, , [from, to]]) => xs.of(to - from)),
+        text: found.map(words),
+        textposition: "none",
+        hovertemplate: "%{text}<extra></extra>",
       };
     });
   }
 
   /* A mark and a word behind each job that was not merged, and behind the one that was waited for. */
   function marks(run, at, jobs, xs) {
-    const marked = jobs.map((place, row) => [row, place])
+    const marked = jobs
+      .map((place, row) => [row, place])
       .filter(([, place]) => run.ending[place] !== "merged" || run.client[place] === run.waited_client[at]);
-    const word = (place) => (run.ending[place] === "merged" ? "◀ waited for" : `✕ ${run.ending[place]}`);
+    const word = (place) =>
+      [
+        run.ending[place] === "merged" ? "" : `✕ ${run.ending[place]}`,
+        run.client[place] === run.waited_client[at] ? "◀ waited for" : "",
+      ]
+        .filter(Boolean)
+        .join(" ");
     return {
-      type: "scatter", mode: "text", showlegend: false, cliponaxis: false, hoverinfo: "skip", textposition: "middle right",
-      y: marked.map(([row]) => row), text: marked.map(([, place]) => `<b>${word(place)}</b>`),
+      type: "scatter",
+      mode: "text",
+      showlegend: false,
+      cliponaxis: false,
+      hoverinfo: "skip",
+      textposition: "middle right",
+      y: marked.map(([row]) => row),
+      text: marked.map(([, place]) => `<b>${word(place)}</b>`),
       x: marked.map(([, place]) => xs.of((run.arrived_s[place] ?? run.ended_s[place]) - run.from_s[at])),
     };
   }
 
-  /* The round in words. */
+  /* Which merge, in words: of a round, or of an exchange before or after the rounds. */
+  function nameOf(page, run, at) {
+    const [round, rounds] = [run.round[at], page.runs[run.run].rounds];
+    const when =
+      round < 0 ? "before the rounds" : round >= (rounds ?? Infinity) ? "after the rounds" : `round ${round}`;
+    return run.version[at] < 0 ? `${when}, ${run.exchange[at]}, not merged` : `${when}, ${run.exchange[at]}`;
+  }
+
+  /* The merge in words. */
   function told(run, at, jobs) {
-    const took = `${run.exchange[at] === "train" ? "" : `${run.exchange[at]}: `}This round took`
-      + ` ${edgefl.number(run.to_s[at] - run.from_s[at], "s")}`;
-    const place = jobs.find((job) => run.client[job] === run.waited_client[at]);
+    const left = run.omitted[at];
+    const omitted = left ? ` ${edgefl.number(left)} jobs that ended earlier are not listed.` : "";
+    if (run.version[at] < 0) return `No merge took these jobs.${omitted}`;
+    const took = edgefl.number(run.to_s[at] - run.from_s[at], "s");
+    return `From the first of these jobs to the merge it took ${took}${waitedFor(run, at, jobs)}.${omitted}`;
+  }
+
+  function waitedFor(run, at, jobs) {
+    const client = run.waited_client[at];
+    if (client < 0) return ", and its merge waited for nobody in particular";
+    const place = jobs.find((job) => run.client[job] === client);
     const device = place === undefined ? "" : ` (${run.device_names[run.device[place]]})`;
-    const waited = run.waited_client[at] < 0 ? ", and its merge waited for nobody in particular."
-      : `. Its merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${run.waited_client[at]}${device}`
-        + `${run.waited_part[at] ? `, most of it for ${PARTS[run.waited_part[at]]}` : ""}.`;
-    const omitted = run.omitted[at] ? ` ${edgefl.number(run.omitted[at])} jobs that ended earlier are not listed.` : "";
-    return took + waited + omitted;
+    const part = run.waited_part[at] ? `, most of it for ${PARTS[run.waited_part[at]]}` : "";
+    return `. Its merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${client}${device}${part}`;
+  }
+
+  /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */
+  function frame(run, at, jobs) {
+    const last = jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[at]);
+    const xs = edgefl.axis("virtual time of the round", "s", [last - run.from_s[at]]);
+    const merged = xs.of(run.to_s[at] - run.from_s[at]);
+    const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
+    const merge = { type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1, line };
+    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at]) * 1.15] };
+    return { xs, layout: { xaxis, shapes: [merge] } };
   }
 
   edgefl.plot({
-    id: "round", section: "rounds", title: "A round, job by job", groups: false,
-    why: "Each row is a client's job: receive, work, transmit, and the wait until the merge. Times are virtual, from the"
-      + " round's first dispatch.",
+    id: "round",
+    section: "rounds",
+    title: "A round, job by job",
+    groups: false,
+    why:
+      "Each row is a client's job: receive, work, transmit, and the wait until the merge. Times are" +
+      " virtual, from the round's first dispatch.",
     controls(page, choice) {
       if (!page.rounds.length) return [];
       const run = of(page, choice);
       const values = run.round.map((_, at) => at);
-      return [series.runSwitch(page, page.rounds),
-              { name: "at", label: "Round", kind: "slider", values, text: (at) => `round ${run.round[at]}, ${run.exchange[at]}` }];
+      return [
+        series.runSwitch(page, page.rounds),
+        {
+          name: "at",
+          label: "Round",
+          kind: "slider",
+          values,
+          text: (at) => nameOf(page, run, at),
+        },
+      ];
     },
-    height: (page, choice) => (page.rounds.length ? series.rowsHeight(jobsOf(of(page, choice), choice.at).length, 24) : 120),
+    height: (page, choice) =>
+      page.rounds.length ? series.rowsHeight(jobsOf(of(page, choice), choice.at).length, 24) : 120,
     draw(page, choice) {
-      if (!page.rounds.some((one) => one.round.length)) return { nothing: "Nothing to draw: no round has been merged yet." };
+      if (!page.rounds.some((one) => one.round.length))
+        return { nothing: "Nothing to draw: no round has been merged yet." };
       const run = of(page, choice);
       if (!run.round.length) return { nothing: "Nothing to draw: no round of this run has been merged yet." };
       const jobs = jobsOf(run, choice.at);
-      const most = jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[choice.at]) - run.from_s[choice.at];
-      const xs = edgefl.axis("virtual time of the round", "s", [most], { range: [0, 0] });
-      xs.layout.range = [0, xs.of(most) * 1.12];
-      const merge = { type: "line", xref: "x", yref: "paper", y0: 0, y1: 1, line: { dash: "dash", width: 1.5, color: edgefl.colour("--ink") } };
-      const merged = xs.of(run.to_s[choice.at] - run.from_s[choice.at]);
+      const { xs, layout } = frame(run, choice.at, jobs);
+      const names = jobs.map((place) => edgefl.text(whoOf(run, place)));
       return {
-        data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)], note: told(run, choice.at, jobs),
+        data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)],
+        note: told(run, choice.at, jobs),
         layout: {
-          ...series.legend, barmode: "overlay", bargap: 0.25, xaxis: xs.layout, shapes: [{ ...merge, x0: merged, x1: merged }],
-          yaxis: { ...series.rows(jobs.map((place) => edgefl.text(whoOf(run, place))), false), title: "client" },
+          ...series.legend,
+          ...layout,
+          barmode: "overlay",
+          bargap: 0.25,
+          yaxis: { ...series.rows(names, false), title: "client" },
         },
       };
     },
     table(page, choice) {
       const run = of(page, choice);
-      const columns = ["run", "round", "exchange", "client", "device", "dispatched (s)", "received (s)", "worked (s)",
-                       "arrived (s)", "ended (s)", "ending", "waited for"];
+      const columns = [
+        "run",
+        "round",
+        "exchange",
+        "client",
+        "device",
+        "dispatched (s)",
+        "received (s)",
+        "worked (s)",
+        "arrived (s)",
+        "ended (s)",
+        "ending",
+        "waited for",
+      ];
       if (!run) return { columns, rows: [] };
       const name = series.runName(page, run.run);
-      const rows = run.round.flatMap((round, at) => jobsOf(run, at).map((place) => [
-        name, round, run.exchange[at], run.client[place], run.device_names[run.device[place]], run.dispatched_s[place],
-        run.received_s[place], run.worked_s[place], run.arrived_s[place], run.ended_s[place], run.ending[place],
-        run.client[place] === run.waited_client[at] ? run.waited_part[at] || "yes" : "",
-      ]));
+      const rows = run.round.flatMap((round, at) =>
+        jobsOf(run, at).map((place) => [
+          name,
+          round,
+          run.exchange[at],
+          run.client[place],
+          run.device_names[run.device[place]],
+          run.dispatched_s[place],
+          run.received_s[place],
+          run.worked_s[place],
+          run.arrived_s[place],
+          run.ended_s[place],
+          run.ending[place],
+          run.client[place] === run.waited_client[at] ? run.waited_part[at] || "yes" : "",
+        ]),
+      );
       return { columns, rows };
     },
   });
