@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from edgefl.cli.app import app
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     Raises:
         SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
     """
-    with streams(document="--json" in (sys.argv[1:] if arguments is None else arguments)):
+    with streams(document=_prints_document(sys.argv[1:] if arguments is None else arguments)):
         try:
             with ending_once(), passed_to(print_note):
                 program(arguments)
@@ -39,6 +39,16 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
                 told = internal(error)
             print_error(told)
             sys.exit(told.exit_status)
+
+
+def _prints_document(arguments: Sequence[str]) -> bool:
+    """Whether standard output is for one document, which a program may read."""
+    formats = {
+        value if option == "--format" else option.removeprefix("--format=")
+        for option, value in zip(arguments, [*arguments[1:], ""], strict=True)
+        if option.startswith("--format")
+    }
+    return "--json" in arguments or bool(formats - {"table"})
 
 
 def _too_long(error: BaseException) -> UserError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 
@@ -54,6 +55,40 @@ def test_a_folder_of_groups_has_all_their_runs(runs, capsys):
     assert len(found["runs"]) == 5
     assert sorted(len(one["runs"]) for one in found["averages"]) == [2, 3]
     assert set(found["differences"]) == {"seed", "local.epochs"}
+
+
+def test_a_comparison_has_a_format(runs, capsys):
+    """As JSON it is what ``--json`` prints; CSV has its numbers, and lines that end in CR LF."""
+    _, as_json, _ = run_command(capsys, "compare", runs / "alone", "--json")
+    status, found, _ = run_command(capsys, "compare", runs / "alone", "--format", "json")
+    assert (status, found) == (0, as_json)
+    _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "csv")
+    heads, values = csv.reader(out.split("\r\n")[:2])
+    found = dict(zip(heads, values, strict=True))
+    (run,) = json.loads(as_json)["runs"]
+    assert (found["name"], found["runs"], found["down_bytes"]) == (HOSTILE, "1", str(run["down_bytes"]))
+    assert float(found["target.global.t_s"]) == run["target"]["global"]["t_s"]
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "markdown")
+    assert "| virtual time |" in out
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "latex")
+    assert out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n")
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "table")
+    assert out == run_command(capsys, "compare", runs)[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json", "--format", "csv"], "--json and --format csv cannot be combined"),
+        (["--sensitivity", "2", "--format", "latex"], "--sensitivity cannot be printed as latex"),
+        (["--format", "html"], "'html' is not one of 'table', 'markdown', 'latex', 'csv', 'json'"),
+    ],
+)
+def test_a_format_that_cannot_be_is_one_message(runs, capsys, arguments, message):
+    """And nothing is printed as a result."""
+    status, out, err = run_command(capsys, "compare", runs / "alone", *arguments)
+    assert (status, out) == (2, "")
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", "", err).split())
 
 
 def test_work_to_the_target_is_counted_as_bytes_are(runs):
