@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from edgefl.cli.app import app
@@ -43,11 +44,8 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
 
 def _prints_document(arguments: Sequence[str]) -> bool:
     """Whether standard output is for one document, which a program may read."""
-    formats = {
-        value if option == "--format" else option.removeprefix("--format=")
-        for option, value in zip(arguments, [*arguments[1:], ""], strict=True)
-        if option.startswith("--format")
-    }
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    formats = {value for option, value in pairwise(words) if option == "--format"}
     return "--json" in arguments or bool(formats - {"table"})
 
 

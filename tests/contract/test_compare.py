@@ -12,6 +12,7 @@ from commands import run_command
 from unfinished import UNPOWERED, UNPRICED
 
 import edgefl
+from edgefl.cli.options import Format
 from edgefl.report.summary import summaries
 from edgefl.store import read
 
@@ -74,6 +75,16 @@ def test_a_comparison_has_a_format(runs, capsys):
     assert out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n")
     _, out, _ = run_command(capsys, "compare", runs, "--format", "table")
     assert out == run_command(capsys, "compare", runs)[1]
+
+
+@pytest.mark.parametrize("option", [["--format", "csv"], ["--format=csv"]])
+def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch, option):
+    """What a library prints beside it goes to stderr, as with ``--json``; beside a table it does not."""
+    monkeypatch.setattr("edgefl.cli.runs._format", lambda *_, **__: print("chatter") or Format.CSV)  # noqa: T201
+    status, out, err = run_command(capsys, "compare", runs / "alone", *option)
+    assert (status, "chatter" in out, "chatter" in err) == (0, False, True)
+    _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "table")
+    assert "chatter" in out
 
 
 @pytest.mark.parametrize(
