@@ -30,8 +30,11 @@ class _Commands(TyperGroup):
                 from edgefl.core.wording import must, quoted
 
                 first = error.__cause__.errors(include_url=False)[0]
-                words = must(first["type"], first.get("ctx", {})) or "be something else"
-                error.message = f"must {words}; got {quoted(first['input'])}"
+                said = first.get("ctx", {})
+                words = must(first["type"], said) or "be something else"
+                # A choice's own error names the others.
+                own = str(said.get("error", "")).removesuffix(".")
+                error.message = own or f"must {words}; got {quoted(first['input'])}"
             raise
 
 

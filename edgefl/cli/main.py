@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from edgefl.cli.app import app
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
     Raises:
         SystemExit: always, with status 0, 1 or 2; 130 after an interrupt, 143 after SIGTERM.
     """
-    with streams(document="--json" in (sys.argv[1:] if arguments is None else arguments)):
+    with streams(document=_prints_document(sys.argv[1:] if arguments is None else arguments)):
         try:
             with ending_once(), passed_to(print_note):
                 program(arguments)
@@ -39,6 +40,13 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
                 told = internal(error)
             print_error(told)
             sys.exit(told.exit_status)
+
+
+def _prints_document(arguments: Sequence[str]) -> bool:
+    """Whether standard output is for one document, which a program may read."""
+    words = [word for argument in arguments for word in argument.split("=", 1)]
+    formats = {value for option, value in pairwise(words) if option == "--format"}
+    return "--json" in arguments or bool(formats - {"table"})
 
 
 def _too_long(error: BaseException) -> UserError | None:

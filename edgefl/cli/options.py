@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,22 @@ FleetLink = Annotated[
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Never download a dataset.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
+
+class Format(StrEnum):
+    """In what a comparison is printed."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
+
+
+InFormat = Annotated[
+    Format | None,
+    typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
+]
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
 ]

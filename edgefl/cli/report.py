@@ -23,9 +23,7 @@ def report(
     runs: RunFolders,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE.html", help="File to write; named after the first RUN by default."
-        ),
+        typer.Option(metavar="FILE.html", help="File to write; named after the first RUN by default."),
     ] = None,
     target: TargetAccuracy = None,
     salvage: Salvage = False,

@@ -15,6 +15,8 @@ from edgefl.cli.console import print_error, print_json, print_note, print_trace,
 from edgefl.cli.options import (
     AsJson,
     FleetLink,
+    Format,
+    InFormat,
     Offline,
     RunFolders,
     Salvage,
@@ -25,12 +27,13 @@ from edgefl.cli.options import (
     TargetAccuracy,
     overrides,
 )
-from edgefl.cli.streams import OutputError
+from edgefl.cli.streams import OutputError, results
 from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError, RunError, UserError
 
 if TYPE_CHECKING:
     from edgefl.core.overrides import Override
+    from edgefl.planning.sensitivity import Sensitivity as Found
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
@@ -286,30 +289,63 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
                 console.print(f"  {head}{text}", soft_wrap=True)
 
 
-@app.command(epilog=examples("compare runs/first runs/second --target 0.9", "compare runs/first --json"))
+@app.command(
+    epilog=examples(
+        "compare runs/first runs/second --target 0.9",
+        "compare runs/first --json",
+        "compare runs/first --format latex > table.tex",
+    )
+)
 def compare(
     runs: RunFolders,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
     salvage: Salvage = False,
+    format_: InFormat = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare runs: accuracy, and the time, bytes, work and energy to reach a target.
 
     Runs that differ in nothing but their seeds are averaged.
+
+    LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.report.comparison import Comparison, comparison
     from edgefl.report.sensitivity import of_runs
-    from edgefl.report.sensitivity import sensitivity as shown
     from edgefl.report.summary import summaries
 
+    chosen = _format(format_, as_json=as_json)
+    if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
+        raise UserError(
+            f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
+        )
     compared = summaries(runs, target, salvage=salvage, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    if as_json:
-        print_json(Comparison(compared, found))
-        return
-    console = stdout()
-    console.print(comparison(compared))
-    if found:
-        console.print()
-        console.print(shown(found))
+    _print_comparison(compared, found, chosen)
+
+
+def _format(given: Format | None, *, as_json: bool) -> Format:
+    if as_json and given not in {None, Format.JSON}:
+        raise UserError(f"--json and --format {given} cannot be combined", where="--format")
+    return Format.JSON if as_json else given or Format.TABLE
+
+
+def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Format) -> None:
+    from edgefl.report.comparison import Comparison, comparison, comparison_tables
+    from edgefl.report.formats import comma_separated
+    from edgefl.report.formats.latex import latex
+    from edgefl.report.formats.markdown import markdown
+    from edgefl.report.formats.records import records
+    from edgefl.report.sensitivity import sensitivity
+
+    if chosen is Format.JSON:
+        print_json(Comparison(runs, found))
+    elif chosen is Format.CSV:
+        comma_separated.write(results(), *records(runs))
+    elif chosen is not Format.TABLE:
+        results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs)))
+    else:
+        console = stdout()
+        console.print(comparison(runs))
+        if found:
+            console.print()
+            console.print(sensitivity(found))

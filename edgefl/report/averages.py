@@ -251,19 +251,24 @@ def averages(compared: Sequence[Compared]) -> list[Average]:
     """The averages of all that are more than one run."""
     return [
         Average(
-            one.name, [run.seed for run in one.runs], [run.run_dir for run in one.runs], _figures(one.runs)
+            one.name, [run.seed for run in one.runs], [run.run_dir for run in one.runs], spreads(one.runs)
         )
         for one in compared
         if len(one.runs) > 1
     ]
 
 
-def _figures(runs: Sequence[Summary]) -> dict[str, Spread]:
-    each = [dotted(document(replace(run, settings=None))) for run in runs]
-    keys = dict.fromkeys(
-        key for one in each for key, value in one.items() if _is_number(value) and key != _SEED
-    )
-    return {key: spread([one[key] for one in each if _is_number(one.get(key))]) for key in keys}
+def numbers(run: Summary) -> dict[str, float]:
+    """Every number of a run's record but for its seed and its settings, by dotted key."""
+    record = dotted(document(replace(run, settings=None)))
+    return {key: value for key, value in record.items() if _is_number(value) and key != _SEED}
+
+
+def spreads(runs: Sequence[Summary]) -> dict[str, Spread]:
+    """The numbers of several runs, each of those that have it."""
+    each = list(map(numbers, runs))
+    keys = dict.fromkeys(key for one in each for key in one)
+    return {key: spread([one[key] for one in each if key in one]) for key in keys}
 
 
 def _is_number(value: Any) -> bool:

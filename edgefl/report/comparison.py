@@ -15,6 +15,7 @@ from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.emissions import emission
+from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
 from edgefl.report.rows import WAITING, carbon_rows, rows, waited_most
 from edgefl.report.settings import differences, setting_text
@@ -52,6 +53,11 @@ class Comparison:
 
 
 def comparison(runs: Sequence[Summary], *, reasons: bool = True) -> RenderableType:
+    """What a terminal shows of ``comparison_tables``, whose arguments these are."""
+    return terminal(comparison_tables(runs, reasons=reasons))
+
+
+def comparison_tables(runs: Sequence[Summary], *, reasons: bool = True) -> TextTables:
     """A column for each run or average, a row for each figure; many of them have a row each.
 
     Args:
@@ -60,67 +66,81 @@ def comparison(runs: Sequence[Summary], *, reasons: bool = True) -> RenderableTy
     """
     compared = seeds_together(runs)
     differing, found = list(_differences(compared)), list(rows(compared))
-    tables: list[RenderableType] = []
     if len(compared) <= _ABREAST:
         tables = [_table(compared, [*differing, *found])]
     else:
-        if differing:
-            tables += [_by_row(compared, differing), Line()]
-        tables.append(_by_row(compared, [*(row for row in found if row.main), *waited_most(runs)]))
+        shown = [*(row for row in found if row.main), *waited_most(runs)]
+        tables = [_by_row(compared, each) for each in (differing, shown) if each]
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    return Group(*tables, *_lower_bounds(runs), *_notes(compared), *ends)
+    return TextTables(tables, [*_lower_bounds(runs), *_notes(compared), *ends])
 
 
-def _table(compared: Sequence[Compared], found: Sequence[Row]) -> Grid:
+def terminal(found: TextTables) -> RenderableType:
+    """Tables of texts for a terminal, a blank line between them."""
+    parts: list[RenderableType] = []
+    for table in found.tables:
+        parts += [Line(), _grid(table)] if parts else [_grid(table)]
+    return Group(*parts, *map(_line, found.notes))
+
+
+def _grid(table: TextTable) -> Grid:
+    return figures(table.heads, table.rows)
+
+
+def _line(note: Note) -> Line:
+    return Line(note.text, note.style)
+
+
+def _table(compared: Sequence[Compared], found: Sequence[Row]) -> TextTable:
     """A column for each run."""
-    return figures(["", *map(_head, compared)], ([row.label, *map(row.cell, compared)] for row in found))
+    return TextTable(["", *map(_head, compared)], [[row.label, *map(row.cell, compared)] for row in found])
 
 
-def _by_row(compared: Sequence[Compared], found: Sequence[Row]) -> Grid:
+def _by_row(compared: Sequence[Compared], found: Sequence[Row]) -> TextTable:
     """A row for each run."""
     seeds = [Row("seeds", lambda one: str(len(one.runs)))] if _averaged(compared) else []
     shown = [*seeds, *found]
-    cells = ([one.name, *(row.cell(one) for row in shown)] for one in compared)
-    return figures(["run", *(row.label.strip() for row in shown)], cells)
+    cells = [[one.name, *(row.cell(one) for row in shown)] for one in compared]
+    return TextTable(["run", *(row.label.strip() for row in shown)], cells)
 
 
 def _head(one: Compared) -> str:
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
-def _notes(compared: Sequence[Compared]) -> Iterator[Line]:
+def _notes(compared: Sequence[Compared]) -> Iterator[Note]:
     """What a deviation is one of, and where the rest is."""
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if _averaged(compared):
-        yield Line("± standard deviation over seeds, of a sample (n - 1)", "dim")
+        yield Note("± standard deviation over seeds, of a sample (n - 1)", "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
-        yield Line("± standard deviation over clients, of all that were evaluated (n)", "dim")
+        yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
     if any(run.target for one in compared for run in one.runs):
-        yield Line("to a target: until the first evaluation at or above it", "dim")
+        yield Note("to a target: until the first evaluation at or above it", "dim")
     yield from _boundaries([run for one in compared for run in one.runs])
     if len(compared) > _ABREAST:
-        yield Line(f"up to {_ABREAST} runs are compared in more figures, and --json has all", "dim")
+        yield Note(f"up to {_ABREAST} runs are compared in more figures, and --json has all", "dim")
 
 
-def _boundaries(runs: Sequence[Summary]) -> Iterator[Line]:
+def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:
     """What the runs' emissions count, each line once."""
     for line in dict.fromkeys(run.carbon.boundary for run in runs if run.carbon):
-        yield Line(line, "dim")
+        yield Note(line, "dim")
 
 
-def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Line]:
+def _lower_bounds(runs: Iterable[Summary]) -> Iterator[Note]:
     """What the sign before times means, where some have it."""
     if any(run.virtual_s_between is not None and run.virtual_s_between.high is None for run in runs):
-        yield Line(LOWER_BOUND, "dim")
+        yield Note(LOWER_BOUND, "dim")
 
 
 def _averaged(compared: Sequence[Compared]) -> bool:
     return any(len(one.runs) > 1 for one in compared)
 
 
-def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
+def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``comparison`` has it
     words = unfinished(run.name, run.status, run.reason if reasons else "")
-    return Line(words, "red" if run.status == "failed" else "yellow")
+    return Note(words, "red" if run.status == "failed" else "yellow")
 
 
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
@@ -174,11 +194,11 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     columns = {**_DRY, **(_EMITS if emitting else {})}
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
-        *_lower_bounds([run.summary for run in runs]),
+        *map(_line, _lower_bounds([run.summary for run in runs])),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
-        *_boundaries([run.summary for run in emitting]),
+        *map(_line, _boundaries([run.summary for run in emitting])),
     )
 
 
@@ -202,7 +222,7 @@ def _noted(
     ]
     found = list(figures_of([run.summary for run in runs]))
     yield Line()
-    yield _table(compared, found) if len(compared) <= _ABREAST else _by_row(compared, found)
+    yield _grid(_table(compared, found) if len(compared) <= _ABREAST else _by_row(compared, found))
 
 
 def _titled(run: DryRun) -> str:

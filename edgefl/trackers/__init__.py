@@ -106,4 +106,6 @@ def check_installed(module: str, requirement: str) -> None:
     spec = importlib.util.find_spec(module)
     # A directory of that name is a namespace package; W&B makes one where it is used.
     if spec is None or spec.origin is None:
-        raise UserError(f"the tracker needs {module}, which is not installed", hint=f"pip install {requirement}")
+        raise UserError(
+            f"the tracker needs {module}, which is not installed", hint=f"pip install {requirement}"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 
@@ -11,6 +12,7 @@ from commands import run_command
 from unfinished import UNPOWERED, UNPRICED
 
 import edgefl
+from edgefl.cli.options import Format
 from edgefl.report.summary import summaries
 from edgefl.store import read
 
@@ -54,6 +56,50 @@ def test_a_folder_of_groups_has_all_their_runs(runs, capsys):
     assert len(found["runs"]) == 5
     assert sorted(len(one["runs"]) for one in found["averages"]) == [2, 3]
     assert set(found["differences"]) == {"seed", "local.epochs"}
+
+
+def test_a_comparison_has_a_format(runs, capsys):
+    """As JSON it is what ``--json`` prints; CSV has its numbers, and lines that end in CR LF."""
+    _, as_json, _ = run_command(capsys, "compare", runs / "alone", "--json")
+    status, found, _ = run_command(capsys, "compare", runs / "alone", "--format", "json")
+    assert (status, found) == (0, as_json)
+    _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "csv")
+    heads, values = csv.reader(out.split("\r\n")[:2])
+    found = dict(zip(heads, values, strict=True))
+    (run,) = json.loads(as_json)["runs"]
+    assert (found["name"], found["runs"], found["down_bytes"]) == (HOSTILE, "1", str(run["down_bytes"]))
+    assert float(found["target.global.t_s"]) == run["target"]["global"]["t_s"]
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "markdown")
+    assert "| virtual time |" in out
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "latex")
+    assert out.startswith("% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n")
+    _, out, _ = run_command(capsys, "compare", runs, "--format", "table")
+    assert out == run_command(capsys, "compare", runs)[1]
+
+
+@pytest.mark.parametrize("option", [["--format", "csv"], ["--format=csv"]])
+def test_a_format_for_programs_is_all_that_stdout_has(runs, capsys, monkeypatch, option):
+    """What a library prints beside it goes to stderr, as with ``--json``; beside a table it does not."""
+    monkeypatch.setattr("edgefl.cli.runs._format", lambda *_, **__: print("chatter") or Format.CSV)  # noqa: T201
+    status, out, err = run_command(capsys, "compare", runs / "alone", *option)
+    assert (status, "chatter" in out, "chatter" in err) == (0, False, True)
+    _, out, _ = run_command(capsys, "compare", runs / "alone", "--format", "table")
+    assert "chatter" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--json", "--format", "csv"], "--json and --format csv cannot be combined"),
+        (["--sensitivity", "2", "--format", "latex"], "--sensitivity cannot be printed as latex"),
+        (["--format", "html"], "'html' is not one of 'table', 'markdown', 'latex', 'csv', 'json'"),
+    ],
+)
+def test_a_format_that_cannot_be_is_one_message(runs, capsys, arguments, message):
+    """And nothing is printed as a result."""
+    status, out, err = run_command(capsys, "compare", runs / "alone", *arguments)
+    assert (status, out) == (2, "")
+    assert message in " ".join(re.sub("[│╭╮╰╯─]", "", err).split())
 
 
 def test_work_to_the_target_is_counted_as_bytes_are(runs):

@@ -1,0 +1,1 @@
+"""Tables of texts in the languages of papers and spreadsheets."""

@@ -1,0 +1,40 @@
+"""Comma-separated values after RFC 4180, safe to open in a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+# What makes a spreadsheet read a cell as a formula: https://owasp.org/www-community/attacks/CSV_Injection
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+def write(stream: TextIO, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Writes a line of headings and one for each row; lines end in CR LF.
+
+    Args:
+        stream: without translation of line ends.
+        heads: the columns' names.
+        rows: their values, as ``cell`` takes them.
+    """
+    writer = csv.writer(stream, lineterminator="\r\n")
+    writer.writerow(map(cell, heads))
+    writer.writerows(map(cell, row) for row in rows)
+
+
+def cell(value: Any) -> Any:
+    """What stands in a cell.
+
+    Numbers are written in full; None, NaN and infinities are empty, booleans "true" and "false", lists and
+    mappings JSON. A text that a spreadsheet would read as a formula has an apostrophe before it.
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if isinstance(value, (bool, Mapping, list, tuple)):
+        return json.dumps(value)
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value

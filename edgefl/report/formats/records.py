@@ -1,0 +1,70 @@
+"""Runs, or their averages, as a table of numbers with a row for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from edgefl.report.averages import Compared, numbers, seeds_together, spreads
+from edgefl.report.settings import differences
+from edgefl.report.summary import Summary
+
+_WORDS: dict[str, Callable[[Summary], str]] = {
+    "method": lambda run: run.method,
+    "dataset": lambda run: run.dataset or "",
+    "engine": lambda run: run.engine,
+    "status": lambda run: run.status,
+    "stopped": lambda run: run.stopped or "",
+    "run_id": lambda run: run.run_id,
+    "run_dir": lambda run: run.run_dir,
+}
+
+
+class Records(NamedTuple):
+    """A table of values.
+
+    Attributes:
+        heads: of its columns, the keys of ``edgefl compare --json``.
+        rows: of values; None for none.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def records(runs: Sequence[Summary]) -> Records:
+    """A row for each run, or for runs that differ in nothing but their seeds.
+
+    The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
+    each once; ``settings.KEY`` for each setting in which the rows differ; and each number by its dotted key,
+    in base units. Of several runs a number is the mean of those that have it, and ``KEY_sd`` beside it is the
+    standard deviation over seeds, of a sample (n - 1). Those columns are left out where no row is of several.
+    """
+    compared = seeds_together(runs)
+    settings = differences([one.settings for one in compared])
+    settings.pop("seed", None)
+    averaged = any(len(one.runs) > 1 for one in compared)
+    figures = [_figures(one, averaged=averaged) for one in compared]
+    keys = list(dict.fromkeys(key for each in figures for key in each))
+    found = [
+        [*_words(one), *(values[place] for values in settings.values()), *map(figures[place].get, keys)]
+        for place, one in enumerate(compared)
+    ]
+    return Records(["name", "runs", "seed", *_WORDS, *(f"settings.{key}" for key in settings), *keys], found)
+
+
+def _words(one: Compared) -> list[Any]:
+    seeds = one.first.seed if len(one.runs) == 1 else "; ".join(str(run.seed) for run in one.runs)
+    return [one.name.replace("\n", ", "), len(one.runs), seeds, *map(one.all, _WORDS.values())]
+
+
+def _figures(one: Compared, *, averaged: bool) -> dict[str, float | None]:
+    """The numbers, each before its deviation if some row has any."""
+    if len(one.runs) > 1:
+        found = {key: each[:2] for key, each in spreads(one.runs).items()}
+    else:
+        found = {key: (value, None) for key, value in numbers(one.first).items()}
+    figures: dict[str, float | None] = {}
+    for key, (value, deviation) in found.items():
+        figures |= {key: value, f"{key}_sd": deviation} if averaged else {key: value}
+    return figures
