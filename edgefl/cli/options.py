@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -33,6 +34,12 @@ Sensitivity = Annotated[
         help="Say whether the order holds over all intervals, with assumed numbers by 1/FACTOR and FACTOR; "
         "1 for intervals alone.",
     ),
+]
+RunFolders = Annotated[
+    list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
+]
+TargetAccuracy = Annotated[
+    float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
 ]
 Salvage = Annotated[
     bool, typer.Option("--salvage", help="Leave out what is damaged in a run, and say what that is.")

@@ -9,10 +9,7 @@ import typer
 
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note, stdout
-from edgefl.cli.options import Salvage
-from edgefl.cli.outputs import check_out
-
-_SUFFIXES = (".pdf", ".svg", ".png")
+from edgefl.cli.options import RunFolders, Salvage
 
 
 @app.command(
@@ -22,10 +19,8 @@ _SUFFIXES = (".pdf", ".svg", ".png")
     )
 )
 def plot(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
-    ],
-    out: Annotated[Path, typer.Option(help="FILE.pdf, FILE.svg or FILE.png.")],
+    runs: RunFolders,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="FILE.pdf, FILE.svg or FILE.png.")],
     x: Annotated[str, typer.Option("--x", help="time, round, bytes, joules or client-seconds.")] = "time",
     y: Annotated[str, typer.Option("--y", help="accuracy or loss.")] = "accuracy",
     model: Annotated[
@@ -37,7 +32,9 @@ def plot(
     ] = 1,
     log_x: Annotated[bool, typer.Option("--log-x", help="Draw x on a logarithmic scale.")] = False,
     target: Annotated[float | None, typer.Option(help="Draw a line at this accuracy, such as 0.9.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite a file that is not a figure of edgefl's.")
+    ] = False,
     salvage: Salvage = False,
 ) -> None:
     """Draw accuracy or loss of runs against cost, for a paper.
@@ -45,9 +42,10 @@ def plot(
     Runs that differ in nothing but their seeds are one line, in a band of a standard deviation.
     """
     from edgefl.report.charts import Choice, chart, require_matplotlib
+    from edgefl.report.figure_files import check_out
 
     choice = Choice(x, y, model, columns, log_x, target)
-    check_out(out, _SUFFIXES, force=force)
+    check_out(out, force=force)
     require_matplotlib()
     from edgefl.report.drawing import write
 

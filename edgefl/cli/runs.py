@@ -16,11 +16,13 @@ from edgefl.cli.options import (
     AsJson,
     FleetLink,
     Offline,
+    RunFolders,
     Salvage,
     ScenarioName,
     Seed,
     Sensitivity,
     Settings,
+    TargetAccuracy,
     overrides,
 )
 from edgefl.cli.streams import OutputError
@@ -286,12 +288,8 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
 
 @app.command(epilog=examples("compare runs/first runs/second --target 0.9", "compare runs/first --json"))
 def compare(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="Runs, groups of runs, or folders of groups.")
-    ],
-    target: Annotated[
-        float | None, typer.Option(help="Target accuracy, such as 0.9; each run's own by default.")
-    ] = None,
+    runs: RunFolders,
+    target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
     salvage: Salvage = False,
     as_json: AsJson = False,

@@ -17,9 +17,10 @@ from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.emissions import emission
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
 from edgefl.report.rows import WAITING, carbon_rows, rows, waited_most
-from edgefl.report.settings import differences
+from edgefl.report.settings import differences, setting_text
 from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
+from edgefl.report.texts import unfinished
 from edgefl.report.usage_rows import stopped, usage_rows
 
 # Runs that stand side by side; more have a row each.
@@ -118,10 +119,8 @@ def _averaged(compared: Sequence[Compared]) -> bool:
 
 
 def _unfinished(run: Summary, reasons: bool) -> Line:  # noqa: FBT001 - as ``comparison`` has it
-    if run.status == "failed":
-        return Line(f"{run.name} failed" + (f": {run.reason}" if reasons else ""), "red")
-    state = "was interrupted" if run.status == "interrupted" else "is still running, or was killed"
-    return Line(f"{run.name} {state}: these are its figures so far", "yellow")
+    words = unfinished(run.name, run.status, run.reason if reasons else "")
+    return Line(words, "red" if run.status == "failed" else "yellow")
 
 
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
@@ -131,7 +130,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
     if "fleet" in differing:
         differing["fleet"] = [one.settings.get("fleet") or one.settings.get(_TITLE) for one in compared]
     for key, values in differing.items():
-        texts = [_setting(value) for value in values]
+        texts = [setting_text(value) for value in values]
         if texts != names and not _is_another_component(key, texts, differing):
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
@@ -166,18 +165,6 @@ def _owners(key: str) -> list[str]:
     """The keys of the names of the components that a setting is in."""
     keys = key.split(".")
     return [".".join([*keys[:depth], "name"]) for depth in range(1, len(keys))]
-
-
-def _setting(value: Any) -> str:
-    if value is None:
-        return MISSING
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_setting(one)}" for key, one in value.items())
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(_setting, value)) or "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

@@ -19,6 +19,7 @@ from matplotlib.ticker import LogFormatter
 
 from edgefl.core.files import replacing
 from edgefl.report.charts import Chart, Line
+from edgefl.report.figure_files import METADATA
 from edgefl.report.texts import visible, wrapped
 
 # Inches of one column and of two, of the IEEE: https://ieeeauthorcenter.ieee.org/create-your-ieee-article/
@@ -68,9 +69,6 @@ _STYLE: dict[str, Any] = {
     # Element ids that do not change from one writing to the next.
     "svg.hashsalt": "edgefl",
 }
-# No dates, so that the same runs give the same bytes.
-_METADATA: Mapping[str, Mapping[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-
 _TARGET: Mapping[str, Any] = {"color": "0.35", "linewidth": 0.7, "linestyle": (0, (6, 3)), "zorder": 1.5}
 _LEGEND: Mapping[str, Any] = {
     "loc": "outside upper center", "frameon": False, "handlelength": 3.5, "columnspacing": 1.2,
@@ -86,7 +84,7 @@ class Plot(Figure):
     def savefig(self, fname: Any, **options: Any) -> None:
         """As Matplotlib's, with embedded TrueType fonts; the same figure gives the same bytes."""
         kind = options.get("format") or str(getattr(fname, "name", fname)).rpartition(".")[2].lower()
-        metadata = {**_METADATA.get(kind, {}), **(options.pop("metadata", None) or {})}
+        metadata = {**METADATA.get(kind, {}), **(options.pop("metadata", None) or {})}
         with _style():
             super().savefig(fname, metadata=metadata, **options)
 

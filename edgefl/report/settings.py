@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgefl.report.tables import MISSING
 from edgefl.store import Reader
 
 
@@ -40,3 +41,16 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     keys = dict.fromkeys(key for each in settings for key in each)
     rows = {key: [each.get(key) for each in settings] for key in keys}
     return {key: values for key, values in rows.items() if len(set(map(canonical, values))) > 1}
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value for display."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {setting_text(one)}" for key, one in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(setting_text, value)) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -109,3 +109,11 @@ def _words(line: str) -> list[str]:
 
 def _parts(word: str) -> list[str]:
     return _JOINT.split(word)
+
+
+def unfinished(name: str, status: str, reason: str) -> str:
+    """What became of a run that is not done."""
+    if status == "failed":
+        return f"{name} failed" + (f": {reason}" if reason else "")
+    state = "was interrupted" if status == "interrupted" else "is still running, or was killed"
+    return f"{name} {state}: these are its figures so far"

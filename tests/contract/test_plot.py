@@ -58,10 +58,10 @@ def test_python_has_the_same_figure(result, tmp_path, capsys):
     [
         (["--x", "metres"], "x must be time"),
         (["--target", "90"], "must be between 0 and 1"),
-        (["--out", "fig.jpg"], "the file's name must end in .pdf, .svg or .png; got fig.jpg"),
-        (["--out", "none/fig.pdf"], "none does not exist"),
+        (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
+        (["--out", "none/fig.pdf"], "the folder none does not exist"),
         (["--out", "folder.pdf"], "folder.pdf is a folder"),
-        (["--out", "old.pdf"], "old.pdf already exists"),
+        (["--out", "old.pdf"], "old.pdf exists and is not a figure of edgefl's"),
         (["--model", "personal"], "no run has evaluated a personal model"),
     ],
 )
@@ -79,12 +79,17 @@ def test_bad_input_is_one_message(result, arguments, words, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pdf", "old.pdf"]
 
 
-def test_force_replaces_a_file(result, tmp_path, capsys):
-    """As of every command that writes one."""
-    (tmp_path / "fig.png").write_text("mine")
-    status, *_ = run_command(capsys, "plot", result.folder, "--out", tmp_path / "fig.png", "--force")
-    assert status == 0
-    assert (tmp_path / "fig.png").read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize("suffix", [".pdf", ".svg", ".PNG"])
+def test_a_figure_is_overwritten_and_another_file_only_by_force(result, suffix, tmp_path, capsys):
+    """As pages are: while a paper is written, the same command comes again and again."""
+    out = tmp_path / f"fig{suffix}"
+    out.write_text("mine")
+    command = "plot", result.folder, "--out", out
+    assert [run_command(capsys, *command)[0], out.read_text()] == [2, "mine"]
+    assert run_command(capsys, *command, "--force")[0] == 0
+    first = out.read_bytes()
+    assert run_command(capsys, *command, "--y", "loss")[0] == 0
+    assert out.read_bytes() != first
 
 
 def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):

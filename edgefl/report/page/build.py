@@ -18,6 +18,7 @@ from edgefl.report.page.sections.activity import Activity, activity
 from edgefl.report.page.sections.costs import costs
 from edgefl.report.page.sections.devices import devices
 from edgefl.report.page.sections.durations import Durations, durations
+from edgefl.report.page.sections.figures import figures
 from edgefl.report.page.sections.measures import MeasureSeries, measures
 from edgefl.report.page.sections.memory import Memory, memory
 from edgefl.report.page.sections.participation import Participation, participation
@@ -43,6 +44,7 @@ class _Run:
     summary: Summary
     histories: dict[str, History]
     devices: dict[str, int]
+    links: dict[str, int]
     durations: list[Durations]
     rounds: list[Rounds]
     activity: list[Activity]
@@ -87,6 +89,7 @@ def page(
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
         verdict=verdict(compared),
+        figures=figures(compared),
         curves=curves(compared, lambda one: histories_of[id(one)]),
         costs=costs(compared),
         devices=devices(compared),
@@ -104,11 +107,11 @@ def page(
 
 
 def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
-    counted = reader.query("SELECT device, COUNT(*) AS clients FROM clients GROUP BY device ORDER BY device")
     return _Run(
         summary=summary(reader, target),
         histories=histories(reader),
-        devices={row["device"]: row["clients"] for row in counted},
+        devices=_counted(reader, "device"),
+        links=_counted(reader, "link"),
         durations=durations(reader, run),
         rounds=rounds(reader, run, most_jobs),
         activity=activity(reader, run),
@@ -118,6 +121,12 @@ def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run
         measures=measures(reader, run),
         provenance=provenance(reader, run),
     )
+
+
+def _counted(reader: Reader, column: str) -> dict[str, int]:
+    """How many clients have each value of a column."""
+    rows = reader.query(f"SELECT {column}, COUNT(*) AS clients FROM clients GROUP BY 1 ORDER BY 1")  # noqa: S608 - ours
+    return {row[column]: row["clients"] for row in rows}
 
 
 def _all(records: Iterable[Sequence[Record]]) -> list[Record]:
@@ -151,6 +160,7 @@ def _head(run: _Run, group: int) -> RunHead:
         clients=one.clients,
         refused=one.refused,
         devices=run.devices,
+        links=run.links,
     )
 
 

@@ -1,26 +1,20 @@
-"""The sections of a page: their headings, what they say in words, and their tables."""
+"""The sections of a page in words: facts, tables, and what is said where there is nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import replace
 
-from edgefl.report.page.records import Page
+from edgefl.report.page.cells import Cell, Section, Table, across
+from edgefl.report.page.records import Page, RunHead
+from edgefl.report.page.sections.published import Claim
+from edgefl.report.page.sections.verdict import Verdict
+from edgefl.report.settings import setting_text
+from edgefl.report.tables import MISSING
+from edgefl.report.texts import unfinished
 
-
-@dataclass(frozen=True)
-class Section:
-    """A section's text; its plots are drawn by the page.
-
-    Attributes:
-        id: its address in the page.
-        title: its heading.
-        paragraphs: what it says in words.
-    """
-
-    id: str
-    title: str
-    paragraphs: Sequence[str] = ()
+# Characters of a name that a table shows; the data have all of them.
+_LONGEST = 200
 
 
 def contents(page: Page) -> list[Section]:
@@ -29,18 +23,206 @@ def contents(page: Page) -> list[Section]:
 
 
 def _sections(page: Page) -> Iterator[Section]:
-    del page
-    yield Section("verdict", "Verdict")
-    yield Section("curves", "Learning")
-    yield Section("costs", "Costs")
-    yield Section("durations", "Durations")
-    yield Section("rounds", "Rounds")
-    yield Section("activity", "Activity")
-    yield Section("participation", "Participation")
-    yield Section("memory", "Memory")
-    yield Section("devices", "Energy by device")
-    yield Section("partition", "Data")
-    yield Section("measures", "Measures")
-    yield Section("sweep", "Settings and trade-offs")
-    yield Section("published", "Published figures")
-    yield Section("provenance", "Provenance")
+    yield _verdict(page)
+    yield _drawn("curves", "Learning", page.curves, "Nothing was evaluated.")
+    yield _drawn("costs", "Costs", page.costs, "No job has ended.")
+    yield _drawn("durations", "Durations", page.durations, "No job has ended.")
+    yield _drawn("rounds", "Rounds", page.rounds, "No round has ended.")
+    yield _drawn("activity", "Activity", page.activity, "No job was dispatched.")
+    yield _drawn("participation", "Participation", page.participation, "Nothing was merged.")
+    yield _drawn("memory", "Memory", page.memory, "No memory needs are known.")
+    yield _drawn("devices", "Energy by device", page.devices, "No energy is known.")
+    yield _drawn("partition", "Data", page.partition, "The class counts of clients were not saved.")
+    yield _drawn("measures", "Measures", page.measures, "No measures were asked for.")
+    yield _drawn("sweep", "Settings", page.sweep.settings, "The runs differ in no setting.")
+    yield _published(page)
+    yield _figures(page)
+    yield _runs(page)
+    yield _provenance(page)
+
+
+def _drawn(name: str, title: str, records: Sized, nothing: str) -> Section:
+    """A section that has plots alone."""
+    return Section(name, title, nothing="" if records else nothing)
+
+
+def _names(page: Page) -> list[str]:
+    return [_cut(group.name) for group in page.groups]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _verdict(page: Page) -> Section:
+    cells = [[_judged(row, place) for place in range(len(page.groups))] for row in page.verdict]
+    labels = [row.label for row in page.verdict]
+    table = across("Verdict: each figure, and which run is ahead", _names(page), labels, cells)
+    if not table.sorts and len(page.groups) > 1:
+        rows = [[*row, Cell(_ahead(one, page))] for row, one in zip(table.rows, page.verdict, strict=True)]
+        table = replace(table, head=[*table.head, "ahead"], rows=rows)
+    return Section(
+        "verdict",
+        "Verdict",
+        nothing="" if page.verdict else "There is nothing to judge.",
+        facts=_facts(page.runs),
+        warnings=[
+            unfinished(_cut(run.name), run.status, _cut(run.reason))
+            for run in page.runs
+            if run.status != "done"
+        ],
+        tables=[table] if page.verdict else (),
+        notes=list(_notes(page)),
+    )
+
+
+BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= best, equal to others"
+"""What is said below a figure: no other is as good, another may be as good or better, others are equal."""
+
+
+def _judged(row: Verdict, place: int) -> Cell:
+    mark = TIED if place in row.tied else "" if row.winner != place else CLOSE if row.close else BEST
+    return Cell(row.texts[place], row.means[place], mark, "best" if mark == BEST else "")
+
+
+def _ahead(row: Verdict, page: Page) -> str:
+    """Who is ahead, in words."""
+    if row.tied:
+        everyone = len(row.tied) == len(page.groups)
+        return (
+            "all equal"
+            if everyone
+            else f"equal: {', '.join(_cut(page.groups[one].name) for one in row.tied)}"
+        )
+    if row.winner is None:
+        return MISSING
+    return "too close to call" if row.close else _cut(page.groups[row.winner].name)
+
+
+def _notes(page: Page) -> Iterator[str]:
+    """What the verdict's signs mean."""
+    if any(row.winner is not None for row in page.verdict):
+        yield (
+            "A run is ahead only where no other is within the standard deviations over seeds (n - 1), or "
+            "within the intervals of the devices' numbers."
+        )
+        if all(len(group.runs) == 1 for group in page.groups):
+            yield "Each was run with one seed: how much figures differ between seeds is not known."
+    if any(row.key.startswith("target.") for row in page.verdict):
+        yield "To a target: until the first evaluation at or above it."
+    if page.verdict and not any(row.key.startswith("wasted.") for row in page.verdict):
+        yield "Nothing was wasted: no job was late, lost or cut."
+
+
+def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
+    """What was compared, and on which fleet; what differs between runs is in their table."""
+    facts: dict[str, Callable[[RunHead], str]] = {
+        "methods": lambda run: run.method,
+        "data sets": lambda run: run.dataset or "unknown",
+        "clients": lambda run: f"{run.clients:,}" + (f", {run.refused:,} refused" if run.refused else ""),
+        "devices": lambda run: _counted(run.devices.items()),
+        "links": lambda run: _counted(run.links.items()),
+        "rounds": lambda run: MISSING if run.rounds is None else f"{run.rounds:,}",
+        "seeds": lambda run: str(run.seed),
+    }
+    return {label: _once(map(text, runs)) for label, text in facts.items()}
+
+
+def _counted(counts: Iterable[tuple[str, int]]) -> str:
+    """Names with how many clients have each, the most first."""
+    ordered = sorted(counts, key=lambda one: -one[1])
+    return ", ".join(f"{count:,} {name}" for name, count in ordered) or MISSING
+
+
+_MOST_VALUES = 6
+
+
+def _once(texts: Iterable[str]) -> str:
+    """Each text once; of many, how many more there are."""
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - _MOST_VALUES} more" if len(found) > _MOST_VALUES else ""
+    apart = "; " if any("," in text for text in found) else ", "
+    return apart.join(map(_cut, found[:_MOST_VALUES])) + more
+
+
+def _published(page: Page) -> Section:
+    rows = [
+        [Cell(one.what), Cell(_claimed(one, one.published)), Cell(_claimed(one, one.ours)), Cell(one.source)]
+        for one in page.published
+    ]
+    table = Table("Published figures beside these runs'", ["figure", "published", "here", "source"], rows)
+    nothing = "" if rows else "The scenarios carry no published figures."
+    return Section("published", "Published figures", nothing, tables=[table] if rows else ())
+
+
+def _claimed(one: Claim, value: float | None) -> str:
+    return one.why or MISSING if value is None else f"{value:.4g} {one.unit}".strip()
+
+
+def _figures(page: Page) -> Section:
+    cells = [
+        [Cell(text, mean) for text, mean in zip(row.texts, row.means, strict=True)] for row in page.figures
+    ]
+    labels = [row.label.strip() for row in page.figures]
+    table = across("All figures, as `edgefl compare` shows them", _names(page), labels, cells)
+    return Section("figures", "All figures", tables=[table])
+
+
+def _runs(page: Page) -> Section:
+    head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
+    rows = [
+        [
+            Cell(_cut(run.name)),
+            Cell(run.method),
+            Cell(run.dataset or "unknown"),
+            Cell(str(run.seed)),
+            Cell(f"{run.clients:,}", run.clients),
+            Cell(f"{run.refused:,}", run.refused),
+            Cell(MISSING if run.rounds is None else f"{run.rounds:,}", run.rounds),
+            Cell(run.engine),
+            Cell(f"{run.status}: {run.reason}" if run.reason else run.status),
+            Cell(run.run_dir),
+        ]
+        for run in page.runs
+    ]
+    return Section("runs", "Runs", tables=[Table("The runs", head, rows), *_settings(page)])
+
+
+def _settings(page: Page) -> Iterator[Table]:
+    """The settings in which the groups differ."""
+    keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
+    if keys:
+        cells = [[Cell(_cut(setting_text(group.settings.get(key)))) for group in page.groups] for key in keys]
+        yield across("The settings in which they differ", _names(page), keys, cells)
+
+
+def _provenance(page: Page) -> Section:
+    texts: dict[str, str] = {}
+    tables: list[Table] = []
+    facts = {"made by": f"edgefl {page.edgefl}"}
+    for one in page.provenance:
+        name = page.runs[one.run].name
+        folder = page.runs[one.run].run_dir
+        of = f"{_cut(name)} ({folder})" if folder else _cut(name)
+        texts[f"Resolved scenario of {of}"] = one.scenario
+        if one.assumed:
+            texts[f"Assumed by {of}"] = "\n".join(one.assumed)
+        machine = ", ".join(f"{key} {value}" for key, value in one.machine.items())
+        facts[f"events of {of}"] = one.event_hash or "unknown"
+        facts[f"machine of {of}"] = machine or "unknown"
+    tables += _sources(page)
+    return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
+
+
+def _sources(page: Page) -> Iterator[Table]:
+    """Where the numbers of devices and links come from, each once."""
+    head = ["of", "number", "value", "status", "source"]
+    keys = ("of", "name", "value", "status", "source")
+    found = dict.fromkeys(
+        tuple(str(source.get(key, MISSING)) for key in keys)
+        for one in page.provenance
+        for source in one.sources
+    )
+    if found:
+        rows = [[Cell(text) for text in row] for row in found]
+        yield Table("Where the numbers of devices and links come from", head, rows)

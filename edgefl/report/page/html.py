@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _ASSETS = Path(__file__).parent / "assets"
-# Before the plots, and after them.
-_FIRST = ("base.js", "theme.js", "controls.js", "tables.js", "figures.js", "live.js")
-_LAST = ("start.js",)
+# Before all other scripts, and after them.
+_FIRST, _LAST = "base.js", "start.js"
 _PLOTLY = "plotly/package_data/plotly.min.js"
 # The first lines of Plotly's file hold its licence notice.
 _NOTICE_END = "*/"
@@ -94,8 +93,9 @@ def _environment() -> Environment:
 @cache
 def _script() -> str:
     """All scripts but Plotly, in the order in which they run."""
+    shared = sorted(file for file in _ASSETS.glob("*.js") if file.name not in {_FIRST, _LAST})
     plots = sorted((_ASSETS / "plots").glob("*.js"))
-    files = [*(_ASSETS / name for name in _FIRST), *plots, *(_ASSETS / name for name in _LAST)]
+    files = [_ASSETS / _FIRST, *shared, *plots, _ASSETS / _LAST]
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 

@@ -11,6 +11,7 @@ from edgefl.report.page.sections.activity import Activity
 from edgefl.report.page.sections.costs import Costs
 from edgefl.report.page.sections.devices import DeviceEnergy
 from edgefl.report.page.sections.durations import Durations
+from edgefl.report.page.sections.figures import Figures
 from edgefl.report.page.sections.measures import MeasureSeries
 from edgefl.report.page.sections.memory import Memory
 from edgefl.report.page.sections.participation import Participation
@@ -31,6 +32,7 @@ class RunHead:
             ``Summary``.
         group: the place of its group.
         devices: how many clients have each.
+        links: how many clients have each.
     """
 
     name: str
@@ -47,6 +49,7 @@ class RunHead:
     clients: int
     refused: int
     devices: Mapping[str, int]
+    links: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,7 @@ class Page:
         runs: every run.
         groups: see ``Group``.
         verdict: who is ahead.
+        figures: all figures of the groups.
         curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
         devices: by group and device.
@@ -93,6 +97,7 @@ class Page:
     runs: Sequence[RunHead]
     groups: Sequence[Group]
     verdict: Sequence[Verdict]
+    figures: Sequence[Figures]
     curves: Sequence[Curve]
     costs: Sequence[Costs]
     devices: Sequence[DeviceEnergy]

@@ -1,49 +1,93 @@
 /* Accuracy or loss over time, rounds, bytes, energy or client-seconds, with a band over seeds. */
 (() => {
-  const AXES = { time: ["virtual time", "s"], round: ["round", ""], bytes: ["bytes", "B"], joules: ["energy", "J"],
-                 client_seconds: ["client-seconds", "s"] };
-  const titled = ([name, unit]) => (unit ? `${name} (${unit})` : name);
-  const of = (page, choice) => page.curves.filter((curve) => curve.model === choice.model && curve.x[choice.x]);
+  const { series } = edgefl;
+  const AXES = {
+    time: ["virtual time", "s"], round: ["round", ""], bytes: ["bytes of all clients", "B"],
+    joules: ["energy of all clients", "J"], client_seconds: ["client-seconds", "s"],
+  };
+  const UNITS = { accuracy: "share", loss: "" };
+  // With more points or more lines than these, lines have no markers.
+  const MARKED = 30;
+  const of = (page, choice) => page.curves.filter((curve) => curve.model === choice.model && curve.x[choice.x]
+    && curve[choice.y].some(edgefl.known));
 
   function controls(page) {
-    const models = [...new Set(page.curves.map((curve) => curve.model))];
     const axes = Object.keys(AXES).filter((axis) => page.curves.some((curve) => curve.x[axis]));
+    const models = ["global", "personal"].filter((model) => page.curves.some((curve) => curve.model === model));
     return [
-      { name: "y", label: "Show", kind: "radio",
-        options: [{ value: "accuracy", label: "accuracy" }, { value: "loss", label: "loss" }] },
+      { name: "y", label: "Show", kind: "radio", options: Object.keys(UNITS).map((value) => ({ value, label: value })) },
       { name: "x", label: "Against", kind: "radio", options: axes.map((value) => ({ value, label: AXES[value][0] })) },
       { name: "model", label: "Model", kind: "radio", options: models.map((value) => ({ value, label: value })) },
+      { name: "log_x", label: "Log x", kind: "check" },
+      { name: "log_y", label: "Log y", kind: "check" },
     ];
   }
 
-  function band(page, curve, { x, y }) {
+  function band(page, curve, places, { x, y }, xs, ys) {
     const [low, high] = [curve[`${y}_low`], curve[`${y}_high`]];
     if (!low) return [];
-    const along = curve.x[x];
-    return [{ type: "scatter", mode: "lines", group: curve.group, x: [...along, ...[...along].reverse()],
-              y: [...high, ...[...low].reverse()], fill: "toself", line: { width: 0 }, hoverinfo: "skip",
-              fillcolor: edgefl.faint(page.groups[curve.group].colour), showlegend: false }];
+    const back = [...places].reverse();
+    // On a log axis a band cannot reach zero: there it ends at the mean.
+    const down = back.map((place) => ys.of(low[place]) ?? ys.of(curve[y][place]));
+    return [{
+      type: "scatter", mode: "lines", group: curve.group, showlegend: false, hoverinfo: "skip", fill: "toself",
+      fillcolor: edgefl.faint(page.groups[curve.group].colour), line: { width: 0 },
+      x: [...places, ...back].map((place) => xs.of(curve.x[x][place])),
+      y: [...places.map((place) => ys.of(high[place])), ...down],
+    }];
+  }
+
+  function line(page, curve, places, choice, { xs, ys, marked }) {
+    const { x, y } = choice;
+    const low = curve[`${y}_low`];
+    const spread = (place) => (low ? ` ± ${edgefl.number(curve[y][place] - low[place], UNITS[y])} over seeds` : "");
+    const words = (place) => series.hover(page.groups[curve.group].name,
+      `${y} ${edgefl.number(curve[y][place], UNITS[y])}${spread(place)}`,
+      x === "round" ? "" : `${AXES[x][0]} ${edgefl.number(curve.x[x][place], AXES[x][1])}`,
+      `round ${edgefl.number(curve.round[place])}`);
+    return edgefl.line(page, curve.group, {
+      mode: places.length === 1 || marked ? "lines+markers" : "lines",
+      marker: { size: places.length === 1 ? 10 : 5, symbol: series.look(curve.group).symbol },
+      x: places.map((place) => xs.of(curve.x[x][place])), y: places.map((place) => ys.of(curve[y][place])),
+      text: places.map(words), hovertemplate: "%{text}<extra></extra>",
+    });
+  }
+
+  function without(page, choice) {
+    const drawn = new Set(of(page, choice).map((curve) => curve.group));
+    const missing = page.groups.map((_, group) => group).filter((group) => !drawn.has(group));
+    if (!missing.length) return "";
+    const what = choice.y === "loss" ? "no loss was evaluated, or no such axis is known" : "it was not evaluated, or no such axis is known";
+    return `Not drawn, since ${what}: ${series.listed(missing.map((group) => series.groupName(page, group)))}.`;
   }
 
   edgefl.plot({
-    id: "accuracy", section: "curves", title: "Accuracy against cost",
-    why: "Evaluations of each run; bands are the standard deviation over seeds.",
-    controls, log: ["x", "y"],
+    id: "accuracy", section: "curves", title: "Accuracy and loss",
+    why: "Each evaluation of a model. A band is one standard deviation over seeds to either side of their mean.",
+    controls, height: 430,
     draw(page, choice) {
+      if (!page.curves.length) return { nothing: "Nothing to draw: no run has evaluated a model yet." };
       const found = of(page, choice);
-      if (!found.length) return { nothing: "Nothing was evaluated." };
-      const lines = found.map((curve) => edgefl.line(page, curve.group, {
-        x: curve.x[choice.x], y: curve[choice.y], mode: curve.round.length > 1 ? "lines" : "markers",
-        text: curve.x[choice.x].map((value) => edgefl.number(value, AXES[choice.x][1])),
-        hovertemplate: `%{text}<br>${choice.y} %{y:.4g}` }));
-      const yaxis = choice.y === "accuracy" ? { title: "accuracy", tickformat: ".0%" } : { title: "loss" };
-      return { data: [...found.flatMap((curve) => band(page, curve, choice)), ...lines],
-               layout: { xaxis: { title: titled(AXES[choice.x]) }, yaxis } };
+      if (!found.length) return { nothing: `Nothing to draw: no run has evaluated the ${choice.y} of a ${choice.model} model.` };
+      const places = found.map((curve) => series.kept(curve[choice.y], series.budget(found.length))
+        .filter((place) => edgefl.known(curve[choice.y][place]) && edgefl.known(curve.x[choice.x][place])));
+      const [title, unit] = AXES[choice.x];
+      const xs = edgefl.axis(title, unit, found.flatMap((curve) => curve.x[choice.x]), { log: choice.log_x });
+      const ys = edgefl.axis(choice.y, UNITS[choice.y], found.flatMap((curve) => curve[choice.y]), { log: choice.log_y });
+      const marked = found.length <= 12 && places.every((kept) => kept.length <= MARKED);
+      const bands = found.flatMap((curve, at) => band(page, curve, places[at], choice, xs, ys));
+      const lines = found.map((curve, at) => line(page, curve, places[at], choice, { xs, ys, marked }));
+      return { data: [...bands, ...lines], layout: { xaxis: xs.layout, yaxis: ys.layout }, note: without(page, choice) };
     },
-    table(page, choice) {
-      const rows = of(page, choice).flatMap((curve) => curve.round.map((round, place) =>
-        [page.groups[curve.group].name, round, curve.x[choice.x][place], curve[choice.y][place]]));
-      return { columns: ["run", "round", titled(AXES[choice.x]), choice.y], rows };
+    table(page) {
+      const axes = Object.keys(AXES).filter((axis) => axis !== "round");
+      const bounds = ["accuracy_low", "accuracy_high", "loss", "loss_low", "loss_high"];
+      const rows = page.curves.flatMap((curve) => curve.round.map((round, place) => [
+        series.groupName(page, curve.group), curve.model, curve.seeds, round,
+        ...axes.map((axis) => curve.x[axis]?.[place]), curve.accuracy[place], ...bounds.map((key) => curve[key]?.[place]),
+      ]));
+      const units = axes.map((axis) => `${AXES[axis][0]} (${AXES[axis][1]})`);
+      return { columns: ["run", "model", "seeds", "round", ...units, "accuracy", ...bounds], rows };
     },
   });
 })();

@@ -1,0 +1,124 @@
+/* Quantities as edgefl prints them: a test holds them to edgefl/core/units.py. */
+(() => {
+  const STEPS = {
+    s: [[1, "s"], [1e-3, "ms"], [1e-6, "us"]],
+    B: [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]],
+    J: [[1e6, "MJ"], [1e3, "kJ"], [1, "J"], [1e-3, "mJ"], [1e-6, "uJ"]],
+    FLOP: [[1e15, "PFLOP"], [1e12, "TFLOP"], [1e9, "GFLOP"], [1e6, "MFLOP"], [1e3, "kFLOP"], [1, "FLOP"]],
+  };
+  // What one axis is drawn in: times in whole minutes, hours and days too.
+  const AXIS = { ...STEPS, s: [[86400, "d"], [3600, "h"], [60, "min"], ...STEPS.s] };
+  const known = (value) => typeof value === "number" && Number.isFinite(value);
+  const exponent = (value) => Number(value.toExponential().split("e")[1]);
+  const trimmed = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+  /** To the nearest integer, and to the even one of two that are equally near, as Python rounds. */
+  function nearest(value) {
+    const below = Math.floor(value);
+    const over = value - below;
+    return over > 0.5 || (over === 0.5 && below % 2 !== 0) ? below + 1 : below;
+  }
+
+  /** Significant digits as Python's "g" writes them; of two numbers that are equally near, the even one. */
+  function digits(value, count) {
+    if (value === 0) return "0";
+    let rounded = Number(value.toPrecision(count));
+    const [finer, power] = value.toExponential(count).split("e");
+    if (Number(`${finer}e${power}`) === value && finer.endsWith("5") && Number(finer.at(-2)) % 2 === 0) {
+      rounded = Number(`${finer.slice(0, -1)}e${power}`);
+    }
+    const size = exponent(rounded);
+    if (size >= -4 && size < count) return trimmed(rounded.toFixed(Math.max(count - 1 - size, 0)));
+    const [mantissa, rest] = rounded.toExponential().split("e");
+    return `${mantissa}e${rest[0]}${rest.slice(1).padStart(2, "0")}`;
+  }
+
+  const thousands = (value) => nearest(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+  function scaled(value, steps) {
+    const reached = steps.find(([size]) => Math.abs(value) >= 0.9995 * size || (value === 0 && size === 1));
+    const [size, unit] = reached ?? steps.at(-1);
+    return `${Math.abs(value) < 999.5 * size ? digits(value / size, 3) : thousands(value / size)} ${unit}`;
+  }
+
+  function seconds(value) {
+    const two = (rest) => String(rest).padStart(2, "0");
+    if (nearest(value) < 60) return scaled(value, STEPS.s);
+    if (nearest(value) < 3600) return `${Math.floor(nearest(value) / 60)} min ${two(nearest(value) % 60)} s`;
+    const minutes = nearest(value / 60);
+    return `${thousands(Math.floor(minutes / 60))} h ${two(minutes % 60)} min`;
+  }
+
+  function share(value) {
+    if (value && Math.abs(value) < 1e-4) return value > 0 ? "<0.01%" : ">-0.01%";
+    const decimals = value && !Number(Math.abs(value).toFixed(3)) ? 2 : 1;
+    return `${(value * 100).toFixed(decimals)}%`;
+  }
+
+  function plain(value) {
+    if (Number.isInteger(value)) return thousands(value);
+    return Math.abs(value) >= 1e4 ? thousands(value) : digits(value, 4);
+  }
+
+  /** A number with its unit, as the terminal has it: "1.23 MB", "3 min 04 s", "81.2%"; "unknown" for none. */
+  edgefl.number = (value, unit = "") => {
+    if (!known(value)) return "unknown";
+    if (unit === "s") return seconds(value);
+    if (unit === "share") return share(value);
+    if (STEPS[unit]) return scaled(value, STEPS[unit]);
+    return unit ? `${plain(value)} ${unit}` : plain(value);
+  };
+
+  /** The step in which an axis up to `most` is drawn: [its size in the base unit, its name]. */
+  const step = (most, unit) => {
+    if (unit === "share") return [0.01, "%"];
+    const steps = AXIS[unit];
+    if (!steps) return [1, unit];
+    return steps.find(([size]) => most >= size * (size >= 60 ? 2 : 1)) ?? (most > 0 ? steps.at(-1) : [1, unit]);
+  };
+
+  function tick(value, unit) {
+    if (unit === "share") return `${digits(value * 100, 6)}%`;
+    const [size, name] = (AXIS[unit] ?? [[1, unit]]).find(([least]) => value >= least * 0.9999) ?? AXIS[unit].at(-1);
+    return `${digits(value / size, 6)} ${name}`.trim();
+  }
+
+  const CLOCK = [60, 600, 3600, 36000, 86400, 864000, 8640000, 86400000];
+  const FINE_CLOCK = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400];
+
+  /** Where a log axis from `low` to `high` has its ticks: at 1, 10, 100, and at 2 and 5 too where it is short. */
+  function ticks(low, high, unit) {
+    const fine = high / low < 30;
+    const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
+    for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
+      const values = (fine ? [1, 2, 5] : [1]).map((first) => Number(`${first}e${power}`));
+      found.push(...values.filter((value) => unit !== "s" || value < 60));
+    }
+    return found.sort((one, other) => one - other);
+  }
+
+  /** An axis in a unit that suits its values.
+
+      Returns {layout, of}: an axis of Plotly's layout, and what turns a value into its place on it. */
+  edgefl.axis = (title, unit, values, { log = false, ...more } = {}) => {
+    let most = 0;
+    let least = Infinity;
+    for (const value of values) {
+      if (!known(value)) continue;
+      most = Math.max(most, Math.abs(value));
+      if (value > 0) least = Math.min(least, value);
+    }
+    if (log && least < Infinity) {
+      const tickvals = ticks(least, most, unit);
+      const ticktext = tickvals.map((value) => tick(value, unit));
+      const layout = { title, type: "log", tickmode: "array", tickvals, ticktext, ...more };
+      return { of: (value) => (value > 0 ? value : null), layout };
+    }
+    const [size, name] = step(most, unit);
+    const suffix = unit === "share" ? { ticksuffix: "%" } : {};
+    const layout = { title: name && unit !== "share" ? `${title} (${name})` : title, type: "linear", ...suffix, ...more };
+    return { of: (value) => (known(value) ? value / size : null), layout };
+  };
+
+  edgefl.known = known;
+})();

@@ -1,0 +1,68 @@
+/* Energy by class of devices, and the share of a battery that a round takes. */
+(() => {
+  const { series } = edgefl;
+  const SHOWN = {
+    joules_per_round: ["energy of a client a round", "J"],
+    joules: ["energy of all its clients", "J"],
+    battery_share_per_round: ["share of a full battery a round", "share"],
+  };
+  const of = (page, what) => page.devices.filter((one) => edgefl.known(one[what]));
+
+  function words(page, one) {
+    const between = one.battery_share_between;
+    const bounds = between ? ` (${edgefl.number(between.low, "share")} to ${edgefl.number(between.high, "share")})` : "";
+    return series.hover(series.groupName(page, one.group), `${one.device}, ${edgefl.number(one.clients)} clients`.replace(/[<>&$]/g, ""),
+      `all its clients: ${edgefl.number(one.joules, "J")}`, `a client a round: ${edgefl.number(one.joules_per_round, "J")}`,
+      edgefl.known(one.battery_share_per_round) ? `of its battery: ${edgefl.number(one.battery_share_per_round, "share")}${bounds}` : "no battery");
+  }
+
+  /* Groups side by side in the row of their device. */
+  function trace(page, group, found, { devices, groups, what, xs }) {
+    const own = found.filter((one) => one.group === group);
+    const shift = groups.length > 1 ? (groups.indexOf(group) / (groups.length - 1) - 0.5) * 0.6 : 0;
+    const drawn = { x: own.map((one) => xs.of(one[what])), y: own.map((one) => devices.indexOf(one.device) + shift),
+                    text: own.map((one) => words(page, one)), hovertemplate: "%{text}<extra></extra>" };
+    if (what === "battery_share_per_round" && own.some((one) => one.battery_share_between)) {
+      const bound = (one, key) => xs.of(one.battery_share_between?.[key] ?? one[what]);
+      drawn.error_x = { type: "data", symmetric: false, thickness: 1.5, width: 4,
+                        array: own.map((one, at) => bound(one, "high") - drawn.x[at]),
+                        arrayminus: own.map((one, at) => drawn.x[at] - bound(one, "low")) };
+    }
+    return edgefl.line(page, group, { ...drawn, mode: "markers",
+      marker: { size: groups.length > 12 ? 6 : 11, symbol: series.look(group).symbol, color: page.groups[group].colour } });
+  }
+
+  edgefl.plot({
+    id: "devices", section: "devices", title: "Energy by class of devices",
+    why: "Means over seeds of what the clients with one device took. Bars beside a share of the battery are its bounds.",
+    controls: (page) => [
+      { name: "what", label: "Show", kind: "radio", options: Object.keys(SHOWN).filter((what) => of(page, what).length)
+        .map((value) => ({ value, label: SHOWN[value][0] })) },
+      { name: "log_x", label: "Log x", kind: "check" },
+    ],
+    height: (page, choice) => series.rowsHeight(series.distinct(of(page, choice.what).map((one) => one.device)).length,
+      Math.max(40, Math.min(page.groups.length, 20) * 14)),
+    draw(page, choice) {
+      if (!page.devices.length) return { nothing: "Nothing to draw: no client has done anything yet." };
+      const found = choice.what ? of(page, choice.what) : [];
+      if (!found.length) return { nothing: "Nothing to draw: no energy is known. A number that it needs is unknown of every device." };
+      const [title, unit] = SHOWN[choice.what];
+      const xs = edgefl.axis(title, unit, found.map((one) => one[choice.what]), { log: choice.log_x, ...(choice.log_x ? {} : { rangemode: "tozero" }) });
+      const devices = series.distinct(found.map((one) => one.device)).sort();
+      const groups = series.distinct(found.map((one) => one.group));
+      const unknown = series.distinct(page.devices.map((one) => one.device)).filter((device) => !devices.includes(device));
+      const why = choice.what === "battery_share_per_round" ? "no battery, or an unknown energy" : "unknown energy";
+      return {
+        data: groups.map((group) => trace(page, group, found, { devices, groups, what: choice.what, xs })),
+        note: unknown.length ? `Not drawn, ${why}: ${series.listed(unknown)}.` : "",
+        layout: { xaxis: xs.layout, yaxis: series.rows(devices.map(edgefl.text)) },
+      };
+    },
+    table(page) {
+      const rows = page.devices.map((one) => [series.groupName(page, one.group), one.device, one.clients, one.joules,
+        one.joules_per_round, one.battery_share_per_round, one.battery_share_between?.low, one.battery_share_between?.high]);
+      return { columns: ["run", "device", "clients", "energy of all (J)", "energy of a client a round (J)",
+                         "share of a battery a round", "at least", "at most"], rows };
+    },
+  });
+})();

@@ -1,0 +1,115 @@
+/* One round, job by job: who received, worked and sent when, and who the merge waited for. */
+(() => {
+  const { series } = edgefl;
+  // A stage ends where the next begins; what a job did not reach is missing.
+  const STAGES = [["receive", "dispatched_s", "received_s"], ["work", "received_s", "worked_s"],
+                  ["transmit", "worked_s", "arrived_s"], ["wait for the merge", "arrived_s", "ended_s"]];
+  const PARTS = { link: "its link", compute: "its compute", slowdown: "its slowdown", jitter: "jitter", away: "being away" };
+  const WAIT = "#b9bec5";
+
+  const of = (page, choice) => page.rounds.find((one) => one.run === choice.run) ?? page.rounds[0];
+
+  /* The jobs of a round that are listed, by their places, the last to end at the bottom. */
+  function jobsOf(run, at) {
+    const end = run.first[at + 1] ?? run.client.length;
+    const places = Array.from({ length: end - run.first[at] }, (_, job) => run.first[at] + job);
+    const last = (place) => run.arrived_s[place] ?? run.ended_s[place];
+    return places.sort((one, other) => last(one) - last(other));
+  }
+
+  const whoOf = (run, place) => `client ${run.client[place]}, ${run.device_names[run.device[place]]}`;
+
+  /* A job's stage as [from, to]; one that it broke off in ends with the job. */
+  function stretch(run, place, [, from, to]) {
+    if (!edgefl.known(run[from][place])) return null;
+    const broken = !edgefl.known(run[to][place]);
+    return [run[from][place], broken ? run.ended_s[place] : run[to][place], broken];
+  }
+
+  function bars(run, at, jobs, xs) {
+    const start = run.from_s[at];
+    return STAGES.map((stage, number) => {
+      const found = jobs.map((place, row) => [row, place, stretch(run, place, stage)])
+        .filter(([, , between]) => between && between[1] > between[0]);
+      const words = ([, place, [from, to, broken]]) => series.hover(whoOf(run, place),
+        `${stage[0]}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
+        `from ${edgefl.number(from - start, "s")} to ${edgefl.number(to - start, "s")} of the round`, run.ending[place]);
+      const marker = number === STAGES.length - 1 ? { color: WAIT, opacity: 0.45 } : series.filled(number);
+      return {
+        type: "bar", orientation: "h", name: stage[0], marker, y: found.map(([row]) => row),
+        base: found.map(([, , [from]]) => xs.of(from - start)), x: found.map(([, , [from, to]]) => xs.of(to - from)),
+        text: found.map(words), textposition: "none", hovertemplate: "%{text}<extra></extra>",
+      };
+    });
+  }
+
+  /* A mark and a word behind each job that was not merged, and behind the one that was waited for. */
+  function marks(run, at, jobs, xs) {
+    const marked = jobs.map((place, row) => [row, place])
+      .filter(([, place]) => run.ending[place] !== "merged" || run.client[place] === run.waited_client[at]);
+    const word = (place) => (run.ending[place] === "merged" ? "◀ waited for" : `✕ ${run.ending[place]}`);
+    return {
+      type: "scatter", mode: "text", showlegend: false, cliponaxis: false, hoverinfo: "skip", textposition: "middle right",
+      y: marked.map(([row]) => row), text: marked.map(([, place]) => `<b>${word(place)}</b>`),
+      x: marked.map(([, place]) => xs.of((run.arrived_s[place] ?? run.ended_s[place]) - run.from_s[at])),
+    };
+  }
+
+  /* The round in words. */
+  function told(run, at, jobs) {
+    const took = `${run.exchange[at] === "train" ? "" : `${run.exchange[at]}: `}This round took`
+      + ` ${edgefl.number(run.to_s[at] - run.from_s[at], "s")}`;
+    const place = jobs.find((job) => run.client[job] === run.waited_client[at]);
+    const device = place === undefined ? "" : ` (${run.device_names[run.device[place]]})`;
+    const waited = run.waited_client[at] < 0 ? ", and its merge waited for nobody in particular."
+      : `. Its merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${run.waited_client[at]}${device}`
+        + `${run.waited_part[at] ? `, most of it for ${PARTS[run.waited_part[at]]}` : ""}.`;
+    const omitted = run.omitted[at] ? ` ${edgefl.number(run.omitted[at])} jobs that ended earlier are not listed.` : "";
+    return took + waited + omitted;
+  }
+
+  edgefl.plot({
+    id: "round", section: "rounds", title: "A round, job by job", groups: false,
+    why: "Each row is a client's job: receive, work, transmit, and the wait until the merge. Times are virtual, from the"
+      + " round's first dispatch.",
+    controls(page, choice) {
+      if (!page.rounds.length) return [];
+      const run = of(page, choice);
+      const values = run.round.map((_, at) => at);
+      return [series.runSwitch(page, page.rounds),
+              { name: "at", label: "Round", kind: "slider", values, text: (at) => `round ${run.round[at]}, ${run.exchange[at]}` }];
+    },
+    height: (page, choice) => (page.rounds.length ? series.rowsHeight(jobsOf(of(page, choice), choice.at).length, 24) : 120),
+    draw(page, choice) {
+      if (!page.rounds.some((one) => one.round.length)) return { nothing: "Nothing to draw: no round has been merged yet." };
+      const run = of(page, choice);
+      if (!run.round.length) return { nothing: "Nothing to draw: no round of this run has been merged yet." };
+      const jobs = jobsOf(run, choice.at);
+      const most = jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[choice.at]) - run.from_s[choice.at];
+      const xs = edgefl.axis("virtual time of the round", "s", [most], { range: [0, 0] });
+      xs.layout.range = [0, xs.of(most) * 1.12];
+      const merge = { type: "line", xref: "x", yref: "paper", y0: 0, y1: 1, line: { dash: "dash", width: 1.5, color: edgefl.colour("--ink") } };
+      const merged = xs.of(run.to_s[choice.at] - run.from_s[choice.at]);
+      return {
+        data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)], note: told(run, choice.at, jobs),
+        layout: {
+          ...series.legend, barmode: "overlay", bargap: 0.25, xaxis: xs.layout, shapes: [{ ...merge, x0: merged, x1: merged }],
+          yaxis: series.rows(jobs.map((place) => edgefl.text(whoOf(run, place)))),
+        },
+      };
+    },
+    table(page, choice) {
+      const run = of(page, choice);
+      const columns = ["run", "round", "exchange", "client", "device", "dispatched (s)", "received (s)", "worked (s)",
+                       "arrived (s)", "ended (s)", "ending", "waited for"];
+      if (!run) return { columns, rows: [] };
+      const name = series.runName(page, run.run);
+      const rows = run.round.flatMap((round, at) => jobsOf(run, at).map((place) => [
+        name, round, run.exchange[at], run.client[place], run.device_names[run.device[place]], run.dispatched_s[place],
+        run.received_s[place], run.worked_s[place], run.arrived_s[place], run.ended_s[place], run.ending[place],
+        run.client[place] === run.waited_client[at] ? run.waited_part[at] || "yes" : "",
+      ]));
+      return { columns, rows };
+    },
+  });
+})();
