@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgefl.core.errors import UserError
+from edgefl.core.notes import note
+from edgefl.report.charts import Choice, chart, require_matplotlib
 from edgefl.report.settings import differences, settings_of
 from edgefl.report.summary import Summary
 from edgefl.report.summary import summary as summary_of
@@ -18,6 +20,8 @@ from edgefl.store import read, runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 UNREADABLE = "unreadable"
 
@@ -64,6 +68,14 @@ class RunResult:
             UserError: pandas is not installed, there is no such table, or the run cannot be read.
         """
         return Result(self.folder, (self,)).frame(table)
+
+    def plot(self, x: str = "time", y: str = "accuracy", **options: Any) -> Figure:
+        """Accuracy or loss against cost, as a Matplotlib figure; see ``Result.plot``.
+
+        Raises:
+            UserError: as ``Result.plot``.
+        """
+        return Result(self.folder, (self,)).plot(x, y, **options)
 
     def summary(self, target: float | None = None) -> Summary:
         """The run's figures: what ``edgefl compare`` shows.
@@ -150,6 +162,51 @@ class Result:
             {**own, **row} for run, own in zip(self._readable, named, strict=True) for row in run.table(table)
         ]
         return pandas.DataFrame(rows, columns=None if rows else ["run", "seed", *differing])
+
+    def plot(
+        self,
+        x: str = "time",
+        y: str = "accuracy",
+        *,
+        model: str | None = None,
+        columns: int = 1,
+        log_x: bool = False,
+        target: float | None = None,
+        ax: Axes | None = None,
+    ) -> Figure:
+        """Accuracy or loss against cost, as a Matplotlib figure: what ``edgefl plot`` writes.
+
+        Runs that differ in nothing but their seeds are one line, their mean, in a band of a standard
+        deviation. What cannot be drawn is left out, with a note.
+
+        Args:
+            x: "time", "round", "bytes", "joules" or "client_seconds".
+            y: "accuracy" or "loss".
+            model: "global" or "personal"; None for "global", unless no run has evaluated one.
+            columns: the width: one column of a paper (3.5 in) or two (7.16 in).
+            log_x: whether x is logarithmic.
+            target: an accuracy in (0, 1] to draw a line at.
+            ax: axes to draw into, without a legend and whatever the width; None for a new figure.
+
+        Returns:
+            The figure. A new one is not registered with pyplot: a notebook shows it where it is a cell's
+            value, and nothing has to be closed.
+
+        Raises:
+            UserError: Matplotlib is not installed, a value is not one of these, or there is nothing to draw:
+                no run can be read, none has an evaluation, or none whose x is known.
+        """
+        choice = Choice(x, y, model, columns, log_x, target)
+        require_matplotlib()
+        from edgefl.report.drawing import draw, figure
+
+        drawn = chart([run.folder for run in self._readable], choice)
+        for line in drawn.notes:
+            note(line)
+        if ax is None:
+            return figure(drawn)
+        draw(drawn, ax)
+        return ax.figure.figure
 
     @property
     def _readable(self) -> Sequence[RunResult]:

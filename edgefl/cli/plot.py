@@ -1,0 +1,59 @@
+"""Figures of runs for papers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgefl.cli.app import app, examples
+from edgefl.cli.console import print_note, stdout
+from edgefl.cli.options import RunFolders, Salvage
+
+
+@app.command(
+    epilog=examples(
+        "plot runs/first --out accuracy.pdf",
+        "plot runs/first runs/second --x bytes --target 0.9 --out traffic.svg",
+    )
+)
+def plot(
+    runs: RunFolders,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="FILE.pdf, FILE.svg or FILE.png.")],
+    x: Annotated[str, typer.Option("--x", help="time, round, bytes, joules or client-seconds.")] = "time",
+    y: Annotated[str, typer.Option("--y", help="accuracy or loss.")] = "accuracy",
+    model: Annotated[
+        str | None,
+        typer.Option(help="global or personal; by default global, unless no run has evaluated one."),
+    ] = None,
+    columns: Annotated[
+        int, typer.Option(metavar="1|2", help="Width: one column of a paper (3.5 in) or two (7.16 in).")
+    ] = 1,
+    log_x: Annotated[bool, typer.Option("--log-x", help="Draw x on a logarithmic scale.")] = False,
+    target: Annotated[float | None, typer.Option(help="Draw a line at this accuracy, such as 0.9.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite a file that is not a figure of edgefl's.")
+    ] = False,
+    salvage: Salvage = False,
+) -> None:
+    """Draw accuracy or loss of runs against cost, for a paper.
+
+    Runs that differ in nothing but their seeds are one line, in a band of a standard deviation.
+    """
+    from edgefl.report.charts import Choice, chart, require_matplotlib
+    from edgefl.report.figure_files import check_out
+
+    choice = Choice(x, y, model, columns, log_x, target)
+    check_out(out, force=force)
+    require_matplotlib()
+    from edgefl.report.drawing import write
+
+    drawn = chart(runs, choice, salvage=salvage, note=print_note)
+    made, missing = write(drawn, out)
+    for line in (*drawn.notes, *missing):
+        print_note(line)
+    width, height = made.get_size_inches()
+    console = stdout()
+    console.print(f"saved in {out}, {width:.3g} x {height:.3g} in", soft_wrap=True)
+    console.print(f"caption: {drawn.caption}", soft_wrap=True)

@@ -1,0 +1,122 @@
+"""``edgefl plot`` and ``Result.plot``: a figure of runs, or one message."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from commands import run_command
+
+import edgefl
+
+pytest.importorskip("matplotlib", reason="Matplotlib, which the extra plot brings, is not installed")
+
+FEW = [
+    "sweep=null",
+    "evaluate.models=[global]",
+    "task.clients=4",
+    "server={rounds: 2, participants: 2}",
+    "local.epochs=1",
+]
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """Two seeds of two rounds."""
+    out = tmp_path_factory.mktemp("plot") / "runs"
+    return edgefl.run("quickstart", overrides=[*FEW, "sweep.seed=[1, 2]"], out=out)
+
+
+def test_a_figure_is_written_and_its_caption_printed(result, tmp_path, capsys):
+    """Two seeds are a line in a band."""
+    out = tmp_path / "fig.svg"
+    status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, "--x", "client-seconds")
+    assert (status, err) == (0, "")
+    saved, caption = printed.splitlines()
+    assert saved == f"saved in {out}, 3.5 x 2.22 in"
+    assert caption.startswith(
+        "caption: accuracy of the global model, on test data; mean and standard deviation"
+    )
+    assert out.read_bytes().startswith(b"<?xml")
+
+
+def test_python_has_the_same_figure(result, tmp_path, capsys):
+    """Bit for bit; axes of the user's own are drawn into."""
+    from matplotlib.figure import Figure
+
+    run_command(capsys, "plot", result.folder, "--out", tmp_path / "a.pdf", "--x", "joules", "--y", "loss")
+    result.plot("joules", "loss").savefig(tmp_path / "b.pdf")
+    assert (tmp_path / "a.pdf").read_bytes() == (tmp_path / "b.pdf").read_bytes()
+    mine = Figure().add_subplot()
+    assert result.runs[0].plot(ax=mine) is mine.figure
+    assert len(mine.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--x", "metres"], "x must be time"),
+        (["--target", "90"], "must be between 0 and 1"),
+        (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
+        (["--out", "none/fig.pdf"], "the folder none does not exist"),
+        (["--out", "folder.pdf"], "folder.pdf is a folder"),
+        (["--out", "old.pdf"], "old.pdf exists and is not a figure of edgefl's"),
+        (["--model", "personal"], "no run has evaluated a personal model"),
+    ],
+)
+def test_bad_input_is_one_message(result, arguments, words, tmp_path, monkeypatch, capsys):
+    """Exit status 2, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.pdf").mkdir()
+    (tmp_path / "old.pdf").write_text("mine")
+    out = [] if "--out" in arguments else ["--out", "fig.pdf"]
+    status, printed, err = run_command(capsys, "plot", result.folder, *out, *arguments)
+    assert (status, printed) == (2, "")
+    assert err.startswith("error: ")
+    assert words in " ".join(err.split())
+    assert (tmp_path / "old.pdf").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.pdf", "old.pdf"]
+
+
+@pytest.mark.parametrize("suffix", [".pdf", ".svg", ".PNG"])
+def test_a_figure_is_overwritten_and_another_file_only_by_force(result, suffix, tmp_path, capsys):
+    """As pages are: while a paper is written, the same command comes again and again."""
+    out = tmp_path / f"fig{suffix}"
+    out.write_text("mine")
+    command = "plot", result.folder, "--out", out
+    assert [run_command(capsys, *command)[0], out.read_text()] == [2, "mine"]
+    assert run_command(capsys, *command, "--force")[0] == 0
+    first = out.read_bytes()
+    assert run_command(capsys, *command, "--y", "loss")[0] == 0
+    assert out.read_bytes() != first
+
+
+def test_runs_without_training_have_nothing_to_draw(tmp_path, capsys):
+    """The null engine evaluates nothing."""
+    out = tmp_path / "runs"
+    edgefl.run("quickstart", overrides=FEW, engine="null", out=out)
+    status, _, err = run_command(capsys, "plot", out, "--out", tmp_path / "fig.pdf")
+    assert (status, "nothing was evaluated" in err) == (2, True)
+    assert not (tmp_path / "fig.pdf").exists()
+
+
+def test_without_matplotlib_the_extra_is_named(result, tmp_path, monkeypatch, capsys):
+    """Before a run is read."""
+    monkeypatch.setattr("edgefl.report.charts.find_spec", lambda _: None)
+    status, _, err = run_command(capsys, "plot", "no-such-run", "--out", tmp_path / "fig.pdf")
+    assert status == 2
+    assert "pip install 'edgefl-emulator[plot]'" in err
+    with pytest.raises(edgefl.UserError, match="figures need Matplotlib"):
+        result.plot()
+
+
+def test_nothing_is_drawn_with_until_it_is_asked_for():
+    """Neither the help nor the import of edgefl imports Matplotlib, Plotly or pandas."""
+    code = (
+        "import sys, edgefl, edgefl.cli\n"
+        "from edgefl.report import charts\n"
+        "print([name for name in ('matplotlib', 'plotly', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

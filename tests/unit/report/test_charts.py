@@ -1,0 +1,136 @@
+"""Charts: what is drawn of which runs, in which units, and what the caption has to say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from charted import chart_of, history
+
+from edgefl.core.errors import UserError
+from edgefl.report.charts import Choice
+from edgefl.report.colours import styles
+
+
+def test_lines_are_the_curves_in_printed_units():
+    """Seconds become minutes, shares percent; the colour and dash are those of the page."""
+    groups = {"a": [[history([0.1, 0.5, 0.6], seconds=300)]], "b": [[history([0.2, 0.4])]]}
+    chart = chart_of(groups, Choice(target=0.4))
+    first, second = chart.lines
+    assert first.x.tolist() == [0, 5, 10]
+    assert first.y.tolist() == [10, 50, 60]
+    assert first.low is first.high is None
+    assert (chart.x_label, chart.y_label, chart.target) == ("virtual time (min)", "accuracy (%)", 40)
+    assert [(line.colour, line.dash) for line in (first, second)] == styles(["a", "b"])
+    assert chart.notes == []
+
+
+def test_seeds_are_one_line_in_a_band():
+    """The mean, and the standard deviation of a sample around it, which the caption says."""
+    runs = [[history([0.1, 0.5])], [history([0.2, 0.5])], [history([0.3, 0.5])]]
+    chart = chart_of({"a": runs, "b": [[history([0.5, 0.6])]]})
+    line = chart.lines[0]
+    assert (line.seeds, chart.lines[1].seeds) == (3, 1)
+    assert line.y == pytest.approx([20, 50])
+    assert line.low == pytest.approx([10, 50])
+    assert line.high == pytest.approx([30, 50])
+    told = "accuracy of the global model, on test data; mean and standard deviation (n - 1) over 3 seeds"
+    assert chart.caption == told
+
+
+@pytest.mark.parametrize(
+    ("x", "seconds", "joules", "label", "last"),
+    [
+        ("time", 1e-4, 5, "virtual time (µs)", 200),
+        ("time", 60, 5, "virtual time (s)", 120),
+        ("time", 1e6, 5, "virtual time (days)", 2e6 / 86400),
+        ("round", 1, 5, "round", 2),
+        ("bytes", 1, 5, "bytes, down and up (B)", 200),
+        ("joules", 1, 2e6, "energy of all clients (MJ)", 4),
+        ("client-seconds", 1, 5, "client-seconds (s)", 6),
+        ("client_seconds", 1, 5, "client-seconds (s)", 6),
+    ],
+)
+def test_axes_have_units_that_fit(x, seconds, joules, label, last):
+    """The greatest value is some whole units, not thousands of them or a thousandth of one."""
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, Choice(x=x))
+    assert chart.x_label == label
+    assert chart.lines[0].x[-1] == pytest.approx(last)
+
+
+def test_loss_has_its_own_numbers():
+    """No percentages; a loss that is not finite is left out, with a note."""
+    chart = chart_of({"a": [[history([0.1, -math.inf, 0.6])]]}, Choice(y="loss"))
+    assert chart.y_label == "loss"
+    assert chart.lines[0].y == pytest.approx([0.9, math.nan, 0.4], nan_ok=True)
+    assert chart.notes == ["a: 1 of 3 values are not finite and are left out"]
+
+
+def test_the_model_is_global_unless_none_was_evaluated():
+    """A run without the model is left out, with a note, and the other lines keep their looks."""
+    personal = history([0.3, 0.4], model="personal")
+    groups = {"own": [[personal]], "both": [[history([0.1, 0.2]), personal]]}
+    chart = chart_of(groups)
+    assert [(line.name, line.place, line.dash) for line in chart.lines] == [
+        ("both", 1, styles(list(groups))[1][1])
+    ]
+    assert chart.notes == ["own is left out: it has no evaluation of a global model"]
+    chart = chart_of({"own": [[personal]]})
+    assert (chart.choice.model, chart.y_label) == ("personal", "accuracy of personal models (%)")
+    assert len(chart_of(groups, Choice(model="personal")).lines) == 2
+    with pytest.raises(UserError, match="no run has evaluated a global model"):
+        chart_of({"own": [[personal]]}, Choice(model="global"))
+
+
+def test_an_unknown_energy_is_left_out_and_said():
+    """Of one run a note, of all an error with the axes that are known; of some clients a note."""
+    unknown = [[history([0.1, 0.2], joules=math.nan)]]
+    chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, Choice(x="joules"))
+    assert [line.name for line in chart.lines] == ["b"]
+    assert chart.notes == [
+        "a is left out: its energy is unknown",
+        "b: the energy is that of 1 of 2 clients",
+    ]
+    with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
+        chart_of({"a": unknown}, Choice(x="joules"))
+    assert raised.value.hint == "known: time, round, bytes, client-seconds"
+
+
+def test_nothing_evaluated_is_an_error():
+    """As of runs on the null engine."""
+    with pytest.raises(UserError, match="nothing was evaluated"):
+        chart_of({"a": [[]], "b": [[]]})
+
+
+def test_a_logarithmic_axis_has_no_zero():
+    """What is at zero is left out, with a note."""
+    chart = chart_of({"a": [[history([0.1, 0.5, 0.6])]]}, Choice(log_x=True))
+    assert chart.lines[0].x.tolist() == [10, 20]
+    assert chart.lines[0].y.tolist() == [50, 60]
+    assert chart.notes == ["a: 1 of 3 evaluations are at 0, which a logarithmic axis does not have"]
+    with pytest.raises(UserError, match="all evaluations are at 0"):
+        chart_of({"a": [[history([0.1])]]}, Choice(log_x=True))
+
+
+def test_evaluations_without_a_counterpart_are_said():
+    """Of seeds whose runs have unlike rounds."""
+    chart = chart_of({"a": [[history([0.1, 0.2, 0.3])], [history([0.1, 0.2], first=1)]]})
+    assert chart.notes == ["a: 1 evaluation has no counterpart in all seeds and is left out"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"x": "metres"}, "x must be time, round, bytes, joules or client-seconds, not 'metres'"),
+        ({"y": "f1"}, "y must be accuracy or loss, not 'f1'"),
+        ({"model": "own"}, "model must be global or personal, not 'own'"),
+        ({"columns": 3}, "columns must be 1 or 2, not 3"),
+        ({"target": 95.0}, "the target accuracy must be between 0 and 1, not 95"),
+        ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused(given, words):
+    """With what it may be."""
+    with pytest.raises(UserError) as raised:
+        Choice(**given)
+    assert raised.value.what == words
