@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from netrc import NetrcParseError, netrc
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -57,20 +60,22 @@ def check(params: Params) -> None:
 
 
 def _has_key() -> bool:
-    _quiet()
-    import wandb
-
-    return bool(wandb.api.api_key)
-
-
-def _quiet() -> None:
-    """W&B's reports about errors in itself go over the network, offline too; read when it is imported."""
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    """Whether W&B would find credentials where it looks first; otherwise it asks for them."""
+    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
+    named = os.environ.get("NETRC")
+    for path in [Path(named)] if named else [Path.home() / name for name in (".netrc", "_netrc")]:
+        with suppress(OSError, NetrcParseError):
+            if netrc(path).authenticators(host):
+                return True
+    return False
 
 
 def build(params: Params, run: Run) -> WandbRun:
     """The run in W&B, with its settings."""
-    _quiet()
+    # W&B's reports about errors of its own go over the network, offline too. Read when it is imported.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
 
     facts = {"run_id": run.run_id, "seed": run.seed, "directory": str(run.folder), **run.tags}
