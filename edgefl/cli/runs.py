@@ -24,6 +24,7 @@ from edgefl.cli.options import (
     Settings,
     TargetAccuracy,
     overrides,
+    trackers,
 )
 from edgefl.cli.streams import OutputError
 from edgefl.core.documents import document
@@ -45,6 +46,7 @@ _RUN = examples(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
+    "run quickstart --track tensorboard --track '{name: wandb, project: mine}'",
 )
 
 
@@ -67,6 +69,13 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRACKER",
+            help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
+        ),
+    ] = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
@@ -84,6 +93,7 @@ def run(
                 download=not offline,
                 out=out,
                 callbacks=display,
+                trackers=trackers(track),
             )
         except KeyboardInterrupt:
             display.interrupted()

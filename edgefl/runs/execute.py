@@ -26,6 +26,7 @@ from edgefl.core.host import processor
 from edgefl.core.user_code import InternalError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
+from edgefl.report.measured import together
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.context import Context
 from edgefl.runs.describing import describe
@@ -149,7 +150,8 @@ class Run:
             "host_s": time.perf_counter() - start,
         }
         accuracies, losses = self._add_scores(common, global_scores, personal_scores)
-        self.store.add("measures", *self.learner.measure(need, personal_scores))
+        measures = self.learner.measure(need, personal_scores)
+        self.store.add("measures", *measures)
         best = accuracies.get("global" if global_scores else "personal", -1.0)
         self.flush()
         self.store.add_scalars(scalars)
@@ -157,6 +159,8 @@ class Run:
             server = self.learner.context.versions[need.version]
             self.store.checkpoint(need.version, server, states, best=best > self._best)
         self._best = max(self._best, best)
+        if measures:
+            self.callbacks.measured(together(measures))
         self._so_far.evaluated(need.t_s, accuracies, losses)
         return Feedback(jobs=scalars, scores=accuracies)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,16 +16,16 @@ from typing import Annotated, Any, TypeAlias
 
 from edgefl.core.components import read, resolve
 from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError, UserError, in_one_line
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, root_cause
+from edgefl.core.nodes import Node, written
 from edgefl.core.notes import note
 from edgefl.core.params import Component, OfKind, Strict
-from edgefl.core.user_code import as_run_error, returned, user_code
+from edgefl.core.user_code import explained, returned, user_code
 from edgefl.core.yamls import Document
-from edgefl.core.nodes import Node, written
 from edgefl.planning.plan import Planned
 from edgefl.report.settings import dotted
 from edgefl.report.summary import Summary, summary
-from edgefl.runs.callbacks import Callbacks, Progress
+from edgefl.runs.callbacks import Both, Callbacks, Progress
 from edgefl.store import read as read_run
 from edgefl.trackers import End, Point, Run, Tracker
 
@@ -160,7 +160,9 @@ class Feed:
         if self._thread.is_alive():
             self._off = True
             waiting = self._items.qsize()
-            self._say(f"the tracker {name} was not waited for any longer; it may lack the last {waiting} records")
+            self._say(
+                f"the tracker {name} was not waited for any longer; it may lack the last {waiting} records"
+            )
         if self._dropped:
             self._say(f"the tracker {name} is slower than the runs: {self._dropped:,} points were dropped")
 
@@ -170,8 +172,7 @@ class Feed:
 
     def _work(self) -> None:
         try:
-            with user_code():
-                self._record()
+            self._record()
         except BaseException as error:  # noqa: BLE001 - whatever it is, the runs go on
             if not self._off:
                 self._off = True
@@ -215,10 +216,11 @@ class Feed:
 
 
 def _told(error: BaseException) -> str:
-    """A failure in one line."""
-    told = as_run_error(error)
-    place = f" ({told.where})" if told.where else ""
-    return f"{told.what}{place}"
+    """A failure in one line, with the file and line of a user's code that raised it."""
+    told = error if isinstance(error, EdgeflError) else explained(error, RunError)
+    if told is None:
+        return in_one_line(root_cause(error))
+    return f"{told.what} ({told.where})" if told.where else told.what
 
 
 class Followed(Callbacks):
@@ -292,59 +294,75 @@ _COSTS = (
 )
 
 
-def described(planned: Planned, group: str, folder: Path, group_folder: Path, engine: str) -> Run:
-    """A run as its trackers are told of it.
+class Tracking:
+    """The trackers of a group of runs.
 
-    Args:
-        planned: the run.
-        group: its group's name.
+    Attributes:
+        group: the group's name.
         folder: its directory.
-        group_folder: its group's.
-        engine: the engine's name.
     """
-    scenario = planned.plan.scenario
-    return Run(
-        name=scenario.name,
-        group=group,
-        run_id=planned.run_id,
-        seed=scenario.seed,
-        folder=folder.resolve(),
-        group_folder=group_folder.resolve(),
-        settings=dotted(planned.resolved["scenario"]),
-        tags={
-            "method": scenario.method.name,
-            "dataset": scenario.task.dataset.name,
-            "engine": engine,
-        },
-    )
 
+    def __init__(self, trackers: Sequence[Chosen], group: str, folder: Path) -> None:
+        self.group = group
+        self.folder = folder
+        self._feeds = [Feed(tracker, folder) for tracker in trackers]
 
-@contextmanager
-def tracking(trackers: Sequence[Chosen], folder: Path) -> Iterator[list[Feed]]:
-    """The trackers' threads while a group runs; at the end they are waited for.
+    @contextmanager
+    def following(
+        self, planned: Planned, engine: str, folder: Path, callbacks: Callbacks
+    ) -> Iterator[Callbacks]:
+        """What one run calls: its trackers beside others. However it ends, the trackers are told.
 
-    Args:
-        trackers: the trackers.
-        folder: the group's directory.
-    """
-    feeds = [Feed(tracker, folder) for tracker in trackers]
-    patience_s = INTERRUPTED_S
-    try:
-        yield feeds
-        patience_s = PATIENCE_S
-    finally:
+        Args:
+            planned: the run.
+            engine: the engine's name.
+            folder: its directory.
+            callbacks: the others.
+        """
+        if not self._feeds:
+            yield callbacks
+            return
+        following = Followed(self._feeds, self._described(planned, engine, folder))
+        try:
+            yield Both(callbacks, following)
+        finally:
+            following.over()
+
+    def _described(self, planned: Planned, engine: str, folder: Path) -> Run:
+        scenario = planned.plan.scenario
+        return Run(
+            name=scenario.name,
+            group=self.group,
+            run_id=planned.run_id,
+            seed=scenario.seed,
+            folder=folder.resolve(),
+            group_folder=self.folder.resolve(),
+            settings=dotted(planned.resolved["scenario"]),
+            tags={"method": scenario.method.name, "dataset": scenario.task.dataset.name, "engine": engine},
+        )
+
+    def close(self, patience_s: float) -> None:
+        """Waits for the trackers, so many seconds at most for all of them together."""
         deadline_s = time.monotonic() + patience_s
-        for feed in feeds:
+        for feed in self._feeds:
             feed.ending()
-        for feed in feeds:
+        for feed in self._feeds:
             feed.close(deadline_s)
 
 
 @contextmanager
-def followed(feeds: Sequence[Feed], run: Run) -> Iterator[Followed]:
-    """The callbacks of one run; however it ends, its trackers are told."""
-    following = Followed(feeds, run)
+def tracking(trackers: Sequence[Chosen], group: str, folder: Path) -> Iterator[Tracking]:
+    """The trackers while a group runs; at the end they are waited for.
+
+    Args:
+        trackers: the trackers.
+        group: the group's name.
+        folder: its directory.
+    """
+    tracked = Tracking(trackers, group, folder)
+    patience_s = INTERRUPTED_S
     try:
-        yield following
+        yield tracked
+        patience_s = PATIENCE_S
     finally:
-        following.over()
+        tracked.close(patience_s)

@@ -36,7 +36,8 @@ class Params(Strict):
     """The store and the experiment."""
 
     uri: str | None = Field(
-        None, description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's own choice"
+        None,
+        description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's own choice",
     )
     experiment: str | None = Field(None, description="experiment; null: the scenario's name")
 
@@ -71,10 +72,19 @@ class MlflowRun:
 
         self._client = client
         self._start_ms = round(time.time() * 1000)
-        facts = {"run_id": run.run_id, "group": run.group, "seed": run.seed, "directory": run.folder, **run.tags}
+        facts = {
+            "run_id": run.run_id,
+            "group": run.group,
+            "seed": run.seed,
+            "directory": run.folder,
+            **run.tags,
+        }
         tags = {f"edgefl.{key}": str(value) for key, value in facts.items()}
         self._id = client.create_run(
-            _experiment(client, experiment), self._start_ms, {**tags, "mlflow.source.name": "edgefl"}, run.name
+            _experiment(client, experiment),
+            self._start_ms,
+            {**tags, "mlflow.source.name": "edgefl"},
+            run.name,
         ).info.run_id
         params = [Param(_name(key), _text(value)[:_LONGEST_VALUE]) for key, value in run.settings.items()]
         for some in _parts(params, _PARAMS):

@@ -25,7 +25,8 @@ class Params(Strict):
     """Where the event files go."""
 
     dir: str | None = Field(
-        None, description="folder for a folder of event files for each run; null: `tensorboard` in the run's own"
+        None,
+        description="folder for a folder of event files for each run; null: `tensorboard` in the run's own",
     )
 
 

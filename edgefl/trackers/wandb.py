@@ -56,7 +56,9 @@ def check(params: Params) -> None:
     if mode not in _MODES:
         raise UserError(f"must be online, offline or disabled; got {mode!r}", where=_MODE)
     if mode == "online" and not _has_key():
-        raise UserError("W&B has no API key", hint="run `wandb login`, set WANDB_API_KEY, or use mode: offline")
+        raise UserError(
+            "W&B has no API key", hint="run `wandb login`, set WANDB_API_KEY, or use mode: offline"
+        )
 
 
 def _has_key() -> bool:
