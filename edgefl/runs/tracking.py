@@ -36,8 +36,8 @@ Trackers: TypeAlias = Sequence[str | Mapping[str, Any] | Node]
 MOST_POINTS = 10_000
 # Points are handed over so far apart, together: a tracker takes little of a quick run's time.
 _PAUSE_S = 0.5
-# How long trackers are waited for when all runs have ended, when they were interrupted, and before it is said.
-PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 5.0, 1.0
+# How long trackers are waited for when all runs have ended, after an interrupt, and before that is said.
+PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 5.0, 2.0
 
 
 class _Asked(Strict):
@@ -66,8 +66,8 @@ def chosen(trackers: Trackers) -> list[Chosen]:
     """The trackers that are asked for, ready to be used.
 
     Raises:
-        UserError: one is unknown or asked for twice, a parameter is wrong, or its own check fails: a package is
-            not installed, say.
+        UserError: one is unknown, a parameter is wrong, or its own check fails: a package is not installed,
+            say.
     """
     nodes = [each if isinstance(each, Node) else written(each, "trackers") for each in trackers]
     asked = Document.of(Node({"trackers": Node(nodes, "trackers")}, "trackers"), "trackers")
@@ -159,10 +159,7 @@ class Feed:
             self._thread.join(left_s)
         if self._thread.is_alive():
             self._off = True
-            waiting = self._items.qsize()
-            self._say(
-                f"the tracker {name} was not waited for any longer; it may lack the last {waiting} records"
-            )
+            self._say(f"the tracker {name} was not waited for any longer; it lacks the end of the runs")
         if self._dropped:
             self._say(f"the tracker {name} is slower than the runs: {self._dropped:,} points were dropped")
 
@@ -196,7 +193,8 @@ class Feed:
     def _built(self, run: Any) -> Tracker:
         build = self._tracker.module.build
         built = build(self._tracker.params, run)
-        return returned(built, Tracker, build, "an object with log and finish")
+        tracker: Tracker = returned(built, Tracker, build, "an object with log and finish")
+        return tracker
 
     def _together(self) -> Iterator[tuple[type, list[Any]]]:
         """What was handed over, points that follow each other together; waits for more until the end."""

@@ -1,7 +1,7 @@
 """Experiment trackers, one file each: where a run's settings and figures go while it runs.
 
-A file has ``build(params, run) -> Tracker`` and may have ``check(params)``, which is called before the run. All
-of a tracker's calls are made in a thread of its own, one run after another.
+A file has ``build(params, run) -> Tracker`` and may have ``check(params)``, which is called before the run.
+A tracker's other calls are made in a thread of its own, one run after another.
 """
 
 from __future__ import annotations
@@ -107,6 +107,4 @@ def check_installed(module: str, requirement: str) -> None:
     spec = importlib.util.find_spec(module)
     # A directory of that name is a namespace package; W&B makes one where it is used.
     if spec is None or spec.origin is None:
-        raise UserError(
-            f"the tracker needs {module}, which is not installed", hint=f"pip install {requirement}"
-        )
+        raise UserError(f"{module} is not installed", hint=f"pip install {requirement}")
