@@ -37,7 +37,7 @@ MOST_POINTS = 10_000
 # Points are handed over so far apart, together: a tracker takes little of a quick run's time.
 _PAUSE_S = 0.5
 # How long trackers are waited for when all runs have ended, after an interrupt, and before that is said.
-PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 5.0, 2.0
+PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 8.0, 2.0
 
 
 class _Asked(Strict):
@@ -228,6 +228,7 @@ class Followed(Callbacks):
         self._feeds = feeds
         self._run = run
         self._new: dict[str, float] = {}
+        self._costs: dict[str, float] = {}
         self._last = Point(-1, 0.0, {})
         self._open = False
 
@@ -253,14 +254,18 @@ class Followed(Callbacks):
         self._new |= {f"accuracy/{model}": value for model, value in accuracies.items()}
 
     def progressed(self, so_far: Progress) -> None:
-        """Hands over a point: what is new, and the costs so far."""
+        """Hands over a point: what is new, and the costs unless they are those of the point before."""
         if any(name.startswith("accuracy/") for name in self._new):
             self._new |= {f"loss/{model}": value for model, value in so_far.losses.items()}
         costs = {name: getattr(so_far, name) for name in _COSTS}
         known = {f"cost/{name}": value for name, value in costs.items() if value is not None}
-        self._last = Point(so_far.round, so_far.t_s, {**self._new, **known})
+        if known != self._costs:
+            self._new |= known
+        self._costs = known
+        self._last = Point(so_far.round, so_far.t_s, self._new)
         self._new = {}
-        self._put(self._last)
+        if self._last.figures:
+            self._put(self._last)
 
     def ended(self, name: str, status: str, reason: str) -> None:
         """Ends the run."""

@@ -1,8 +1,7 @@
 """Weights & Biases: a run of a project, grouped by the scenario; needs the extra `wandb`.
 
 Nothing is sent unless `mode` or the environment variable WANDB_MODE is `online`; `wandb sync` sends the files
-of an offline run later. `round`, the x-axis of all charts until another is chosen, and `virtual_s` are metrics
-too.
+of an offline run later. The metrics `round` and `virtual_s` can be x-axes; `round` is the default.
 """
 
 from __future__ import annotations
