@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from edgefl.core.nodes import Node
     from edgefl.core.overrides import Override
 
 Settings = Annotated[
@@ -92,3 +93,14 @@ def overrides(
     first = [] if engine is None else [short("engine", engine)]
     others = [short(name, value) for name, value in given.items() if value is not None]
     return [*first, *(settings or []), *others]
+
+
+def trackers(given: Sequence[str] | None) -> list[Node]:
+    """What ``--track`` names.
+
+    Raises:
+        ScenarioError: a text is not valid YAML.
+    """
+    from edgefl.core.nodes import compose, short
+
+    return [compose(text, f"--track {short(text.strip())}", lines=False) for text in given or ()]

@@ -26,6 +26,7 @@ from edgefl.cli.options import (
     Settings,
     TargetAccuracy,
     overrides,
+    trackers,
 )
 from edgefl.cli.streams import OutputError, results
 from edgefl.core.documents import document
@@ -48,6 +49,7 @@ _RUN = examples(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
+    "run quickstart --track tensorboard --track '{name: wandb, project: mine}'",
 )
 
 
@@ -70,6 +72,13 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
+    track: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TRACKER",
+            help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
+        ),
+    ] = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
@@ -87,6 +96,7 @@ def run(
                 download=not offline,
                 out=out,
                 callbacks=display,
+                trackers=trackers(track),
             )
         except KeyboardInterrupt:
             display.interrupted()

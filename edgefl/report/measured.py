@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from edgefl.store import Reader
 
@@ -35,11 +36,21 @@ WHERE client IS NULL AND label = '' ORDER BY one.rowid
 def measured(reader: Reader) -> dict[str, Measured] | None:
     """The last values of a run's measures; None if it asked for none."""
     units: Mapping[str, str] = reader.meta.get("measures", {})
-    figures: dict[str, dict[str, float]] = {}
-    rounds: dict[str, int] = {}
-    for row in reader.query(_LAST):
-        key = f"{row['model']} {row['figure']}".strip()
-        figures.setdefault(row["measure"], {})[key] = row["value"]
-        rounds[row["measure"]] = row["round"]
+    rows = reader.query(_LAST)
+    figures, rounds = together(rows), {row["measure"]: row["round"] for row in rows}
     found = {name: Measured(rounds[name], units.get(name, ""), values) for name, values in figures.items()}
     return {name: found[name] for name in units if name in found} if units else None
+
+
+def together(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """The figures of one version's measures, as in ``Measured``, by measure.
+
+    Args:
+        rows: of the table ``measures``.
+    """
+    figures: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row["client"] is None and not row["label"]:
+            key = f"{row['model']} {row['figure']}".strip()
+            figures.setdefault(row["measure"], {})[key] = row["value"]
+    return figures

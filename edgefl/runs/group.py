@@ -24,6 +24,7 @@ from edgefl.runs.engines import engine_options
 from edgefl.runs.execute import execute
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
+from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
 from edgefl.store import claimed
 from edgefl.world.selectors import reads
 
@@ -85,6 +86,7 @@ def run(
     out: str | Path | None = None,
     callbacks: Callbacks | None = None,
     progress: bool | None = None,
+    trackers: Trackers = (),
 ) -> Result:
     """Runs a scenario: one run, or one for each setting of its sweep.
 
@@ -103,16 +105,19 @@ def run(
         callbacks: called as runs progress.
         progress: whether progress is shown on standard error; None shows it in a terminal or a notebook,
             unless there are callbacks.
+        trackers: experiment trackers, by name, such as "tensorboard", or as mappings with a name and
+            parameters, such as {"name": "wandb", "mode": "offline"}. They change no result.
 
     Raises:
         UserError: an argument or the scenario is wrong; nothing was run.
     """
+    tracked = chosen(trackers)
     overrides = _overrides(overrides)
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [Override.of("engine", replaced, "engine"), *overrides]
     with shown(callbacks, progress) as watching:
-        return _run(scenario, overrides, data_dir, watching, out, download=download)
+        return _run(scenario, overrides, data_dir, watching, out, tracked, download=download)
 
 
 def _run(
@@ -121,6 +126,7 @@ def _run(
     data_dir: str | Path | None,
     callbacks: Callbacks,
     out: str | Path | None,
+    trackers: Sequence[Chosen],
     *,
     download: bool,
 ) -> Result:
@@ -137,10 +143,12 @@ def _run(
         assumed = in_short(line for each in planned for line in each.plan.assumed)
         callbacks.planned([*assumed, *notes])
         results = []
-        for number, (each, options) in enumerate(pairs, start=1):
-            name = each.plan.scenario.name
-            target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
-            results.append(RunResult(name, target, *execute(each, target, options, callbacks, folder)))
+        with tracking(trackers, drafted[0].group, group) as tracked:
+            for number, (each, options) in enumerate(pairs, start=1):
+                name = each.plan.scenario.name
+                target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
+                with tracked.following(each, options.component.name, target, callbacks) as told:
+                    results.append(RunResult(name, target, *execute(each, target, options, told, folder)))
     return Result(group, tuple(results))
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from edgefl.core.errors import UserError
 from edgefl.core.units import show_seconds
-from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.callbacks import Both, Callbacks
 
 # More notes would fill a screen.
 _MOST_NOTES = 10
@@ -129,17 +127,4 @@ def shown(callbacks: Callbacks | None, progress: bool | None) -> Iterator[Callba
         yield callbacks or Callbacks()
         return
     with Display(console) as display:
-        yield display if callbacks is None else _Both(display, callbacks)
-
-
-class _Both(Callbacks):
-    """Passes each call on to two others."""
-
-    def __init__(self, first: Callbacks, second: Callbacks) -> None:
-        for name in (name for name in vars(Callbacks) if not name.startswith("_")):
-            setattr(self, name, partial(_both, getattr(first, name), getattr(second, name)))
-
-
-def _both(first: Callable[..., None], second: Callable[..., None], *given: Any) -> None:
-    first(*given)
-    second(*given)
+        yield display if callbacks is None else Both(display, callbacks)

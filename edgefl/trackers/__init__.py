@@ -1,7 +1,7 @@
 """Experiment trackers, one file each: where a run's settings and figures go while it runs.
 
-A file has ``build(params, run) -> Tracker`` and may have ``check(params)``, which is called before the run. All
-of a tracker's calls are made in a thread of its own, one run after another.
+A file has ``build(params, run) -> Tracker`` and may have ``check(params)``, which is called before the run.
+A tracker's other calls are made in a thread of its own, one run after another.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from edgefl.core.errors import UserError
 
@@ -31,7 +31,7 @@ class Run:
         group_folder: the directory of its group, an absolute path; that of a single run is ``folder``.
         settings: the resolved scenario by dotted key, such as "method.temperature": numbers, texts, booleans,
             None, or lists.
-        tags: texts by name: "method", "dataset", "model" and "engine".
+        tags: texts by name: "method", "dataset" and "engine".
     """
 
     name: str
@@ -83,6 +83,7 @@ class End:
     figures: Mapping[str, float]
 
 
+@runtime_checkable
 class Tracker(Protocol):
     """Records one run. Whatever it raises turns it off, and the run goes on."""
 
@@ -106,6 +107,4 @@ def check_installed(module: str, requirement: str) -> None:
     spec = importlib.util.find_spec(module)
     # A directory of that name is a namespace package; W&B makes one where it is used.
     if spec is None or spec.origin is None:
-        raise UserError(
-            f"the tracker needs {module}, which is not installed", hint=f"pip install {requirement}"
-        )
+        raise UserError(f"{module} is not installed", hint=f"pip install {requirement}")

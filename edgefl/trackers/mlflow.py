@@ -37,7 +37,7 @@ class Params(Strict):
 
     uri: str | None = Field(
         None,
-        description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's own choice",
+        description="tracking store, such as sqlite:///mlflow.db or http://host:5000; null: MLflow's default",
     )
     experiment: str | None = Field(None, description="experiment; null: the scenario's name")
 
@@ -72,20 +72,11 @@ class MlflowRun:
 
         self._client = client
         self._start_ms = round(time.time() * 1000)
-        facts = {
-            "run_id": run.run_id,
-            "group": run.group,
-            "seed": run.seed,
-            "directory": run.folder,
-            **run.tags,
-        }
-        tags = {f"edgefl.{key}": str(value) for key, value in facts.items()}
-        self._id = client.create_run(
-            _experiment(client, experiment),
-            self._start_ms,
-            {**tags, "mlflow.source.name": "edgefl"},
-            run.name,
-        ).info.run_id
+        facts = {"run_id": run.run_id, "group": run.group, "seed": run.seed, "directory": run.folder}
+        tags = {f"edgefl.{key}": str(value) for key, value in {**facts, **run.tags}.items()}
+        tags["mlflow.source.name"] = "edgefl"
+        created = client.create_run(_experiment(client, experiment), self._start_ms, tags, run.name)
+        self._id = created.info.run_id
         params = [Param(_name(key), _text(value)[:_LONGEST_VALUE]) for key, value in run.settings.items()]
         for some in _parts(params, _PARAMS):
             client.log_batch(self._id, params=some)

@@ -25,8 +25,7 @@ class Params(Strict):
     """Where the event files go."""
 
     dir: str | None = Field(
-        None,
-        description="folder for a folder of event files for each run; null: `tensorboard` in the run's own",
+        None, description="folder with a folder for each run; null: `tensorboard` in the run's directory"
     )
 
 
@@ -51,13 +50,11 @@ class EventFile:
     """An event file, written out after each call."""
 
     def __init__(self, file: FileWriter, run: Run) -> None:
-        from torch.utils.tensorboard.summary import text
-
         self._file = file
         facts = {"name": run.name, "group": run.group, "run_id": run.run_id, "seed": run.seed, **run.tags}
         rows = [f"| {key} | `{value}` |" for key, value in {**facts, "directory": run.folder}.items()]
         file.add_summary(_session(start=run.settings), walltime=0.0)
-        file.add_summary(text("run", "\n".join(["| | |", "|---|---|", *rows])), walltime=0.0)
+        file.add_summary(_text("run", "\n".join(["| | |", "|---|---|", *rows])), walltime=0.0)
         file.flush()
 
     def log(self, points: Sequence[Point]) -> None:
@@ -68,11 +65,9 @@ class EventFile:
 
     def finish(self, end: End) -> None:
         """See ``Tracker.finish``."""
-        from torch.utils.tensorboard.summary import text
-
         self._add({f"final/{key}": value for key, value in end.figures.items()}, end.round, end.t_s)
         status = f"{end.status}: {end.reason}" if end.reason else end.status
-        self._file.add_summary(text("status", status), end.round, end.t_s)
+        self._file.add_summary(_text("status", status), end.round, end.t_s)
         self._file.add_summary(_session(done=end.status == "done"), end.round, end.t_s)
         self._file.close()
 
@@ -82,6 +77,13 @@ class EventFile:
 
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in figures.items()]
         self._file.add_summary(Summary(value=values), step, t_s)
+
+
+def _text(tag: str, words: str) -> Any:
+    """A text, read as Markdown."""
+    from torch.utils.tensorboard.summary import text
+
+    return text(tag, words)  # type: ignore[no-untyped-call]
 
 
 def _session(*, start: Mapping[str, Any] | None = None, done: bool = False) -> Any:

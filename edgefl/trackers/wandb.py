@@ -1,16 +1,18 @@
 """Weights & Biases: a run of a project, grouped by the scenario; needs the extra `wandb`.
 
-Nothing is sent unless `mode` or the environment variable WANDB_MODE is `online`; `wandb sync` sends the files of
-an offline run later. `round` and `virtual_s` are metrics: the first is the x-axis of all others, unless another is
-chosen.
+Nothing is sent unless `mode` or the environment variable WANDB_MODE is `online`; `wandb sync` sends the files
+of an offline run later. The metrics `round` and `virtual_s` can be x-axes; `round` is the default.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from netrc import NetrcParseError, netrc
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -21,7 +23,9 @@ from edgefl.trackers import ROUND, TIME, End, Point, Run, check_installed
 if TYPE_CHECKING:
     import wandb
 
-_MODES = ("online", "offline", "disabled")
+Mode: TypeAlias = Literal["online", "offline", "disabled"]
+"""Sends at once, writes files that `wandb sync` sends, or does nothing."""
+
 _MODE = "WANDB_MODE"
 
 
@@ -30,16 +34,26 @@ class Params(Strict):
 
     project: str = Field("edgefl", min_length=1, description="project")
     entity: str | None = Field(None, description="user or team; null: W&B's default")
-    mode: Literal["online", "offline", "disabled"] | None = Field(
+    mode: Mode | None = Field(
         None, description=f"what is sent; null: the environment variable {_MODE}, or offline"
     )
     dir: str | None = Field(None, description="folder for the folder `wandb`; null: the run's own")
     tags: tuple[str, ...] = Field((), description="tags beside the method, the data set and the engine")
 
     @property
-    def chosen_mode(self) -> str:
-        """The mode; offline if neither the parameter nor the environment names another."""
-        return self.mode or os.environ.get(_MODE) or "offline"
+    def chosen_mode(self) -> Mode:
+        """The mode; offline if neither the parameter nor the environment names another.
+
+        Raises:
+            UserError: the environment names an unknown one.
+        """
+        if self.mode or not os.environ.get(_MODE):
+            return self.mode or "offline"
+        for mode in get_args(Mode):
+            if mode == os.environ[_MODE]:
+                found: Mode = mode
+                return found
+        raise UserError(f"must be online, offline or disabled, not {os.environ[_MODE]!r}", where=_MODE)
 
 
 def check(params: Params) -> None:
@@ -49,30 +63,28 @@ def check(params: Params) -> None:
         UserError: W&B is not installed, the mode is unknown, or there is no API key.
     """
     check_installed("wandb", "'edgefl-emulator[wandb]'")
-    mode = params.chosen_mode
-    if mode not in _MODES:
-        raise UserError(f"must be online, offline or disabled; got {mode!r}", where=_MODE)
-    if mode == "online" and not _has_key():
-        raise UserError(
-            "W&B has no API key", hint="run `wandb login`, set WANDB_API_KEY, or use mode: offline"
-        )
+    if params.chosen_mode == "online" and not _has_key():
+        hint = "run `wandb login`, set WANDB_API_KEY, or use mode: offline"
+        raise UserError("W&B has no API key", hint=hint)
 
 
 def _has_key() -> bool:
-    _quiet()
-    import wandb
-
-    return bool(wandb.api.api_key)
-
-
-def _quiet() -> None:
-    """W&B's reports about errors in itself go over the network, offline too; read when it is imported."""
-    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    """Whether W&B would find credentials where it looks first; otherwise it asks for them."""
+    if os.environ.get("WANDB_API_KEY") or os.environ.get("WANDB_IDENTITY_TOKEN_FILE"):
+        return True
+    host = urlsplit(os.environ.get("WANDB_BASE_URL") or "https://api.wandb.ai").hostname or ""
+    named = os.environ.get("NETRC")
+    for path in [Path(named)] if named else [Path.home() / name for name in (".netrc", "_netrc")]:
+        with suppress(OSError, NetrcParseError):
+            if netrc(path).authenticators(host):
+                return True
+    return False
 
 
 def build(params: Params, run: Run) -> WandbRun:
     """The run in W&B, with its settings."""
-    _quiet()
+    # W&B's reports about errors of its own go over the network, offline too. Read when it is imported.
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     import wandb
 
     facts = {"run_id": run.run_id, "seed": run.seed, "directory": str(run.folder), **run.tags}

@@ -1,0 +1,305 @@
+"""TensorBoard, MLflow and W&B record what a run's directory has; read back with their own readers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import pytest
+import tracked
+from commands import run_command
+
+import edgefl
+from edgefl.core import catalogue
+from edgefl.runs import tracking
+
+TRACKERS = ("mlflow", "tensorboard", "wandb")
+SCENARIO = "quickstart"
+SHORT = {
+    "sweep": {"seed": [7, 8]},
+    "server.rounds": 2,
+    "evaluate.measures": ["class-accuracy"],
+    "method": "fedavg",
+}
+# Each is an extra; where one is missing, its tests say so.
+MISSING = [name for name in TRACKERS if importlib.util.find_spec(name) is None]
+
+pytestmark = [
+    # SQLAlchemy's, about how MLflow uses it; both leave sockets and files to the garbage collector.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+]
+
+
+@pytest.fixture(params=TRACKERS)
+def name(request) -> str:
+    """A shipped tracker that is installed."""
+    if request.param in MISSING:
+        pytest.skip(f"{request.param} is not installed")
+    return request.param
+
+
+class Environment:
+    """No credentials and no settings of the machine's own; MLflow's store is in a folder."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self.uri = f"sqlite:///{folder / 'mlflow.db'}"
+        for variable in ("WANDB_MODE", "WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_DIR", "MLFLOW_TRACKING_URI"):
+            patch.delenv(variable, raising=False)
+        patch.setenv("HOME", str(folder))
+        # MLflow puts a folder for artifacts into the working directory.
+        patch.chdir(folder)
+
+    @property
+    def trackers(self) -> list[object]:
+        """Those that are installed."""
+        every = {name: {"name": name} for name in TRACKERS if name not in MISSING}
+        return [{**one, "uri": self.uri} if name == "mlflow" else one for name, one in every.items()]
+
+    def recorded(self, name: str, run: edgefl.RunResult) -> tracked.Recorded:
+        """What a tracker has of a run."""
+        if name == "mlflow":
+            return tracked.mlflow(self.uri, run.name)
+        return getattr(tracked, name)(run.folder / "tensorboard" if name == "tensorboard" else run.folder)
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """Where all tests of this file track: MLflow takes a second to make a store."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield Environment(tmp_path_factory.mktemp("tracked"), patch)
+
+
+@pytest.fixture(scope="module")
+def done(environment, tmp_path_factory):
+    """Two runs with all trackers."""
+    folder = tmp_path_factory.mktemp("done") / "runs"
+    return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, trackers=environment.trackers)
+
+
+def test_there_are_three():
+    """They are what ``edgefl list trackers`` lists, and each says which extra it needs."""
+    listed = catalogue.entries("trackers")
+    assert tuple(listed) == TRACKERS
+    for name, entry in listed.items():
+        assert f"the extra `{name}`" in " ".join(catalogue.summary(entry).split())
+
+
+def close(one: float, other: float, name: str) -> bool:
+    """Whether two figures are equal; TensorBoard has 32 bits for each."""
+    return math.isclose(one, other, rel_tol=1e-6 if name == "tensorboard" else 1e-12, abs_tol=1e-30)
+
+
+def test_charts_are_the_runs_rows(name, done, environment):
+    """Training losses by merge, accuracies and losses by evaluation, with their rounds and virtual times."""
+    for run in done.runs:
+        charts = environment.recorded(name, run).charts
+        expected = {"loss/train": [(row["round"], row["t_s"], row["loss"]) for row in run.table("merges")]}
+        for row in run.table("evaluations"):
+            for figure in ("accuracy", "loss"):
+                chart = expected.setdefault(f"{figure}/{row['model']}", [])
+                chart.append((row["round"], row["t_s"], row[figure]))
+        for row in run.table("measures"):
+            if row["client"] is None and not row["label"]:
+                key = f"measures/{row['measure']}/{row['model']} {row['figure']}".strip()
+                at_s = {merge["version"]: merge["t_s"] for merge in run.table("merges")}
+                expected.setdefault(key, []).append((row["round"], at_s[row["version"]], row["value"]))
+        assert len(expected) == 1 + 2 * 2 + 2
+        for chart, points in expected.items():
+            assert [point[0] for point in charts[chart]] == [point[0] for point in points], chart
+            # MLflow has milliseconds.
+            assert [point[1] for point in charts[chart]] == pytest.approx(
+                [point[1] for point in points], abs=6e-4 if name == "mlflow" else 1e-9
+            )
+            assert all(
+                close(mine[2], row[2], name) for mine, row in zip(charts[chart], points, strict=True)
+            ), chart
+
+
+def test_costs_end_where_the_summary_does(name, done, environment):
+    """The last of the cumulative costs are the finished run's; the virtual time is a chart too."""
+    for run in done.runs:
+        charts, summary = environment.recorded(name, run).charts, run.summary()
+        costs = {
+            "down_bytes": summary.down_bytes,
+            "up_bytes": summary.up_bytes,
+            "bytes": summary.down_bytes + summary.up_bytes,
+            "flops": summary.flops,
+            "client_s": summary.client_s,
+            "jobs": summary.jobs,
+            "wasted_bytes": summary.wasted.down_bytes + summary.wasted.up_bytes,
+            "wasted_share": 0.0,
+        }
+        for key, value in costs.items():
+            assert charts[f"cost/{key}"][-1][2] == pytest.approx(value, rel=1e-6), key
+        time = charts["cost/virtual_s" if name == "tensorboard" else "virtual_s"]
+        assert time[-1][2] == pytest.approx(summary.virtual_s, rel=1e-6)
+        assert len(charts["cost/jobs"]) == len(run.table("merges"))
+
+
+def leaves(value, prefix=""):
+    """The numbers in nested objects by dotted key."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, f"{prefix}{key}.")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield prefix[:-1], value
+
+
+def test_final_figures_are_those_of_compare(name, done, environment, capsys):
+    """Each number of a run in ``edgefl compare --json``, under its key; no more and no less."""
+    status, out, _ = run_command(capsys, "compare", done.folder, "--json")
+    assert status == 0
+    for run, told in zip(done.runs, json.loads(out)["runs"], strict=True):
+        expected = dict(leaves({key: value for key, value in told.items() if key != "settings"}))
+        found = environment.recorded(name, run).final
+        assert len(expected) > 50
+        assert found.keys() == expected.keys()
+        assert not [key for key, value in expected.items() if not close(found[key], value, name)]
+
+
+def test_settings_are_the_resolved_scenario(name, done, environment):
+    """All of them, defaults too, by dotted key."""
+    for run in done.runs:
+        found = environment.recorded(name, run).settings
+        assert found.keys() == run.settings.keys()
+        assert float(found["local.optimizer.lr"]) == run.settings["local.optimizer.lr"]
+        assert str(found["method.name"]) == "fedavg"
+        assert float(found["seed"]) == run.settings["seed"]
+
+
+def test_a_run_says_which_it_is(name, done, environment):
+    """Name, group, identity, seed, directory, method and data set; one edgefl run each, and done."""
+    good = {"mlflow": "FINISHED", "tensorboard": "STATUS_SUCCESS", "wandb": "0"}
+    for run in done.runs:
+        found = environment.recorded(name, run)
+        facts = {
+            "name": run.name,
+            "group": SCENARIO,
+            "run_id": run.summary().run_id,
+            "seed": str(run.settings["seed"]),
+            "directory": str(run.folder),
+            "method": "fedavg",
+            "dataset": "digits",
+            "engine": "loop",
+        }
+        assert {key: found.facts[key] for key in facts} == facts
+        assert (found.status, found.told) == (good[name], "done")
+    if name == "mlflow":
+        assert found.facts["experiment"] == SCENARIO
+    if name == "wandb":
+        assert found.facts["tags"] == "fedavg digits loop"
+        assert found.facts["x of *"] == "round"
+
+
+class Interrupting(edgefl.Callbacks):
+    """Interrupts a run at its second merge."""
+
+    def merged(self, round_, t_s, loss):  # noqa: ARG002
+        """See ``Callbacks.merged``."""
+        if round_ == 1:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("failed", ("FAILED", "STATUS_FAILURE", "1")),
+        ("interrupted", ("KILLED", "STATUS_FAILURE", "1")),
+    ],
+)
+def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_path, monkeypatch):
+    """What was recorded of it can be read, with the reason; a diverged run is failed."""
+    monkeypatch.setattr(tracking, "INTERRUPTED_S", tracking.PATIENCE_S)
+    given = {
+        "overrides": {"name": how, "sweep": None, "server.rounds": 3, "method": "fedavg"},
+        "engine": "loop",
+        "out": tmp_path / "run",
+        "trackers": environment.trackers,
+    }
+    if how == "failed":
+        given["overrides"]["local.optimizer.lr"] = 1e30
+        (run,) = edgefl.run(SCENARIO, **given).failed
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            edgefl.run(SCENARIO, callbacks=Interrupting(), **given)
+        (run,) = edgefl.open(tmp_path / "run").runs
+    assert run.status == how
+    for name, word in zip(TRACKERS, words, strict=True):
+        if name in MISSING:
+            continue
+        found = environment.recorded(name, run)
+        assert (found.status, found.told) == (word, f"{how}: {run.reason}"), name
+        assert found.final["jobs"] == run.summary().jobs
+        if how == "interrupted":
+            assert [point[0] for point in found.charts["loss/train"]] == [0]
+
+
+def test_wandb_is_offline_unless_told(monkeypatch):
+    """A key in the environment sends nothing; a parameter or WANDB_MODE does, the parameter first."""
+    params = catalogue.load("trackers", "wandb").Params
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    assert params().chosen_mode == "offline"
+    monkeypatch.setenv("WANDB_MODE", "online")
+    assert params().chosen_mode == "online"
+    assert params(mode="disabled").chosen_mode == "disabled"
+
+
+@pytest.mark.skipif("wandb" in MISSING, reason="wandb is not installed")
+@pytest.mark.parametrize(
+    ("mode", "variable", "key", "what"),
+    [
+        ("online", "", "", "wandb: W&B has no API key"),
+        (None, "online", "", "wandb: W&B has no API key"),
+        (None, "dryrun", "", "wandb: must be online, offline or disabled, not 'dryrun'"),
+        ("online", "", "environment", ""),
+        ("online", "", "netrc", ""),
+        ("online", "", "broken netrc", "wandb: W&B has no API key"),
+        ("offline", "online", "", ""),
+    ],
+)
+def test_wandb_never_asks_for_a_key(mode, variable, key, what, tmp_path, monkeypatch):
+    """Without one, sending is refused before the run, in place of W&B's prompt."""
+    module = catalogue.load("trackers", "wandb")
+    Environment(tmp_path, monkeypatch)
+    monkeypatch.delenv("NETRC", raising=False)
+    monkeypatch.delenv("WANDB_IDENTITY_TOKEN_FILE", raising=False)
+    if variable:
+        monkeypatch.setenv("WANDB_MODE", variable)
+    if key == "environment":
+        monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    elif key:
+        text = "machine api.wandb.ai login user password 0\n" if key == "netrc" else "machine\nmachine"
+        (tmp_path / ".netrc").write_text(text)
+        (tmp_path / ".netrc").chmod(0o600)
+    asked = {"name": "wandb"} if mode is None else {"name": "wandb", "mode": mode}
+    if not what:
+        module.check(module.Params(mode=mode))
+        return
+    with pytest.raises(edgefl.UserError) as raised:
+        edgefl.run(SCENARIO, out=tmp_path / "run", trackers=[asked])
+    assert raised.value.what == what
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", TRACKERS)
+def test_an_extra_that_is_missing_is_bad_input(name, tmp_path, monkeypatch, capsys):
+    """Exit status 2 before anything is run, with what to install; a folder of its name is no package."""
+    (tmp_path / name).mkdir()
+    folder = PathFinder.find_spec(name, [str(tmp_path)])
+    assert folder is not None
+    assert folder.submodule_search_locations
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda module: folder if module == name else real(module)
+    )
+    status, _, err = run_command(capsys, "run", SCENARIO, "--track", name, "--out", tmp_path / "run")
+    assert status == 2
+    assert f"error: {name}: {name} is not installed" in err
+    assert f"hint:  pip install 'edgefl-emulator[{name}]'" in err
+    assert not (tmp_path / "run").exists()
