@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
-    from edgefl.runs import Callbacks, Result, RunResult, run
+    from edgefl.runs import Callbacks, Progress, Result, RunResult, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
 
 __version__: str
@@ -19,6 +19,7 @@ __version__: str
 _PLACES = {
     "Callbacks": ("edgefl.runs", "Callbacks"),
     "EdgeflError": ("edgefl.core.errors", "EdgeflError"),
+    "Progress": ("edgefl.runs", "Progress"),
     "Result": ("edgefl.runs", "Result"),
     "RunError": ("edgefl.core.errors", "RunError"),
     "RunResult": ("edgefl.runs", "RunResult"),
@@ -28,7 +29,7 @@ _PLACES = {
 }
 
 # Without ``open``: a star import must not replace the built-in function.
-__all__ = ["Callbacks", "EdgeflError", "Result", "RunError", "RunResult", "UserError", "run"]
+__all__ = ["Callbacks", "EdgeflError", "Progress", "Result", "RunError", "RunResult", "UserError", "run"]
 
 
 def __getattr__(name: str) -> Any:

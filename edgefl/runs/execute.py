@@ -31,6 +31,7 @@ from edgefl.runs.context import Context
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner, mean_scalars
+from edgefl.runs.so_far import SoFar
 from edgefl.runs.states import States
 from edgefl.store import Store
 from edgefl.world.driver import converse, simulate
@@ -64,6 +65,9 @@ class Run:
     _tails: list[np.ndarray] = field(default_factory=list)
     _best: float = -1.0
 
+    def __post_init__(self) -> None:
+        self._so_far = SoFar(self.planned.plan, self.callbacks)
+
     def to_end(self) -> None:
         """Runs the world to its end.
 
@@ -78,6 +82,7 @@ class Run:
             self._jobs.append,
             settled=self._tails.append,
             at_least=at_least,
+            ledger=self._so_far.ledger,
         )
         ended = converse(world, self._answer)
         self.flush()
@@ -85,6 +90,7 @@ class Run:
         if self.learner is not None and self.learner.observer is not None:
             self.store.set_meta({"measures_host_s": self.learner.host_s["measure"]})
         self.store.commit()
+        self._so_far.over(ended.t_s)
 
     def _answer(self, need: Need) -> Feedback:
         return self._merge(need) if isinstance(need, Merge) else self._evaluate(need)
@@ -123,7 +129,7 @@ class Run:
             self.flush()
             self.store.add_scalars(scalars)
             self.store.commit()
-        self.callbacks.merged(need.round, need.t_s, means.get("loss"))
+        self._so_far.merged(need.version, need.round, need.t_s, means.get("loss"))
         return Feedback(jobs=scalars)
 
     def _evaluate(self, need: Evaluate) -> Feedback:
@@ -142,7 +148,7 @@ class Run:
             **need.totals.energy._asdict(),
             "host_s": time.perf_counter() - start,
         }
-        accuracies = self._add_scores(common, global_scores, personal_scores)
+        accuracies, losses = self._add_scores(common, global_scores, personal_scores)
         self.store.add("measures", *self.learner.measure(need, personal_scores))
         best = accuracies.get("global" if global_scores else "personal", -1.0)
         self.flush()
@@ -151,7 +157,7 @@ class Run:
             server = self.learner.context.versions[need.version]
             self.store.checkpoint(need.version, server, states, best=best > self._best)
         self._best = max(self._best, best)
-        self.callbacks.evaluated(accuracies)
+        self._so_far.evaluated(need.t_s, accuracies, losses)
         return Feedback(jobs=scalars, scores=accuracies)
 
     def _check_finite(self, need: Evaluate, *scores: Scores | Personal | None) -> None:
@@ -165,18 +171,20 @@ class Run:
 
     def _add_scores(
         self, common: Mapping[str, Any], global_scores: Scores | None, personal_scores: Personal | None
-    ) -> dict[str, float]:
-        """Adds an evaluation's rows, which share ``common``; returns the accuracies by model."""
-        accuracies = {}
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Adds an evaluation's rows, which share ``common``; returns accuracies and losses by model."""
+        accuracies, losses = {}, {}
         if global_scores is not None:
             accuracies["global"] = global_scores.accuracy
-            row = {"accuracy": global_scores.accuracy, "loss": float(global_scores.loss.mean())}
+            losses["global"] = float(global_scores.loss.mean())
+            row = {"accuracy": accuracies["global"], "loss": losses["global"]}
             self.store.add("evaluations", {**common, "model": "global", **row})
         if personal_scores is not None and personal_scores.clients:
             accuracies["personal"] = float(personal_scores.accuracy.mean())
+            losses["personal"] = float(personal_scores.loss.mean())
             row = {
                 "accuracy": accuracies["personal"],
-                "loss": float(personal_scores.loss.mean()),
+                "loss": losses["personal"],
                 "spread": float(personal_scores.accuracy.std()),
                 "clients": len(personal_scores.clients),
                 "untrained": personal_scores.untrained,
@@ -186,7 +194,7 @@ class Run:
             self.store.add_client_scores(
                 common["version"], zip(personal_scores.clients, *columns, strict=True)
             )
-        return accuracies
+        return accuracies, losses
 
 
 def execute(

@@ -32,6 +32,7 @@ class Accounts:
         tails: Tails,
         hand_over: Callable[[Rows], None],
         at_least: int,
+        ledger: Ledger,
     ) -> None:
         """Starts without jobs.
 
@@ -41,19 +42,21 @@ class Accounts:
             tails: the run's.
             hand_over: called with jobs that are complete.
             at_least: with how many at a time; fewer where ``settle`` is called.
+            ledger: takes what they cost.
         """
         self._plan = plan
         self._timeline = timeline
         self._tails = tails
         self._hand_over = hand_over
         self._at_least = at_least
-        self._ledger = Ledger(len(plan.clients))
+        self._ledger = ledger
         self._over: list[Rows] = []
         self._count = 0
 
     def add(self, rows: Rows, now_s: float) -> None:
         """Takes jobs that ended; all but their energies is known."""
         self._over.append(rows)
+        self._ledger.end(rows)
         self._count += len(rows)
         # Batteries are drained at once.
         if self._timeline.drains or self._count >= self._at_least:
@@ -68,7 +71,7 @@ class Accounts:
         self._count = 0
         add_joules(rows, self._plan)
         self._timeline.spend(rows, now_s)
-        self._ledger.add(rows)
+        self._ledger.charge(rows)
         self._hand_over(rows)
 
     def totals(self, rows: Rows, states: Floats, now_s: float) -> Totals:

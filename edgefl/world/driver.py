@@ -17,6 +17,7 @@ import simpy
 from edgefl.core.catalogue import load
 from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
+from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.core.user_code import explained
 from edgefl.world.clock import ProcessError
@@ -49,6 +50,7 @@ def simulate(
     *,
     settled: Callable[[np.ndarray], None] = _forget,
     at_least: int = 1,
+    ledger: Ledger | None = None,
     stepwise: bool = False,
 ) -> Generator[Need, Feedback, Ended]:
     """Runs a plan in virtual time.
@@ -63,6 +65,7 @@ def simulate(
             ``edgefl.core.event.TAIL``.
         at_least: with how many jobs at a time, before the next need if it is 1; fewer at the end and
             wherever they are needed. Large numbers take less time.
+        ledger: takes what jobs that ended cost; None for one of the world's own.
         stepwise: see ``World``.
 
     Yields:
@@ -74,7 +77,7 @@ def simulate(
     Raises:
         RunError: the server waits and nothing more can happen, or the policy does what it must not.
     """
-    world = World(plan, emit, ended, settled=settled, stepwise=stepwise, at_least=at_least)
+    world = World(plan, emit, ended, settled=settled, stepwise=stepwise, at_least=at_least, ledger=ledger)
     world.refuse()
     server = world.env.process(_serve(world))
     try:

@@ -15,7 +15,7 @@ from edgefl.core.components import merges_stale
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, Kind, ServerEvent
-from edgefl.core.ledger import Totals
+from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan, Prices
 from edgefl.world.accounts import Accounts, cut_short
 from edgefl.world.checks import Checks
@@ -55,6 +55,7 @@ class World:
         settled: Callable[[np.ndarray], None] | None = None,
         stepwise: bool = False,
         at_least: int = 1,
+        ledger: Ledger | None = None,
     ) -> None:
         """A world at time 0.
 
@@ -64,6 +65,7 @@ class World:
             ended: called with jobs that ended, as rows of ``JOB``.
             settled: called at the end with the tails that are open, as rows of ``TAIL``.
             at_least: with how many of them at a time; see ``simulate``.
+            ledger: takes what jobs that ended cost; None for one of its own.
             stepwise: whether each job is a SimPy process that goes from station to station, and not known as
                 a whole at its dispatch. The same happens either way.
         """
@@ -87,8 +89,9 @@ class World:
         self._stops = Stops(plan)
         self._dispatcher = Dispatcher(plan, self.env, stepwise=stepwise)
         self.table = self._dispatcher.table
+        self._ledger = ledger or Ledger(len(plan.clients))
         self._accounts = Accounts(
-            plan, self._dispatcher.timeline, self._dispatcher.tails, self._hand_over, at_least
+            plan, self._dispatcher.timeline, self._dispatcher.tails, self._hand_over, at_least, self._ledger
         )
         policy = load("policies", plan.scenario.server.policy.name)
         self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
@@ -343,6 +346,7 @@ class World:
         """Ends the run: cuts every job, and settles the tails that are open."""
         self.cut()
         tails = self._dispatcher.tails.settled(self.env.now)
+        self._ledger.spend(tails["client"], tails["joules"])
         if self._settled is not None and len(tails):
             self._settled(tails)
 

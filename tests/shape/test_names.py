@@ -8,7 +8,7 @@ import sys
 
 import edgefl
 
-PUBLIC = {"Callbacks", "EdgeflError", "Result", "RunError", "RunResult", "UserError", "run"}
+PUBLIC = {"Callbacks", "EdgeflError", "Progress", "Result", "RunError", "RunResult", "UserError", "run"}
 
 
 def test_public_names():
