@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -86,3 +88,16 @@ class Callbacks:
 
     def ended(self, name: str, status: str, reason: str) -> None:
         """A run ended, "done" or "failed"; ``reason`` says why it failed."""
+
+
+class Both(Callbacks):
+    """Passes each call on to two others."""
+
+    def __init__(self, first: Callbacks, second: Callbacks) -> None:
+        for name in (name for name in vars(Callbacks) if not name.startswith("_")):
+            setattr(self, name, partial(_both, getattr(first, name), getattr(second, name)))
+
+
+def _both(first: Callable[..., None], second: Callable[..., None], *given: Any) -> None:
+    first(*given)
+    second(*given)
