@@ -14,6 +14,7 @@ from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
+from edgefl.report.differing import differing
 from edgefl.report.emissions import emission
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
@@ -26,9 +27,6 @@ from edgefl.report.usage_rows import stopped, usage_rows
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
-
-# Of a fleet that has no name.
-_TITLE = "fleet.title"
 
 
 @dataclass(frozen=True)
@@ -146,45 +144,12 @@ def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``com
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
     """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in compared]
-    differing = differences([one.settings for one in compared])
-    if "fleet" in differing:
-        differing["fleet"] = [one.settings.get("fleet") or one.settings.get(_TITLE) for one in compared]
-    for key, values in differing.items():
+    for key, values in differing(compared).items():
         texts = [setting_text(value) for value in values]
-        if texts != names and not _is_another_component(key, texts, differing):
+        if texts != names:
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
-
-
-def _is_another_component(key: str, texts: Sequence[str], differing: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether runs differ in a setting only because they have another component, which lacks it."""
-    if not _of_another(key, differing):
-        return False
-    if len(set(texts) - {MISSING}) < 2:  # noqa: PLR2004 - one value is no difference
-        return True
-    if MISSING not in texts or key.endswith(".name"):
-        return False
-    # Those of one name and different components, such as the mu of fedprox and of moon, are not compared.
-    groups: dict[tuple[Any, ...], set[str]] = {}
-    for place, text in enumerate(texts):
-        owners = tuple(differing[owner][place] for owner in _owners(key) if owner in differing)
-        groups.setdefault(owners, set()).add(text)
-    return all(len(group) == 1 for group in groups.values())
-
-
-def _of_another(key: str, differing: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether runs lack a setting because they have another component, or a fleet that is given by name."""
-    if "fleet" in differing and key.startswith("fleet."):
-        return key != "fleet.link"
-    names = (differing.get(owner, ()) for owner in _owners(key))
-    return any(len({name for name in each if name is not None}) > 1 for each in names)
-
-
-def _owners(key: str) -> list[str]:
-    """The keys of the names of the components that a setting is in."""
-    keys = key.split(".")
-    return [".".join([*keys[:depth], "name"]) for depth in range(1, len(keys))]
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

@@ -1,7 +1,19 @@
 /* Measures over rounds: a line for a number, a map for one that is taken of each class or layer. */
 (() => {
   const { series } = edgefl;
-  const keyOf = (one) => [one.measure, one.figure, one.model].filter(Boolean).join(", ");
+  const QUANTILES = {
+    0: "least",
+    0.1: "lowest tenth",
+    0.5: "median",
+    0.9: "highest tenth",
+    1: "largest",
+  };
+  const MEDIAN = 0.5;
+  const overClients = (one) => one.quantile !== null;
+  const isMain = (one) => !overClients(one) || one.quantile === MEDIAN;
+  const keyOf = (one) =>
+    [one.measure, one.figure, one.model, overClients(one) && "over clients"].filter(Boolean).join(", ");
+  const quantileOf = (one) => (overClients(one) ? `${QUANTILES[one.quantile]} of clients` : "");
   const COLUMNS = 200;
   const isMap = (one) => one.labels.some((label) => label !== "");
 
@@ -19,6 +31,7 @@
         series.hover(
           series.runName(page, one.run),
           `${keyOf(one)}: ${edgefl.number(values[place], unit)}`,
+          quantileOf(one),
           `round ${one.round[place]}`,
         );
       const of = { x: (place) => one.round[place], y: (place) => ys.of(values[place]), text: words };
@@ -26,8 +39,9 @@
       return edgefl.line(page, group, {
         ...series.points(values, found.length, of),
         mode,
+        ...(isMain(one) ? {} : { line: { width: 1, dash: "dot", color: page.groups[group].colour } }),
         marker: { size: 6, symbol: series.look(group).symbol },
-        showlegend: one.run === page.groups[group].runs[0],
+        showlegend: isMain(one) && one.run === page.groups[group].runs[0],
       });
     });
     return { data, layout: { xaxis: edgefl.rounds(found.flatMap((one) => one.round)), yaxis: ys.layout } };
@@ -41,7 +55,8 @@
     const value = (place, row) => one.values[place][row];
     const words = (place, row) =>
       series.hover(
-        `${one.labels[row]}, round ${one.round[place]}`,
+        `${one.labels[row] || "all"}, round ${one.round[place]}`,
+        quantileOf(one),
         `${keyOf(one)}: ${edgefl.number(value(place, row), unit)}`,
       );
     const each = (of) => one.labels.map((_, row) => places.map((place) => of(place, row)));
@@ -77,12 +92,15 @@
         ? `${edgefl.number(left)} of ${edgefl.number(one.round.length)} rounds are not drawn;` +
           " the CSV has them all."
         : "",
-      layout: { xaxis, yaxis: series.rows(one.labels.map((label) => edgefl.text(label))) },
+      layout: { xaxis, yaxis: series.rows(one.labels.map((label) => edgefl.text(label || "all"))) },
     };
   }
 
   const of = (page, choice) => page.measures.filter((one) => keyOf(one) === choice.what && one.round.length);
-  const mapOf = (found, choice) => found.find((one) => one.run === choice.run) ?? found[0];
+  const mapOf = (found, choice) => {
+    const main = found.filter(isMain);
+    return main.find((one) => one.run === choice.run) ?? main[0];
+  };
 
   edgefl.plot({
     id: "measures",
@@ -124,6 +142,7 @@
             one.measure,
             one.figure,
             one.model,
+            quantileOf(one),
             one.unit,
             round,
             label,
@@ -131,7 +150,8 @@
           ]),
         ),
       );
-      return { columns: ["run", "measure", "figure", "model", "unit", "round", "label", "value"], rows };
+      const columns = ["run", "measure", "figure", "model", "of clients", "unit", "round", "label", "value"];
+      return { columns, rows };
     },
   });
 })();

@@ -28,6 +28,7 @@
       limit,
       `${edgefl.number(one.clients)} clients`,
       one.refused ? `${edgefl.number(one.refused)} of them refused` : "",
+      one.reason,
     );
   }
 

@@ -1,12 +1,6 @@
 /* Settings and figures of the runs as parallel axes, a line a run. */
 (() => {
   const { series } = edgefl;
-  const FIGURES = {
-    accuracy: ["accuracy", "share"],
-    time: ["virtual time", "s"],
-    bytes: ["bytes", "B"],
-    joules: ["energy", "J"],
-  };
   // A setting whose values span more than this is drawn on a log axis.
   const LOG_SPAN = 50;
   const TICKS = 5;
@@ -59,19 +53,25 @@
     };
   }
 
+  const toTarget = (figure) => figure.key.startsWith("target.");
+  const figures = (page, choice) =>
+    page.sweep.figures.filter((one) => one.values.some(edgefl.known) && (choice.target || !toTarget(one)));
+
   /* The axes from left to right: the settings that differ, then the figures that are known. */
-  function axes(page) {
-    const { settings, figures } = page.sweep;
+  function axes(page, choice) {
+    const { settings } = page.sweep;
     const own = Object.entries(settings).map(([key, values]) => {
       const numeric =
         values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
-      return { name: key, ...(numeric ? numbers(values, "") : categories(values)) };
+      const title = key.replace(/\.name$/, "").split(".").at(-1);
+      return { name: key, title, ...(numeric ? numbers(values, "") : categories(values)) };
     });
-    const known = Object.keys(FIGURES).filter((key) => figures[key]?.some(edgefl.known));
-    return [
-      ...own,
-      ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) })),
-    ];
+    const known = figures(page, choice).map((one) => ({
+      name: one.label,
+      title: one.label.replace(/,? (?=\S{3,})/g, "\n"),
+      ...numbers(one.values, one.unit),
+    }));
+    return [...own, ...known];
   }
 
   /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen
@@ -101,8 +101,8 @@
         : { yanchor: "top", yshift: -4 };
     const side = (share) =>
       upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" };
-    const name = ({ name: full, log }) =>
-      `<b>${edgefl.text(full.split(".").at(-1))}</b>${log ? " (log)" : ""}`;
+    const lines = (title) => title.split("\n").map(edgefl.text).join(upright ? "<br>" : " ");
+    const name = ({ title, log }) => `<b>${lines(title)}</b>${log ? " (log)" : ""}`;
     const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 4 };
     return {
       shapes: found.map((_, at) => line(at)),
@@ -141,11 +141,13 @@
     section: "sweep",
     title: "Settings and what became of them",
     why: "A line is a run: its settings first, then its figures. Point at a line to see it alone.",
-    height: (page) => (wide() ? 460 : 70 * axes(page).length + 60),
-    draw(page) {
+    height: (page, choice) => (wide() ? 460 : 70 * axes(page, choice).length + 60),
+    controls: (page) =>
+      page.sweep.figures.some(toTarget) ? [{ name: "target", label: "To the target", kind: "check" }] : [],
+    draw(page, choice) {
       if (!Object.keys(page.sweep.settings).length)
         return { nothing: "Nothing to draw: the runs do not differ in their settings." };
-      const found = axes(page);
+      const found = axes(page, choice);
       const upright = wide();
       const data = page.groups.map((_, group) => {
         const told = series.hover(
@@ -177,16 +179,13 @@
     },
     table(page) {
       const keys = Object.keys(page.sweep.settings);
-      const figures = Object.keys(FIGURES).filter((key) => page.sweep.figures[key]);
       const rows = page.groups.map((_, group) => [
         series.groupName(page, group),
         ...keys.map((key) => written(page.sweep.settings[key][group])),
-        ...figures.map((key) => page.sweep.figures[key][group]),
+        ...page.sweep.figures.map((one) => one.values[group]),
       ]);
-      return {
-        columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)],
-        rows,
-      };
+      const own = page.sweep.figures.map((one) => `${one.label} (${one.unit || "number"})`);
+      return { columns: ["run", ...keys, ...own], rows };
     },
   });
 })();

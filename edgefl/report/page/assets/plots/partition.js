@@ -1,7 +1,9 @@
 /* How many training samples of which class each client has. */
 (() => {
   const { series } = edgefl;
-  const of = (page, choice) => page.partition.find((one) => one.run === choice.run) ?? page.partition[0];
+  const known = (page) => page.partition.filter((one) => one.counts.length);
+  const of = (page, choice) => known(page).find((one) => one.runs.includes(choice.run)) ?? known(page)[0];
+  const byRun = (page) => known(page).flatMap((one) => one.runs.map((run) => ({ run })));
 
   edgefl.plot({
     id: "partition",
@@ -10,19 +12,18 @@
     groups: false,
     why: "Training samples by client and class.",
     controls: (page) => [
-      series.runSwitch(page, page.partition),
+      series.runSwitch(page, byRun(page)),
       { name: "share", label: "As shares of the client", kind: "check" },
     ],
     height: (page, choice) =>
-      page.partition.length ? series.rowsHeight(of(page, choice).clients.length, 16) : 120,
+      known(page).length ? series.rowsHeight(of(page, choice).clients.length, 16) : 120,
     draw(page, choice) {
-      if (!page.partition.length) {
-        return {
-          nothing: "Nothing to draw: the runs were saved without their clients' classes, or had no data.",
-        };
+      if (!known(page).length) {
+        const why = series.distinct(page.partition.map((one) => one.why)).join("; ");
+        return { nothing: `Nothing to draw: ${why || "nothing is known of the runs' data"}.` };
       }
       const run = of(page, choice);
-      const classes = run.counts[0]?.map((_, label) => label) ?? [];
+      const classes = run.classes.map((_, label) => label);
       const total = run.counts.map((row) => row.reduce((sum, count) => sum + count, 0));
       const z = choice.share
         ? run.counts.map((row, at) => row.map((count) => (100 * count) / (total[at] || 1)))
@@ -31,7 +32,7 @@
         row.map((count, label) =>
           series.hover(
             `client ${run.clients[at]}`,
-            `class ${label}: ${edgefl.number(count)} of ${edgefl.number(total[at])} samples`,
+            `class ${run.classes[label]}: ${edgefl.number(count)} of ${edgefl.number(total[at])} samples`,
           ),
         ),
       );
@@ -64,20 +65,23 @@
         tickvals: shown,
         ticktext: shown.map((at) => String(run.clients[at])),
       };
+      const each = Math.ceil(classes.length / 20);
+      const named = classes.filter((label) => label % each === 0);
       const xaxis = {
         title: "class",
-        tickmode: classes.length <= 20 ? "linear" : "auto",
-        dtick: 1,
+        tickmode: "array",
+        tickvals: named,
+        ticktext: named.map((label) => edgefl.text(run.classes[label])),
         showgrid: false,
         zeroline: false,
       };
       return { data: [heat], note, layout: { xaxis, yaxis } };
     },
     table(page, choice) {
-      if (!page.partition.length) return { columns: ["run", "client"], rows: [] };
+      if (!known(page).length) return { columns: ["run", "client"], rows: [] };
       const run = of(page, choice);
-      const classes = run.counts[0]?.map((_, label) => `class ${label} (samples)`) ?? [];
-      const name = series.runName(page, run.run);
+      const classes = run.classes.map((name) => `class ${name} (samples)`);
+      const name = run.runs.map((place) => series.runName(page, place)).join("; ");
       return {
         columns: ["run", "client", ...classes],
         rows: run.clients.map((client, at) => [name, client, ...run.counts[at]]),
