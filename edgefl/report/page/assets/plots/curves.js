@@ -77,7 +77,7 @@
         page.groups[curve.group].name,
         `${y} ${edgefl.number(curve[y][place], UNITS[y])}${spread(place)}`,
         x === "round" ? "" : `${AXES[x][0]} ${edgefl.number(curve.x[x][place], AXES[x][1])}`,
-        `round ${edgefl.number(curve.round[place])}`,
+        `round ${edgefl.number(curve.x.round[place])}`,
       );
     return edgefl.line(page, curve.group, {
       mode: places.length === 1 || marked ? "lines+markers" : "lines",
@@ -159,7 +159,7 @@
       const axes = Object.keys(AXES).filter((axis) => axis !== "round");
       const bounds = ["accuracy_low", "accuracy_high", "loss", "loss_low", "loss_high"];
       const rows = page.curves.flatMap((curve) =>
-        curve.round.map((round, place) => [
+        curve.x.round.map((round, place) => [
           series.groupName(page, curve.group),
           curve.model,
           curve.seeds,
