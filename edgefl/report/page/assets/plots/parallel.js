@@ -1,12 +1,8 @@
 /* Settings and figures of the runs as parallel axes, a line a run. */
 (() => {
   const { series } = edgefl;
-  const FIGURES = {
-    accuracy: ["accuracy", "share"],
-    time: ["virtual time", "s"],
-    bytes: ["bytes", "B"],
-    joules: ["energy", "J"],
-  };
+  // Of the figures of a comparison, those that are drawn.
+  const FIGURES = /^accuracy\.|^virtual_s$|^down_bytes \+ up_bytes$|^joules$/;
   // A setting whose values span more than this is drawn on a log axis.
   const LOG_SPAN = 50;
   const TICKS = 5;
@@ -67,11 +63,8 @@
         values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
       return { name: key, ...(numeric ? numbers(values, "") : categories(values)) };
     });
-    const known = Object.keys(FIGURES).filter((key) => figures[key]?.some(edgefl.known));
-    return [
-      ...own,
-      ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) })),
-    ];
+    const shown = figures.filter((one) => FIGURES.test(one.key) && one.values.some(edgefl.known));
+    return [...own, ...shown.map((one) => ({ name: one.label, ...numbers(one.values, one.unit) }))];
   }
 
   /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen
@@ -177,16 +170,14 @@
     },
     table(page) {
       const keys = Object.keys(page.sweep.settings);
-      const figures = Object.keys(FIGURES).filter((key) => page.sweep.figures[key]);
+      const { figures } = page.sweep;
       const rows = page.groups.map((_, group) => [
         series.groupName(page, group),
         ...keys.map((key) => written(page.sweep.settings[key][group])),
-        ...figures.map((key) => page.sweep.figures[key][group]),
+        ...figures.map((one) => one.values[group]),
       ]);
-      return {
-        columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)],
-        rows,
-      };
+      const titles = figures.map(({ label, unit }) => (unit ? `${label} (${unit})` : label));
+      return { columns: ["run", ...keys, ...titles], rows };
     },
   });
 })();
