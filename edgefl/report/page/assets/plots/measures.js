@@ -9,6 +9,12 @@
   const nameOf = (one) => [one.measure, one.figure, one.model].filter(Boolean).join(", ");
   const partsOf = (one) => one.labels.filter((label) => label !== "");
 
+  /* What a measure's parts are: classes, where they have their names. */
+  function kindOf(page, one) {
+    const classes = new Set(page.partition.flatMap((each) => each.classes));
+    return partsOf(one).every((label) => classes.has(label)) ? "class" : "part";
+  }
+
   /* What can be shown: each figure of all together, over clients if it has their quantiles, and by part. */
   function shown(page) {
     const found = new Map();
@@ -20,7 +26,7 @@
       }
       if (partsOf(one).length && [null, MEDIAN].includes(one.quantile)) {
         const median = one.quantile === null ? "" : ", median over clients";
-        found.set(`${name}, by part${median}`, { name, kind: "map", quantile: one.quantile });
+        found.set(`${name}, by ${kindOf(page, one)}${median}`, { name, kind: "map", quantile: one.quantile });
       }
     }
     return found;
@@ -99,7 +105,7 @@
     const parts = partsOf(one);
     const columns = parts.map((label) => one.labels.indexOf(label));
     const places = series.spaced(one.round.length, COLUMNS);
-    const ticks = series.spaced(places.length, 12);
+    const ticks = series.spaced(places.length, edgefl.narrow() ? 6 : 12);
     const value = (row, at) => one.values[places[at]][columns[row]];
     const heat = series.heat({
       rows: parts.length,

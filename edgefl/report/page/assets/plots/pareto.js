@@ -16,6 +16,25 @@
     return `${sorted.indexOf(group) % 2 ? "bottom" : "top"} ${costs[group] > half ? "left" : "right"}`;
   }
 
+  // Names nearer to each other than these shares of the plot would overlap.
+  const [ASIDE, ABOVE] = [0.18, 0.07];
+
+  /* The groups that are named beside their points, those on the front first. */
+  function namedOf(found, { accuracy, cost, xs, ys, front }) {
+    const spread = (values) => Math.max(...values) - Math.min(...values) || 1;
+    const at = (group) => [xs.of(cost.values[group]), ys.of(accuracy.values[group])];
+    const [width, height] = [0, 1].map((axis) => spread(found.map((group) => at(group)[axis])));
+    const near = (one, other) => {
+      const [x, y] = [0, 1].map((axis) => Math.abs(at(one)[axis] - at(other)[axis]));
+      return x < ASIDE * width && y < ABOVE * height;
+    };
+    const named = [];
+    for (const group of series.distinct([...front.groups, ...found])) {
+      if (!named.some((other) => near(group, other))) named.push(group);
+    }
+    return named;
+  }
+
   function point(page, group, { accuracy, cost, xs, ys, front, side }) {
     const told = [accuracy, cost].map((one) => `${one.label} ${edgefl.number(one.values[group], one.unit)}`);
     const best = front.groups.includes(group);
@@ -102,10 +121,11 @@
         found.map((group) => accuracy.values[group]),
       );
       const drawn = { accuracy, cost, xs, ys, front };
+      const named = found.length <= NAMED ? namedOf(found, drawn) : [];
       const points = found.map((group) =>
         point(page, group, {
           ...drawn,
-          side: found.length <= NAMED && sideOf(found, cost.values, group),
+          side: named.includes(group) && sideOf(found, cost.values, group),
         }),
       );
       const names = series.listed(front.groups.map((group) => series.groupName(page, group)));

@@ -13,7 +13,7 @@
     const every = Math.ceil(one.clients.length / 40);
     const shown = one.clients.map((_, at) => at).filter((at) => at % every === 0);
     const bare = { tickmode: "array", showgrid: false, zeroline: false };
-    const some = series.spaced(one.classes.length, NAMED);
+    const some = series.spaced(one.classes.length, edgefl.narrow() ? NAMED / 2 : NAMED);
     return {
       xaxis: {
         ...bare,
