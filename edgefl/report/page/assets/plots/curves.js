@@ -4,7 +4,7 @@
   const AXES = {
     time: ["virtual time", "s"],
     round: ["round", ""],
-    bytes: ["bytes of all clients", "B"],
+    bytes: ["bytes, down and up", "B"],
     joules: ["energy of all clients", "J"],
     client_seconds: ["client-seconds", "s"],
   };
@@ -107,12 +107,27 @@
       named((group) => evaluated.has(group)),
       named((group) => !evaluated.has(group)),
     ];
+    const left = of(page, choice).reduce((sum, curve) => sum + curve.left_out, 0);
     return [
       unknown && `Not drawn, since the ${AXES[choice.x][0]} is unknown: ${unknown}.`,
       never && `Not drawn, since no ${choice.y} of a ${choice.model} model was evaluated: ${never}.`,
+      left && `${edgefl.number(left)} evaluations are not drawn, since not all seeds of their run have them.`,
+      choice.x === "joules" && partly(page, choice),
     ]
       .filter(Boolean)
       .join(" ");
+  }
+
+  /* Of runs that know the energy of some clients alone. */
+  function partly(page, choice) {
+    const told = of(page, choice)
+      .filter((curve) => curve.energy_known < curve.energy_clients)
+      .map(
+        (curve) => `${series.groupName(page, curve.group)} ${curve.energy_known} of ${curve.energy_clients}`,
+      );
+    return told.length
+      ? `The energy is of those clients alone whose energy is known: ${series.listed(told)}.`
+      : "";
   }
 
   edgefl.plot({
@@ -162,7 +177,7 @@
         curve.x.round.map((round, place) => [
           series.groupName(page, curve.group),
           curve.model,
-          curve.seeds,
+          curve.seeds.length,
           round,
           ...axes.map((axis) => curve.x[axis]?.[place]),
           curve.accuracy[place],
