@@ -271,9 +271,8 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.part) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    lines = [
-        f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    ]
+    machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    lines = [f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {machine}"]
     print(lines[0])
     with tempfile.TemporaryDirectory() as temporary:
         for name in given.part or PARTS:
