@@ -79,29 +79,40 @@ def run(
             help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
         ),
     ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
+    ] = False,
+    watch_port: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default."),
+    ] = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a scenario, or every run of its sweep."""
+    from edgefl.cli.watch import watching
     from edgefl.runs import run as run_scenario
     from edgefl.runs.progress import Display
 
     short = {"link": link, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    with Display(stderr()) as display:
-        try:
-            result = run_scenario(
-                scenario,
-                overrides=overrides(settings, engine=engine, seed=seed, **short),
-                data_dir=data_dir,
-                download=not offline,
-                out=out,
-                callbacks=display,
-                trackers=trackers(track),
-            )
-        except KeyboardInterrupt:
-            display.interrupted()
-            raise typer.Exit(130) from None
-    _print_runs(result, as_json=as_json)
+    console = stderr()
+    with watching(watch, watch_port, console) as page:
+        with Display(console) as display:
+            try:
+                result = run_scenario(
+                    scenario,
+                    overrides=overrides(settings, engine=engine, seed=seed, **short),
+                    data_dir=data_dir,
+                    download=not offline,
+                    out=out,
+                    callbacks=page.beside(display),
+                    trackers=trackers(track),
+                )
+            except KeyboardInterrupt:
+                display.interrupted()
+                raise typer.Exit(130) from None
+        _print_runs(result, as_json=as_json)
+        page.stay()
     if result.failed:
         raise typer.Exit(1)
 

@@ -183,6 +183,7 @@ def each_run(
     record_of: Callable[[Reader, int], Record],
     *,
     salvage: bool = False,
+    trusted: bool = False,
     note: Callable[[str], None] | None = None,
 ) -> list[Record]:
     """What is made of each run; a group stands for its runs.
@@ -191,6 +192,7 @@ def each_run(
         folders: runs or groups.
         record_of: called with each run and its place among those that could be read.
         salvage: whether to leave out what is damaged in a run, in place of refusing it.
+        trusted: as in ``Reader``.
         note: called with a line for all that is left out, among it the runs of a group that cannot be read;
             None refuses those too.
 
@@ -202,7 +204,7 @@ def each_run(
     # A run that is named twice, or by its group too, is listed once.
     for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         try:
-            with read(path, salvage=salvage) as reader:
+            with read(path, salvage=salvage, trusted=trusted) as reader:
                 found.append(record_of(reader, len(found)))
                 left_out = reader.left_out
         except UserError as error:

@@ -1,51 +1,77 @@
-"""A live display of running scenarios; plain lines where nothing can be redrawn."""
+"""A live display of running scenarios; plain lines, now and then, where nothing can be redrawn."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from edgefl.core.errors import UserError
-from edgefl.core.units import show_seconds
-from edgefl.runs.callbacks import Both, Callbacks
+from edgefl.core.units import show_bytes, show_seconds, show_share
+from edgefl.report.texts import visible
+from edgefl.runs.callbacks import Both, Callbacks, Progress
 
 # More notes would fill a screen.
 _MOST_NOTES = 10
+# Between two plain lines of a run, which a log may keep for ever.
+_EVERY_S = 10.0
+# Cells: of a name at most, and of a bar at most and at least.
+_NAME, _BAR, _LEAST_BAR = 24, 20, 5
+_INDENT = "  "
+# Settings of rich's that have it take any file for a terminal.
+_FORCED = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 
-class Display(Progress, Callbacks):
-    """One bar per run, with its last accuracies and the virtual time."""
+class Display(Callbacks):
+    """The run in progress: how far it is, its clock, last accuracies, traffic, waste and time left.
+
+    Attributes:
+        console: where to.
+        redraws: whether its last lines can be redrawn; otherwise plain lines are printed.
+    """
 
     def __init__(self, console: Console) -> None:
-        super().__init__(
-            # A name may have brackets.
-            TextColumn("{task.description:<16.16}", markup=False),
-            BarColumn(bar_width=10),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[shown]}", markup=False),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not _live(console),
-        )
-        self._bar: TaskID | None = None
+        """Uses a console; inside of a ``with`` the display is shown."""
+        self.console = console
+        self.redraws = _redraws(console)
+        self._runs = self._number = 0
+        self._began_s = self._printed_s = 0.0
+        self._planning = False
+        self._name = self._engine = ""
         self._rounds: int | None = None
-        self._scores = self._clock = self._engine = ""
+        self._so_far: Progress | None = None
         self._folder: Path | None = None
+        self._live = Live(get_renderable=self._shown, console=console, transient=True, refresh_per_second=8)
+
+    def __enter__(self) -> Self:
+        if self.redraws:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
 
     def planning(self, runs: int) -> None:
         """Shows that planning has begun."""
-        self._bar = self.add_task(f"planning {runs} run{'s' * (runs > 1)}", total=None, shown="")
+        self._runs, self._planning, self._began_s = runs, True, time.monotonic()
 
     def planned(self, notes: Sequence[str]) -> None:
-        """Removes the planning bar and prints which clients were refused."""
-        if self._bar is not None:
-            self.remove_task(self._bar)
-        self._bar = None
+        """Prints which clients were refused."""
+        self._planning = False
         for note in notes[:_MOST_NOTES]:
             self.console.print(f"note: {note}", style="yellow", soft_wrap=True)
         if len(notes) > _MOST_NOTES:
@@ -53,11 +79,12 @@ class Display(Progress, Callbacks):
             self.console.print(f"note: {more} more; see the runs' tables 'refusals'", style="yellow")
 
     def started(self, name: str, rounds: int | None, folder: Path) -> None:
-        """Adds a run's bar."""
-        self._folder = folder
-        self._scores = self._clock = ""
-        self._rounds = rounds
-        self._bar = self.add_task(name, total=rounds, shown="")
+        """Shows a run."""
+        self._number += 1
+        name = visible(name).replace("\n", " ")
+        self._name = name if self._runs <= 1 else f"{self._number}/{self._runs} {name}"
+        self._rounds, self._folder, self._so_far = rounds, folder, None
+        self._began_s = self._printed_s = time.monotonic()
 
     def engine(self, line: str) -> None:
         """Prints what trains, unless it is the same as before."""
@@ -65,41 +92,112 @@ class Display(Progress, Callbacks):
             self.console.print(line, style="dim", soft_wrap=True)
         self._engine = line
 
-    def merged(self, round_: int, t_s: float, loss: float | None) -> None:
-        """Moves the bar."""
-        del loss
-        self._clock = f"clock {show_seconds(t_s)}"
-        ended = max(round_ + 1, 0)
-        self._show(ended if self._rounds is None else min(ended, self._rounds))
-
-    def evaluated(self, accuracies: dict[str, float]) -> None:
-        """Shows the accuracies."""
-        self._scores = ", ".join(f"{model} {value:.1%}" for model, value in accuracies.items())
-        self._show()
-
-    def _show(self, merged: int | None = None) -> None:
-        if self._bar is not None:
-            shown = " ".join(filter(None, (self._scores, self._clock)))
-            self.update(self._bar, completed=merged, shown=shown)
+    def progressed(self, so_far: Progress) -> None:
+        """Notes what is shown next, and prints a plain line if the last one was long ago."""
+        self._so_far = so_far
+        if not self.redraws and time.monotonic() - self._printed_s >= _EVERY_S:
+            self._printed_s = time.monotonic()
+            of = "" if self._rounds is None else f" of {self._rounds}"
+            parts = [f"round {_ended(so_far)}{of}", _figures(so_far), *_left(so_far)]
+            self.console.print(f"{self._name}: {', '.join(parts)}", soft_wrap=True)
 
     def interrupted(self) -> None:
         """Prints what an interrupt leaves on disk."""
-        self.stop()
+        self._stop()
         kept = f"; what was saved stays in {self._folder}" if self._folder else " before anything was saved"
         self.console.print(f"interrupted{kept}", style="red", soft_wrap=True)
 
     def ended(self, name: str, status: str, reason: str) -> None:
         """Prints how a run ended."""
+        self._end()
         if status != "done":
             self.console.print(f"{name} failed: {reason}", style="red", soft_wrap=True)
-        elif self.disable:
-            shown = ", ".join(filter(None, (self._scores, self._clock)))
-            self.console.print(f"{name}: {shown}", soft_wrap=True)
+
+    def _stop(self) -> None:
+        self._live.stop()
+        self._end()
+
+    def _end(self) -> None:
+        """Prints the last figures of the run that is shown, which then stay."""
+        if self._so_far is not None:
+            room = self.console.width if self.redraws else None
+            line = _figures(self._so_far, None if room is None else room - len(self._name) - 2)
+            self.console.print(f"{self._name}: {line}", soft_wrap=not self.redraws)
+        self._so_far, self._name = None, ""
+
+    def _shown(self) -> RenderableType:
+        """What is redrawn: lines that are no wider than the console."""
+        if not self._name and not self._planning:
+            return Text()
+        elapsed = show_seconds(round(time.monotonic() - self._began_s))
+        if self._planning:
+            return self._line(f"planning {self._runs} run{'s' * (self._runs > 1)}", None, elapsed)
+        so_far = self._so_far
+        ended = 0 if so_far is None else _ended(so_far)
+        count = str(ended) if self._rounds is None else f"{ended}/{self._rounds}"
+        share = None if self._rounds is None else ended / self._rounds
+        told = "  ".join([count, elapsed, *([] if so_far is None else _left(so_far))])
+        lines: list[RenderableType] = [self._line(self._name, share, told)]
+        if so_far is not None:
+            figures = _figures(so_far, self.console.width - len(_INDENT))
+            lines.append(Text(_INDENT + figures, no_wrap=True, overflow="ellipsis"))
+        return Group(*lines)
+
+    def _line(self, name: str, share: float | None, told: str) -> Table:
+        """A name, a bar where there is room for one, and a text that is shown in full."""
+        table = Table.grid(padding=(0, 1))
+        table.add_column(max_width=_NAME, no_wrap=True, overflow="ellipsis")
+        room = self.console.width - min(cell_len(name), _NAME) - len(told) - 2
+        pulse = share is None
+        bar = ProgressBar(1.0, share or 0.0, width=min(room, _BAR), pulse=pulse)
+        table.add_column()
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        table.add_row(Text(name), bar if room >= _LEAST_BAR else "", Text(told))
+        return table
 
 
-def _live(console: Console) -> bool:
+def _ended(so_far: Progress) -> int:
+    """How many rounds have ended; exchanges after the last are none."""
+    ended = max(so_far.round + 1, 0)
+    return ended if so_far.rounds is None else min(ended, so_far.rounds)
+
+
+def _left(so_far: Progress) -> list[str]:
+    """The time left, if something is known of it."""
+    return [f"{show_seconds(_two_digits(so_far.left_s))} left"] if so_far.left_s else []
+
+
+def _two_digits(seconds: float) -> float:
+    """An estimate without the digits that it does not have."""
+    return float(f"{seconds:.1e}")
+
+
+def _figures(so_far: Progress, width: int | None = None) -> str:
+    """The last scores, the virtual clock, traffic and waste; less of them where there is no room."""
+    texts = [", ".join(_parts(so_far, without)) for without in range(_MOST_WITHOUT + 1)]
+    return next((text for text in texts if width is None or cell_len(text) <= width), texts[-1])
+
+
+_MOST_WITHOUT = 4
+
+
+def _parts(so_far: Progress, without: int) -> Iterator[str]:
+    """The figures; what is said without is, one after the other: "global", "clock", waste and traffic."""
+    for model, accuracy in so_far.accuracies.items():
+        yield f"{accuracy:.1%}" if without >= 1 and model == "global" else f"{model} {accuracy:.1%}"
+    yield f"{'clock ' if without < 2 else ''}{show_seconds(so_far.t_s)}"  # noqa: PLR2004 - the second step
+    if without < _MOST_WITHOUT:
+        yield show_bytes(so_far.bytes)
+    if so_far.wasted_share is not None and without < _MOST_WITHOUT - 1:
+        yield f"{show_share(so_far.wasted_share)} wasted"
+
+
+def _redraws(console: Console) -> bool:
     """Whether a console can redraw its last lines; a notebook can with ipywidgets alone."""
-    return find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    forced = any(name in os.environ for name in _FORCED) and not console.file.isatty()
+    return console.is_terminal and not console.is_dumb_terminal and not forced
 
 
 @contextmanager

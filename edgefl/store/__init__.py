@@ -6,8 +6,9 @@ to is deleted only after the commit. A run is checked when it is opened, its fil
 Nothing is pickled.
 """
 
+from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import event_hash
-from edgefl.store.folders import claimed, fresh_folder, is_run, runs_in
+from edgefl.store.folders import changed, claimed, fresh_folder, is_run, runs_in
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, content_damage, read, verify
 from edgefl.store.rows import SavedState, state_file
@@ -19,15 +20,18 @@ __all__ = [
     "Reader",
     "SavedState",
     "Store",
+    "changed",
     "claimed",
     "content_damage",
     "event_hash",
     "fresh_folder",
     "is_run",
+    "is_settled",
     "read",
     "read_plan",
     "read_prices",
     "runs_in",
+    "settle_later",
     "state_file",
     "verify",
 ]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 
+from edgefl.core.errors import RunError
 from edgefl.core.files import atomically, sha256_of
 from edgefl.store.digests import damaged_tables
 from edgefl.store.folders import DATABASE
@@ -14,6 +16,29 @@ from edgefl.store.schema import SCHEMA, schema_of
 STAMP = "SHA256SUMS"
 # Where the definitions of tables and views, or what ties tables together, are damaged.
 STRUCTURE = ""
+# A reader may hold the database back when a run ends; it is not waited for.
+_WAIT_MS = 200
+
+
+def settle(database: sqlite3.Connection, folder: Path) -> None:
+    """Leaves one database file that needs no log, and its SHA-256; a run that ended is whole without."""
+    with suppress(OSError, RunError, sqlite3.OperationalError):
+        database.execute(f"PRAGMA busy_timeout={_WAIT_MS}")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (mode,) = database.execute("PRAGMA journal_mode=DELETE").fetchone()
+        if mode == "delete":
+            stamp(folder)
+
+
+def is_settled(folder: Path) -> bool:
+    """Whether a run has ended, and nobody read it then."""
+    return (folder / STAMP).exists()
+
+
+def settle_later(folder: Path) -> None:
+    """Settles a run that ended while somebody read it."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(folder / DATABASE)) as database:
+        settle(database, folder)
 
 
 def stamp(folder: Path) -> None:

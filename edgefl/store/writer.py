@@ -19,7 +19,7 @@ from edgefl.core.event import ServerEvent
 from edgefl.core.files import atomically
 from edgefl.core.plan import Ints, Plan
 from edgefl.core.yamls import dump
-from edgefl.store.checks import stamp, unstamp
+from edgefl.store.checks import settle, unstamp
 from edgefl.store.digests import SCALARS, Digests, in_chunks
 from edgefl.store.folders import DATABASE, PLAN, fresh_folder
 from edgefl.store.reader import Reader, read
@@ -30,8 +30,6 @@ from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 _UNNAMED, _FOLDERS = f"{DATABASE}.tmp", ("versions", "states")
 # Held free for the end of the run: status and reason must be written where a disk became full.
 _RESERVE, _RESERVE_BYTES = "reserve.tmp", 64 * 1024
-# A reader may hold the database back when a run ends; it is not waited for.
-_WAIT_MS = 200
 
 
 class Store:
@@ -357,7 +355,8 @@ class Store:
                 with suppress(sqlite3.Error):
                     self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 self._end(status, facts)
-            self._settle()
+            if self._folder is not None:
+                settle(self._db, self._folder)
         except (OSError, sqlite3.OperationalError) as error:
             raise _cannot_write(self._folder, error) from error
         finally:
@@ -384,17 +383,6 @@ class Store:
             self._digests = Digests.load(self._db)
         self._set_meta({"status": status, **facts})
         self._commit()
-
-    def _settle(self) -> None:
-        """Leaves one database file that needs no log, and its SHA-256; a run is whole without."""
-        if self._folder is None:
-            return
-        with suppress(OSError, RunError, sqlite3.OperationalError):
-            self._db.execute(f"PRAGMA busy_timeout={_WAIT_MS}")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            (mode,) = self._db.execute("PRAGMA journal_mode=DELETE").fetchone()
-            if mode == "delete":
-                stamp(self._folder)
 
 
 def _clear(folder: Path) -> None:

@@ -81,7 +81,7 @@ def page(
         target: an accuracy in (0, 1]; None for each run's own.
         salvage: as in ``summary.each_run``.
         note: likewise.
-        live: whether it follows runs in progress.
+        live: whether it follows runs in progress, which this process writes.
 
     Raises:
         UserError: as ``summary.each_run``, or the target is out of range.
@@ -89,7 +89,11 @@ def page(
     check_target(target, "--target")
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
     read = each_run(
-        folders, lambda reader, place: _run(reader, place, target, most_jobs), salvage=salvage, note=note
+        folders,
+        lambda reader, place: _run(reader, place, target, most_jobs),
+        salvage=salvage,
+        trusted=live,
+        note=note,
     )
     compared = seeds_together([run.summary for run in read])
     histories_of = {id(run.summary): run.histories for run in read}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
 
+from edgefl.core.units import show_share
 from edgefl.report.page.cells import Cell, Section, Table, across
 from edgefl.report.page.records import Page, RunHead
 from edgefl.report.page.sections.published import Claim
@@ -146,17 +147,26 @@ def _once(texts: Iterable[str]) -> str:
 
 
 def _published(page: Page) -> Section:
-    rows = [
-        [Cell(one.what), Cell(_claimed(one, one.published)), Cell(_claimed(one, one.ours)), Cell(one.source)]
-        for one in page.published
-    ]
-    table = Table("Published figures beside these runs'", ["figure", "published", "here", "source"], rows)
+    rows = [row for one in page.published for row in _claimed(one, page)]
+    table = Table(
+        "Published savings beside these runs'", ["saving", "published", "here", "device", "source"], rows
+    )
     nothing = "" if rows else "The scenarios carry no published figures."
     return Section("published", "Published figures", nothing, tables=[table] if rows else ())
 
 
-def _claimed(one: Claim, value: float | None) -> str:
-    return one.why or MISSING if value is None else f"{value:.4g} {one.unit}".strip()
+def _claimed(one: Claim, page: Page) -> Iterator[list[Cell]]:
+    """A row for each pair of groups, or one that says why there is none."""
+    what = f"{one.figure} of {one.exchange}, {one.method} over {one.against}"
+    published = Cell(f"up to {show_share(one.published)}", one.published)
+    source = Cell(f"{one.source}; {one.note}" if one.note else one.source)
+    if not one.ours:
+        yield [Cell(what), published, Cell(one.why), Cell(MISSING), source]
+    for saving in one.ours:
+        pair = f"{page.groups[saving.group].name} over {page.groups[saving.against_group].name}"
+        ours = MISSING if saving.saved is None else show_share(saving.saved)
+        device = f"{saving.device}, {saving.model}"
+        yield [Cell(f"{what} ({pair})"), published, Cell(ours, saving.saved), Cell(device), source]
 
 
 def _figures(page: Page) -> Section:
@@ -217,11 +227,10 @@ def _provenance(page: Page) -> Section:
 def _sources(page: Page) -> Iterator[Table]:
     """Where the numbers of devices and links come from, each once."""
     head = ["of", "number", "value", "status", "source"]
-    keys = ("of", "name", "value", "status", "source")
     found = dict.fromkeys(
-        tuple(str(source.get(key, MISSING)) for key in keys)
-        for one in page.provenance
-        for source in one.sources
+        (one.of, one.name, one.value, one.status, one.source)
+        for fleet in page.fleets
+        for one in fleet.numbers
     )
     if found:
         rows = [[Cell(text) for text in row] for row in found]

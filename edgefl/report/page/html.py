@@ -47,12 +47,12 @@ def html(page: Page) -> str:
         .render(
             page=page,
             contents=contents(page),
-            policy=_policy([script, plotly], live=page.live),
+            policy=policy(live=page.live),
             style=(_ASSETS / "style.css").read_text(encoding="utf-8"),
             script=script,
             notice=notice,
-            plotly=_packed(plotly.encode()),
-            data=_packed(data(page).encode()),
+            plotly=_packed_plotly(),
+            data=_packed(data(page)),
         )
     )
 
@@ -115,17 +115,25 @@ def _plotly() -> str:
 
 
 @cache
-def _packed(content: bytes) -> str:
-    return base64.b64encode(gzip.compress(content, 9, mtime=0)).decode("ascii")
+def _packed_plotly() -> str:
+    return _packed(_plotly())
 
 
-def _policy(scripts: list[str], *, live: bool) -> str:
-    """What the page may do: run these scripts, and nothing over the network.
+def _packed(text: str) -> str:
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
 
-    Plotly writes styles into the elements that it makes, which needs 'unsafe-inline' for styles.
+
+def policy(*, live: bool) -> str:
+    """What the page may do, as a Content-Security-Policy: run its scripts, and nothing over the network.
+
+    A page that is live may ask its own server. Plotly writes styles into the elements that it makes, which
+    needs 'unsafe-inline' for styles.
     """
     connect = "'self'" if live else "'none'"
-    hashes = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
+    hashes = (
+        base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        for script in (_script(), _plotly())
+    )
     return "; ".join(
         [
             "default-src 'none'",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 import edgefl
-from edgefl.runs import Callbacks, progress
+from edgefl.runs import Callbacks, Progress, progress
 from edgefl.runs.progress import Display
 
 SCENARIO = {
@@ -51,8 +55,7 @@ def test_a_terminal_shows_progress_and_nothing_else_does(tmp_path, printed):
     """Names are shown as they are."""
     terminal = printed(force_terminal=True, width=100)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "1")
-    assert "[/] rev [b]" in terminal.getvalue()
-    assert "2/2" in terminal.getvalue()
+    assert "[/] rev [b]: clock " in terminal.getvalue()
     pipe = printed(force_terminal=False)
     edgefl.run(SCENARIO, engine="null", out=tmp_path / "2")
     assert pipe.getvalue() == ""
@@ -83,9 +86,9 @@ def test_a_notebook_without_widgets_gets_plain_lines(monkeypatch):
     """Redrawing needs ipywidgets; without them rich would warn at each run."""
     notebook = Console(force_jupyter=True, file=io.StringIO())
     monkeypatch.setattr(progress, "find_spec", lambda _: None)
-    assert Display(notebook).disable
+    assert not Display(notebook).redraws
     monkeypatch.setattr(progress, "find_spec", lambda _: object())
-    assert not Display(notebook).disable
+    assert Display(notebook).redraws
 
 
 def test_what_trains_is_printed_when_it_changes():
@@ -107,3 +110,133 @@ def test_what_is_no_object_of_callbacks_is_refused(callbacks, hint, tmp_path):
         edgefl.run("quickstart", callbacks=callbacks, out=tmp_path / "runs")
     assert caught.value.hint == hint
     assert not (tmp_path / "runs").exists()
+
+
+SO_FAR = Progress(
+    name="study",
+    version=12,
+    round=11,
+    rounds=100,
+    t_s=11_520.0,
+    jobs=120,
+    down_bytes=617_000_000,
+    up_bytes=617_000_000,
+    flops=10**15,
+    client_s=1e5,
+    joules=None,
+    wasted_bytes=148_000_000,
+    wasted_share=0.12,
+    accuracies={"global": 0.812, "personal": 0.754},
+    losses={"global": 0.5, "personal": 0.6},
+    loss=0.4,
+    left_s=125.4,
+)
+NAMES = ["study", "a long name of a run, with many words", "\u540d" * 30, "a\x1b[2Jb\nc"]
+CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def display_on(kind, name="study", so_far=SO_FAR, runs=1):
+    """What is printed of a run that is stopped in the middle."""
+    file = io.StringIO()
+    with Display(Console(file=file, highlight=False, markup=False, **kind)) as display:
+        display.planning(runs)
+        display.planned([])
+        display.started(name, so_far.rounds, Path("runs/study"))
+        display.progressed(so_far)
+    return file.getvalue()
+
+
+def lines_of(printed):
+    """The lines that a terminal was given, without what moves the cursor and colours them."""
+    return [line for line in re.split(r"[\r\n]+", CONTROLS.sub("", printed)) if line.strip()]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize(
+    "name", ["study", "a long name of a run, with many words", "\u540d" * 30, "a\x1b[2Jb\nc"]
+)
+@pytest.mark.parametrize("rounds", [100, None])
+def test_no_line_is_wider_than_the_terminal(width, name, rounds):
+    """Whatever a run is called; figures are left out, not broken off, and names cannot move the cursor."""
+    so_far = replace(SO_FAR, rounds=rounds, round=11_999 if rounds is None else 11)
+    lines = lines_of(display_on({"force_terminal": True, "width": width}, name, so_far, runs=12))
+    assert max(map(cell_len, lines)) <= width
+    first, second = lines[:2]
+    assert ("12/100" if rounds else "12000") in first
+    assert "3 h 12 min" in second
+    assert "81.2%" in second
+    assert ("1.23 GB" in second) == (width > 40)
+    assert "[2J" not in "".join(lines).replace("\\x1b[2J", "")
+
+
+def test_figures_at_widths():
+    """From all that is known down to the accuracies and the clock."""
+    found = {
+        width: lines_of(display_on({"force_terminal": True, "width": width}))[1] for width in (80, 66, 60, 40)
+    }
+    assert found == {
+        80: "  global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted",
+        66: "  81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted",
+        60: "  81.2%, personal 75.4%, 3 h 12 min, 1.23 GB, 12% wasted",
+        40: "  81.2%, personal 75.4%, 3 h 12 min",
+    }
+
+
+def test_a_run_that_is_stopped_keeps_its_last_figures():
+    """In a terminal they stay above what is printed next; in a pipe they are printed."""
+    figures = "study: global 81.2%, personal 75.4%, clock 3 h 12 min, 1.23 GB, 12% wasted"
+    assert lines_of(display_on({"force_terminal": True, "width": 100}))[-1] == figures
+    assert display_on({"force_terminal": False}) == f"{figures}\n"
+
+
+def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
+    """At most one in ten seconds, however often the server merges; and the last."""
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    file = io.StringIO()
+    with Display(Console(file=file, force_terminal=False, markup=False, highlight=False)) as display:
+        display.planning(1)
+        display.planned([])
+        display.started("study", 100, Path("runs/study"))
+        for round_ in range(41):
+            now[0] = float(round_)
+            display.progressed(replace(SO_FAR, round=round_, accuracies={}))
+        display.ended("study", "done", "")
+    printed = file.getvalue()
+    assert [line.split(",")[0] for line in printed.splitlines()] == [
+        *(f"study: round {round_} of 100" for round_ in (11, 21, 31, 41)),
+        "study: clock 3 h 12 min",
+    ]
+    assert printed.splitlines()[0].endswith("1.23 GB, 12% wasted, 2 min 10 s left")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", printed)
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"TERM": "dumb"}, {"force_terminal": True}),
+        ({"FORCE_COLOR": "1"}, {}),
+        ({"TTY_COMPATIBLE": "1"}, {}),
+        ({"TERM": "unknown"}, {"force_terminal": True}),
+    ],
+)
+def test_where_nothing_can_be_redrawn(settings, kind, monkeypatch):
+    """A dumb terminal, and a log whose owner wants colours, get lines that stay."""
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    assert display_on(kind).count("\n") == 1
+
+
+def test_no_colour_is_kept(monkeypatch):
+    """NO_COLOR takes colours away and leaves what is redrawn."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    printed = display_on({"force_terminal": True, "width": 80})
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", printed)
+    assert "\x1b[?25l" in printed
+
+
+def test_progress_in_a_terminal_says_which_run_it_is():
+    """Of a sweep: its number; a run of one has none."""
+    assert lines_of(display_on({"force_terminal": True, "width": 80}, runs=4))[0].startswith("1/4 study ")
+    first = lines_of(display_on({"force_terminal": True, "width": 80}))[0]
+    assert re.fullmatch(r"study\s+[^\w\s]+\s+12/100  0 s  2 min 10 s left\s*", first)
