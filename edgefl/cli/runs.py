@@ -25,6 +25,9 @@ from edgefl.cli.options import (
     Sensitivity,
     Settings,
     TargetAccuracy,
+    Track,
+    Watch,
+    WatchPort,
     overrides,
     trackers,
 )
@@ -73,20 +76,9 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TRACKER",
-            help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
-    ] = False,
-    watch_port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default."),
-    ] = None,
+    track: Track = None,
+    watch: Watch = False,
+    watch_port: WatchPort = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
