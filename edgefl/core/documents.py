@@ -14,6 +14,9 @@ INLINE = "inline"
 # Metadata of a field that is left out where it is None.
 OPTIONAL = {"optional": True}
 
+# NumPy's kinds of numbers, columns of which may be long: booleans, integers and reals.
+_PLAIN = "biuf"
+
 
 def document(value: Any) -> Any:
     """Plain data of records, mappings, sequences, NumPy arrays and paths, however nested.
@@ -21,6 +24,12 @@ def document(value: Any) -> Any:
     A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
     that tells a field from a keyword is dropped. NaN and infinities, which JSON lacks, become None.
     """
+    kind = type(value)
+    # Most values by far, of which nothing else need be asked.
+    if kind is float:
+        return value if math.isfinite(value) else None
+    if kind is str or kind is int:
+        return value
     if is_dataclass(value):
         return dict(_keys(value))
     if hasattr(value, "model_dump"):
@@ -30,6 +39,8 @@ def document(value: Any) -> Any:
         value = value._asdict()
     if hasattr(value, "tolist"):
         # A NumPy array or number; not by its class, since importing NumPy would slow every command down.
+        if getattr(value, "ndim", 0) == 1 and value.dtype.kind in _PLAIN:
+            return [one if math.isfinite(one) else None for one in value.tolist()]
         value = value.tolist()
     if isinstance(value, Path):
         return str(value)

@@ -7,7 +7,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.files import sha256_of
 from edgefl.core.nodes import short
+from edgefl.core.parts import plain_data
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
@@ -191,9 +191,8 @@ class Reader:
             UserError: it is missing or damaged.
         """
         if self._document is None:
-            # What edgefl wrote itself may be long: it holds the rows of traces.
-            parsed = Document.parse(self.plan_text(), str(self.folder / PLAN), limited=False)
-            self._document = replace(parsed, context=RESOLVED)
+            file = str(self.folder / PLAN)
+            self._document = Document(file, plain_data(self.plan_text(), file), context=RESOLVED)
         return self._document
 
     def plan_text(self) -> str:
@@ -210,7 +209,11 @@ class Reader:
         return text_of(path)
 
     def resolved(self) -> dict[str, Any]:
-        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
+        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices.
+
+        Raises:
+            UserError: as ``document``.
+        """
         return dict(self.document().data)
 
     def host(self) -> dict[str, Any]:
