@@ -42,6 +42,19 @@ InFormat = Annotated[
     Format | None,
     typer.Option("--format", help="How to print it; as a table by default.", show_choices=True),
 ]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TRACKER",
+        help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
+    ),
+]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
+]
+WatchPort = Annotated[
+    int | None, typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default.")
+]
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`.")
 ]

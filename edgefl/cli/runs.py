@@ -25,6 +25,9 @@ from edgefl.cli.options import (
     Sensitivity,
     Settings,
     TargetAccuracy,
+    Track,
+    Watch,
+    WatchPort,
     overrides,
     trackers,
 )
@@ -35,6 +38,7 @@ from edgefl.core.errors import EdgeflError, RunError, UserError
 if TYPE_CHECKING:
     from edgefl.core.overrides import Override
     from edgefl.planning.sensitivity import Sensitivity as Found
+    from edgefl.report.comparison import Histories
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
@@ -72,20 +76,9 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
-    track: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TRACKER",
-            help="Record it with a tracker from `edgefl list trackers`: NAME, or '{name: NAME, KEY: VALUE}'.",
-        ),
-    ] = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Serve the report page to this machine's browsers meanwhile.")
-    ] = False,
-    watch_port: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Port of --watch; a free one by default."),
-    ] = None,
+    track: Track = None,
+    watch: Watch = False,
+    watch_port: WatchPort = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
@@ -121,14 +114,14 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
     from edgefl.report.comparison import Comparison, comparison
 
-    runs = _summaries(result)
+    runs, histories = _read(result)
     try:
         if as_json:
             print_json({"group_dir": str(result.folder), **document(Comparison(runs))})
         elif runs:
             console = stdout()
             # Why a run failed was said when it did.
-            console.print(comparison(runs, reasons=False))
+            console.print(comparison(runs, reasons=False, history_of=histories))
             console.print()
             console.print(f"saved in {result.folder}", soft_wrap=True)
             if len(runs) == 1 and runs[0].event_hash:
@@ -140,14 +133,17 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 
 
-def _summaries(result: Result) -> list[Summary]:
+def _read(result: Result) -> tuple[list[Summary], Histories]:
     """Those of the runs that have a directory; where a disk is full, it may not tell how its run ended."""
-    from edgefl.report.summary import summaries
+    from edgefl.report.comparison import read_runs
     from edgefl.store import is_run
 
     saved = [run for run in result.runs if is_run(run.folder)]
-    found = summaries([run.folder for run in saved])
-    return [replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)]
+    found, histories = read_runs([run.folder for run in saved])
+    ended = [
+        replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)
+    ]
+    return ended, histories
 
 
 def _next_target(runs: Sequence[Summary]) -> float | None:
@@ -331,17 +327,17 @@ def compare(
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
+    from edgefl.report.comparison import read_runs
     from edgefl.report.sensitivity import of_runs
-    from edgefl.report.summary import summaries
 
     chosen = _format(format_, as_json=as_json)
     if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    compared = summaries(runs, target, salvage=salvage, note=print_note)
+    compared, histories = read_runs(runs, target, salvage=salvage, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    _print_comparison(compared, found, chosen)
+    _print_comparison(compared, histories, found, chosen)
 
 
 def _format(given: Format | None, *, as_json: bool) -> Format:
@@ -350,7 +346,9 @@ def _format(given: Format | None, *, as_json: bool) -> Format:
     return Format.JSON if as_json else given or Format.TABLE
 
 
-def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Format) -> None:
+def _print_comparison(
+    runs: Sequence[Summary], histories: Histories, found: Found | None, chosen: Format
+) -> None:
     from edgefl.report.comparison import Comparison, comparison, comparison_tables
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
@@ -366,7 +364,7 @@ def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Form
         results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs)))
     else:
         console = stdout()
-        console.print(comparison(runs))
+        console.print(comparison(runs, history_of=histories))
         if found:
             console.print()
             console.print(sensitivity(found))

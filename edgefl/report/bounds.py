@@ -8,15 +8,8 @@ import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.repricing import COLUMNS, Jobs, Taken, at_corners, is_unbounded
+from edgefl.report import timeline
 from edgefl.store import Reader, read_prices
-
-_WHOLE = dict.fromkeys(("client", "kind", "exchange", "version", "into_version"), np.int32)
-_BYTES = dict.fromkeys(("down_bytes", "up_bytes"), np.int64)
-_SQL = """
-SELECT client, kind, place, version, IFNULL(into_version, 0), dispatched_s, {stations}, ended_s,
-  receive_s, work_s, transmit_s, full_power_s, down_bytes, up_bytes
-FROM jobs JOIN fleet USING (client) JOIN exchanges USING (exchange) ORDER BY job
-"""
 
 
 class Bounds:
@@ -29,11 +22,11 @@ class Bounds:
         jobs: the run's jobs.
     """
 
-    def __init__(self, reader: Reader) -> None:
-        """Takes a run's reader; ``bounds_of`` says whether there are any bounds."""
+    def __init__(self, reader: Reader, jobs: timeline.Jobs | None = None) -> None:
+        """Takes what ``bounds_of`` does, which says whether there are any bounds."""
         prices, blind = read_prices(reader), bool(reader.meta.get("blind"))
-        jobs = self.jobs = read_jobs(reader)
-        self._cheap, self._costly = at_corners(jobs, prices, blind=blind)
+        own = self.jobs = read_jobs(reader, jobs)
+        self._cheap, self._costly = at_corners(own, prices, blind=blind)
         self._unbounded = any(map(is_unbounded, prices))
 
     def joules(self, t_s: float, version: int | None = None) -> Interval:
@@ -61,18 +54,23 @@ class Bounds:
         return Interval.of(low, high)
 
 
-def bounds_of(reader: Reader) -> Bounds | None:
-    """The bounds of a run's figures; None where no number of its devices and links is an interval."""
+def bounds_of(reader: Reader, jobs: timeline.Jobs | None = None) -> Bounds | None:
+    """The bounds of a run's figures; None where no number of its devices and links is an interval.
+
+    Args:
+        reader: the run.
+        jobs: its jobs, if they are read already.
+    """
     (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
-    return Bounds(reader) if found["found"] else None
+    return Bounds(reader, jobs) if found["found"] else None
 
 
-def read_jobs(reader: Reader) -> Jobs:
-    """A run's jobs."""
-    # A number that no station has stands for those not reached, since columns are without NULLs.
-    stations = ", ".join(f"IFNULL({name}, -1.0)" for name in ("received_s", "worked_s", "arrived_s"))
-    dtypes: dict[str, type[np.generic]] = {**dict.fromkeys(COLUMNS, np.float64), **_WHOLE, **_BYTES}
-    found = reader.arrays(_SQL.format(stations=stations), **dtypes)
-    for name in ("received_s", "worked_s", "arrived_s"):
-        found[name][found[name] < 0] = np.nan
-    return Jobs.of(found)
+def read_jobs(reader: Reader, jobs: timeline.Jobs | None = None) -> Jobs:
+    """A run's jobs, to be priced anew; the arguments are those of ``bounds_of``."""
+    found = timeline.jobs_of(reader) if jobs is None else jobs
+    own = {
+        "kind": timeline.fleet_of(reader).kind[found.client],
+        "exchange": found.place,
+        "into_version": np.maximum(found.into, 0),
+    }
+    return Jobs.of({name: own[name] if name in own else getattr(found, name) for name in COLUMNS})

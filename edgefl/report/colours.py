@@ -6,8 +6,8 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-# Each has a contrast of at least 3 to white and to the page's dark paper (WCAG 2.2, 1.4.11). With protanopia,
-# deuteranopia or tritanopia too they are further apart than those of Okabe and Ito, of which the first three are.
+# Each has a contrast of at least 3 to white and to the page's dark paper (WCAG 2.2, 1.4.11). To eyes with
+# protanopia, deuteranopia or tritanopia too they differ more than those of Okabe and Ito, which three are.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#dd55ff", "#aa4433", "#8811ff", "#885577", "#9988bb")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 

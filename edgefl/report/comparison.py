@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -14,21 +15,24 @@ from edgefl.core.units import show_bytes, show_seconds
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
+from edgefl.report.curves import curves
+from edgefl.report.differing import differing
 from edgefl.report.emissions import emission
 from edgefl.report.formats.texts import Note, TextTable, TextTables
+from edgefl.report.history import History, histories
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
-from edgefl.report.rows import WAITING, carbon_rows, rows, waited_most
+from edgefl.report.rows import MODELS, WAITING, carbon_rows, rows, waited_most
 from edgefl.report.settings import differences, setting_text
-from edgefl.report.summary import DryRun, Summary
+from edgefl.report.sparklines import Sparklines
+from edgefl.report.summary import DryRun, Summary, check_target, each_run, summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
 from edgefl.report.texts import unfinished
 from edgefl.report.usage_rows import stopped, usage_rows
 
+Histories = Callable[[Summary], Mapping[str, History]]
+
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
-
-# Of a fleet that has no name.
-_TITLE = "fleet.title"
 
 
 @dataclass(frozen=True)
@@ -52,27 +56,67 @@ class Comparison:
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
-def comparison(runs: Sequence[Summary], *, reasons: bool = True) -> RenderableType:
+def read_runs(
+    folders: list[Path],
+    target: float | None = None,
+    *,
+    salvage: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> tuple[list[Summary], Histories]:
+    """The summaries of runs, and what tells the histories of each; the arguments are those of ``summaries``.
+
+    Raises:
+        UserError: as ``summaries``.
+    """
+    check_target(target, "--target")
+    read = each_run(
+        folders,
+        lambda reader, _: (summary(reader, target), histories(reader)),
+        salvage=salvage,
+        note=note,
+    )
+    by_folder = {one.run_dir: found for one, found in read}
+    return [one for one, _ in read], lambda run: by_folder[run.run_dir]
+
+
+def comparison(
+    runs: Sequence[Summary], *, reasons: bool = True, history_of: Histories | None = None
+) -> RenderableType:
     """What a terminal shows of ``comparison_tables``, whose arguments these are."""
-    return terminal(comparison_tables(runs, reasons=reasons))
+    return terminal(comparison_tables(runs, reasons=reasons, history_of=history_of))
 
 
-def comparison_tables(runs: Sequence[Summary], *, reasons: bool = True) -> TextTables:
+def comparison_tables(
+    runs: Sequence[Summary], *, reasons: bool = True, history_of: Histories | None = None
+) -> TextTables:
     """A column for each run or average, a row for each figure; many of them have a row each.
 
     Args:
         runs: the runs.
         reasons: whether to say why a run failed, unless that was said before.
+        history_of: a run's, by model, for lines of accuracy over time; None for no lines.
     """
     compared = seeds_together(runs)
+    sparks = Sparklines(compared, curves(compared, history_of) if history_of else [])
     differing, found = list(_differences(compared)), list(rows(compared))
+    if history_of:
+        found = list(_with_lines(found, sparks))
     if len(compared) <= _ABREAST:
         tables = [_table(compared, [*differing, *found])]
     else:
         shown = [*(row for row in found if row.main), *waited_most(runs)]
         tables = [_by_row(compared, each) for each in (differing, shown) if each]
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    return TextTables(tables, [*_lower_bounds(runs), *_notes(compared), *ends])
+    return TextTables(tables, [*_lower_bounds(runs), *sparks.notes(), *_notes(compared), *ends])
+
+
+def _with_lines(found: Iterable[Row], sparks: Sparklines) -> Iterator[Row]:
+    """The rows, each accuracy's with its line over time below it."""
+    models = {f"accuracy.{model}.value": model for model in MODELS}
+    for row in found:
+        yield row
+        if row.key in models:
+            yield sparks.row(models[row.key])
 
 
 def terminal(found: TextTables) -> RenderableType:
@@ -146,45 +190,12 @@ def _unfinished(run: Summary, reasons: bool) -> Note:  # noqa: FBT001 - as ``com
 def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
     """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in compared]
-    differing = differences([one.settings for one in compared])
-    if "fleet" in differing:
-        differing["fleet"] = [one.settings.get("fleet") or one.settings.get(_TITLE) for one in compared]
-    for key, values in differing.items():
+    for key, values in differing(compared).items():
         texts = [setting_text(value) for value in values]
-        if texts != names and not _is_another_component(key, texts, differing):
+        if texts != names:
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
-
-
-def _is_another_component(key: str, texts: Sequence[str], differing: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether runs differ in a setting only because they have another component, which lacks it."""
-    if not _of_another(key, differing):
-        return False
-    if len(set(texts) - {MISSING}) < 2:  # noqa: PLR2004 - one value is no difference
-        return True
-    if MISSING not in texts or key.endswith(".name"):
-        return False
-    # Those of one name and different components, such as the mu of fedprox and of moon, are not compared.
-    groups: dict[tuple[Any, ...], set[str]] = {}
-    for place, text in enumerate(texts):
-        owners = tuple(differing[owner][place] for owner in _owners(key) if owner in differing)
-        groups.setdefault(owners, set()).add(text)
-    return all(len(group) == 1 for group in groups.values())
-
-
-def _of_another(key: str, differing: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether runs lack a setting because they have another component, or a fleet that is given by name."""
-    if "fleet" in differing and key.startswith("fleet."):
-        return key != "fleet.link"
-    names = (differing.get(owner, ()) for owner in _owners(key))
-    return any(len({name for name in each if name is not None}) > 1 for each in names)
-
-
-def _owners(key: str) -> list[str]:
-    """The keys of the names of the components that a setting is in."""
-    keys = key.split(".")
-    return [".".join([*keys[:depth], "name"]) for depth in range(1, len(keys))]
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

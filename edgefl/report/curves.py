@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 AXES: Mapping[str, Axis] = {
     "time": Axis("virtual time", "s"),
     "round": Axis("round", ""),
-    "bytes": Axis("bytes, down and up", "B"),
+    "bytes": Axis("bytes of all clients", "B"),
     "joules": Axis("energy of all clients", "J"),
     "client_seconds": Axis("client-seconds", "s"),
 }
@@ -54,9 +54,9 @@ class Curve:
         group: the runs' place among those that are compared.
         model: "global" or "personal".
         seeds: the runs' seeds.
-        x: each point's place on the ``AXES``, (n,) ascending, means over the runs: "round" as in
-            ``History``, from 0, the others what was spent until then. "joules" is left out unless all runs
-            know an energy at each point.
+        round: the round that each point was evaluated after, from 0; a mean where the last ones differ.
+        x: each point's place on the ``AXES``, (n,) ascending, means over the runs: ``round``, and what was
+            spent until then. "joules" is left out unless all runs know an energy at each point.
         accuracy, loss: (n,), means over the runs.
         accuracy_low, accuracy_high, loss_low, loss_high: the mean less and plus the standard deviation over
             seeds, of a sample (n - 1); None for one run.
@@ -68,6 +68,7 @@ class Curve:
     group: int
     model: str
     seeds: Sequence[int]
+    round: Floats
     x: Mapping[str, Floats]
     accuracy: Floats
     accuracy_low: Floats | None
@@ -81,11 +82,6 @@ class Curve:
 
     def __len__(self) -> int:
         return len(self.accuracy)
-
-    @property
-    def round(self) -> Floats:
-        """The round of each point, from 0; a mean where the runs' last ones differ."""
-        return self.x["round"]
 
 
 def curves(
@@ -115,6 +111,7 @@ def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
         group=group,
         model=runs[0].model,
         seeds=seeds,
+        round=columns["round"].mean(axis=0),
         x={axis: rows.mean(axis=0) for axis, rows in columns.items() if not np.isnan(rows).any()},
         accuracy=accuracy.mean(axis=0),
         **_band("accuracy", accuracy),

@@ -22,7 +22,7 @@ from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
 _MOST_WAITED = 3
-_MODELS = ("global", "personal")
+MODELS = ("global", "personal")
 # Idle power of clients whose uploads wait to be merged; no part of the energy.
 WAITING = "idle while waiting"
 
@@ -66,7 +66,7 @@ def _refused(run: Summary) -> str:
 
 
 def _evaluated(runs: Sequence[Summary]) -> list[str]:
-    return [model for model in _MODELS if any(model in run.accuracy for run in runs)]
+    return [model for model in MODELS if any(model in run.accuracy for run in runs)]
 
 
 def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:

@@ -18,6 +18,7 @@ from edgefl.report.device_use import DeviceUse, device_use
 from edgefl.report.measured import Measured, measured
 from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
+from edgefl.report.timeline import Jobs, jobs_of
 from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, event_hash, read, runs_in
@@ -230,8 +231,13 @@ def check_target(target: float | None, where: str) -> None:
         raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where=where)
 
 
-def summary(reader: Reader, target: float | None = None) -> Summary:
-    """One run's summary; ``target`` replaces the run's own.
+def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
+    """One run's summary.
+
+    Args:
+        reader: the run.
+        target: replaces the run's own.
+        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: the target is out of range.
@@ -251,8 +257,9 @@ def summary(reader: Reader, target: float | None = None) -> Summary:
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
     kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
-    clients, devices = waited(reader)
-    bounds = bounds_of(reader)
+    jobs = jobs_of(reader) if jobs is None else jobs
+    clients, devices = waited(reader, jobs)
+    bounds = bounds_of(reader, jobs)
     settings, fleet_id = settings_of(reader) if reader.where else (None, None)
     virtual_s_between = bounds.seconds(virtual_s) if bounds else None
     reached = None if target is None else until_target(reader, target, bounds)

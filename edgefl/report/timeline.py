@@ -30,11 +30,12 @@ class Jobs:
         version: the server version that it started from.
         into: the version that it was merged into; -1 for none.
         steps: optimizer steps.
-        flops: operations, as far as it went.
+        down_bytes, up_bytes, flops: traffic and operations, as far as it went.
         ending: a place in ``usage.ENDINGS``.
         dispatched_s, received_s, worked_s, arrived_s: virtual seconds; NaN where it did not come so far.
         ended_s: when it was merged, or given up.
         receive_s, work_s, transmit_s: busy seconds of its stages, as far as it went.
+        full_power_s: of the work, see ``edgefl.core.event.JOB``.
     """
 
     client: Ints
@@ -42,6 +43,8 @@ class Jobs:
     version: Ints
     into: Ints
     steps: Ints
+    down_bytes: Ints
+    up_bytes: Ints
     flops: Ints
     ending: Ints
     dispatched_s: Floats
@@ -52,6 +55,7 @@ class Jobs:
     receive_s: Floats
     work_s: Floats
     transmit_s: Floats
+    full_power_s: Floats
 
     def __len__(self) -> int:
         return len(self.client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 
 from edgefl.core.components import read, resolve
 from edgefl.core.documents import document
-from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line, root_cause
+from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.nodes import Node, written
 from edgefl.core.notes import note
 from edgefl.core.params import Component, OfKind, Strict
@@ -34,8 +35,9 @@ Trackers: TypeAlias = Sequence[str | Mapping[str, Any] | Node]
 
 # Points that wait for a tracker; what comes then is dropped.
 MOST_POINTS = 10_000
-# Points are handed over so far apart, together: a tracker takes little of a quick run's time.
-_PAUSE_S = 0.5
+# Threads of Python share one processor: while runs go on, a tracker computes for a fifth of the time at most,
+# and is given at most so many points at once. At the end neither holds.
+_PAUSE_S, _IDLE, _TOGETHER = 0.5, 4, 500
 # How long trackers are waited for when all runs have ended, after an interrupt, and before that is said.
 PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 8.0, 2.0
 
@@ -130,6 +132,7 @@ class Feed:
         self._folder = folder
         self._items: SimpleQueue[Run | Point | Final | None] = SimpleQueue()
         self._closing = threading.Event()
+        self._points_until_s = math.inf
         self._off = False
         self._dropped = 0
         self._thread = threading.Thread(target=self._work, name=f"tracker {tracker.name}", daemon=True)
@@ -144,8 +147,10 @@ class Feed:
         else:
             self._items.put(item)
 
-    def ending(self) -> None:
-        """Says that nothing follows."""
+    def ending(self, patience_s: float) -> None:
+        """Says that nothing follows, and that the thread is waited for so many seconds at most."""
+        # The other half is for the end of the runs, which must not be lost.
+        self._points_until_s = time.monotonic() + patience_s / 2
         self._items.put(None)
         self._closing.set()
 
@@ -183,6 +188,8 @@ class Feed:
             if kind is Run:
                 (run,) = items
                 tracker = self._built(run)
+            elif kind is Point and time.monotonic() > self._points_until_s:
+                self._dropped += len(items)
             elif tracker is not None and kind is Point:
                 tracker.log(items)
             elif tracker is not None:
@@ -198,26 +205,27 @@ class Feed:
 
     def _together(self) -> Iterator[tuple[type, list[Any]]]:
         """What was handed over, points that follow each other together; waits for more until the end."""
-        ended = False
+        ended, used_s = False, 0.0
         while not ended:
             items = [self._items.get()]
-            self._closing.wait(_PAUSE_S)
-            while True:
+            self._closing.wait(max(_PAUSE_S, _IDLE * used_s))
+            while items[-1] is not None and len(items) < _TOGETHER:
                 try:
                     items.append(self._items.get_nowait())
                 except Empty:
                     break
-            ended = items[-1] is None
+            ended, before_s = items[-1] is None, time.thread_time()
             # A tracker can be given a run alone, since one ends before the next begins.
             for kind, some in groupby((item for item in items if item is not None), type):
                 yield kind, list(some)
+            used_s = time.thread_time() - before_s
 
 
 def _told(error: BaseException) -> str:
     """A failure in one line, with the file and line of a user's code that raised it."""
     told = error if isinstance(error, EdgeflError) else explained(error, RunError)
     if told is None:
-        return in_one_line(root_cause(error))
+        return in_one_line(error)
     return f"{told.what} ({told.where})" if told.where else told.what
 
 
@@ -348,7 +356,7 @@ class Tracking:
         """Waits for the trackers, so many seconds at most for all of them together."""
         deadline_s = time.monotonic() + patience_s
         for feed in self._feeds:
-            feed.ending()
+            feed.ending(patience_s)
         for feed in self._feeds:
             feed.close(deadline_s)
 

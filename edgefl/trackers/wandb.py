@@ -27,6 +27,8 @@ Mode: TypeAlias = Literal["online", "offline", "disabled"]
 """Sends at once, writes files that `wandb sync` sends, or does nothing."""
 
 _MODE = "WANDB_MODE"
+# A server that does not answer holds up the end of the process for so long.
+_INIT_S = 30.0
 
 
 class Params(Strict):
@@ -97,6 +99,7 @@ def build(params: Params, run: Run) -> WandbRun:
         disable_code=True,
         x_disable_stats=True,
         x_disable_meta=True,
+        init_timeout=_INIT_S,
     )
     begun = wandb.init(
         project=params.project,

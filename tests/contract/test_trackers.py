@@ -27,13 +27,6 @@ SHORT = {
 # Each is an extra; where one is missing, its tests say so.
 MISSING = [name for name in TRACKERS if importlib.util.find_spec(name) is None]
 
-pytestmark = [
-    # SQLAlchemy's, about how MLflow uses it; both leave sockets and files to the garbage collector.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-]
-
 
 @pytest.fixture(params=TRACKERS)
 def name(request) -> str:

@@ -240,10 +240,27 @@ def test_a_round_that_merged_nothing_changes_no_participation():
     assert (found.activity[0].staleness_t_s, found.activity[0].staleness_max) == (pytest.approx([16]), [1])
 
 
-def test_a_run_in_which_nothing_happened_has_no_records():
-    """As one that failed before its first job."""
-    with recorded(plan([times(work=[1])], until={"time": "1 ms"})) as reader:
-        reader._db.execute("DELETE FROM jobs")  # noqa: SLF001 - what a run that failed at once leaves
+def without(table):
+    """All records of a run of one client whose table is empty, as where it was damaged or never written."""
+    with recorded(plan([times(work=[1])])) as reader:
+        reader._db.execute(f"DELETE FROM {table}")  # noqa: SLF001, S608 - what a damaged run leaves
         found = timeline(reader)
         shown = rounds(found, waits(reader, found.jobs), 0, 9)
-    assert durations(found, 0, None) == activity(found, 0, 0.0) == participation(found, 0, 1) == shown == []
+    return durations(found, 0, None), shown, activity(found, 0, 3.0), participation(found, 0, 1)
+
+
+def test_a_run_without_jobs_has_no_records_of_them():
+    """Its merge is a round of nobody, in which nobody took part."""
+    spans, (shown,), busy, (joined,) = without("jobs")
+    assert [(one.what, one.seconds) for one in spans] == [("round", [3])]
+    assert (shown.version, shown.from_s, shown.to_s, shown.client) == ([1], [3], [3], [])
+    assert busy == []
+    assert joined.distinct == [0]
+
+
+def test_a_run_without_merges_has_jobs_alone():
+    """They are of no round."""
+    spans, shown, (busy,), joined = without("merges")
+    assert {one.what: one.count for one in spans} == {"job": 1, "receive": 1, "work": 1, "transmit": 1}
+    assert math.fsum(busy.active_mean) * busy.interval_s == pytest.approx(3)
+    assert busy.staleness_t_s == joined == shown == []

@@ -64,6 +64,8 @@ def of_jobs(*jobs, steps=0):
         version=zeros,
         into=version,
         steps=work_s.astype(np.int64) // 2,
+        down_bytes=zeros,
+        up_bytes=zeros,
         flops=zeros,
         ending=np.where(version < 0, ENDINGS.index(Kind.LOST), ENDINGS.index(Kind.MERGED)),
         dispatched_s=start_s,
@@ -74,6 +76,7 @@ def of_jobs(*jobs, steps=0):
         receive_s=zeros * 0.0,
         work_s=work_s,
         transmit_s=zeros * 0.0,
+        full_power_s=work_s,
     )
     reader = SimpleNamespace(
         arrays=lambda *_, **__: fleet,

@@ -123,7 +123,8 @@ def page(
 
 
 def _run(reader: Reader, run: int, target: float | None, most_jobs: int) -> _Run:
-    found, one = timeline(reader), summary(reader, target)
+    found = timeline(reader)
+    one = summary(reader, target, found.jobs)
     return _Run(
         summary=one,
         histories=histories(reader, found.jobs),

@@ -33,7 +33,7 @@ def _sections(page: Page) -> Iterator[Section]:
     yield _drawn("participation", "Participation", page.participation, "Nothing was merged.")
     yield _drawn("memory", "Memory", page.memory, "No memory needs are known.")
     yield _drawn("devices", "Energy by device", page.devices, "No energy is known.")
-    yield _drawn("partition", "Data", page.partition, "The class counts of clients were not saved.")
+    yield _partition(page)
     yield _drawn("measures", "Measures", page.measures, "No measures were asked for.")
     yield _drawn("sweep", "Settings", page.sweep.settings, "The runs differ in no setting.")
     yield _published(page)
@@ -146,6 +146,13 @@ def _once(texts: Iterable[str]) -> str:
     return apart.join(map(_cut, found[:_MOST_VALUES])) + more
 
 
+def _partition(page: Page) -> Section:
+    why = "; ".join(dict.fromkeys(one.why for one in page.partition if one.why))
+    return _drawn(
+        "partition", "Data", [one for one in page.partition if one.counts], f"No class counts: {why}."
+    )
+
+
 def _published(page: Page) -> Section:
     rows = [row for one in page.published for row in _claimed(one, page)]
     table = Table(
@@ -217,9 +224,11 @@ def _provenance(page: Page) -> Section:
         texts[f"Resolved scenario of {of}"] = one.scenario
         if one.assumed:
             texts[f"Assumed by {of}"] = "\n".join(one.assumed)
-        machine = ", ".join(f"{key} {value}" for key, value in one.machine.items())
+        machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
         facts[f"events of {of}"] = one.event_hash or "unknown"
         facts[f"machine of {of}"] = machine or "unknown"
+    for fleet in page.fleets:
+        texts[f"Fleet of {_once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet
     tables += _sources(page)
     return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
 

@@ -102,7 +102,7 @@ class Follower:
             return
         start_s = time.thread_time()
         try:
-            version = Version(page([folder], live=True, note=lambda _: None), tag)
+            version = Version(page([folder], live=not self._over, note=lambda _: None), tag)
             _ = version.data
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the run goes on
             self._complain(error)

@@ -52,23 +52,23 @@ def html(page: Page) -> str:
             script=script,
             notice=notice,
             plotly=_packed_plotly(),
-            data=_packed(data(page)),
+            data=_packed(_json({"page": document(page)})),
         )
     )
 
 
 def data(page: Page) -> str:
-    """What the page's script reads, as JSON: ``page`` and, for one that is live, its sections as HTML."""
-    found: dict[str, Any] = {"page": document(page)}
-    if page.live:
-        found["sections"] = sections(page)
-    return json.dumps(found, allow_nan=False, separators=(",", ":"))
+    """What a live page asks for at ``data``: ``page``, and ``sections``, the text and tables of each as HTML.
 
-
-def sections(page: Page) -> dict[str, str]:
-    """The text and the tables of each section as HTML, by the section's id."""
+    It asks until ``page`` is no longer live. The template escapes all that is in the HTML.
+    """
     template = _environment().get_template("section.html")
-    return {one.id: template.render(section=one) for one in contents(page)}
+    sections = {one.id: template.render(section=one) for one in contents(page)}
+    return _json({"page": document(page), "sections": sections})
+
+
+def _json(found: Any) -> str:
+    return json.dumps(found, allow_nan=False, separators=(",", ":"))
 
 
 @cache

@@ -117,21 +117,25 @@
 
   // On a narrow screen more ticks than these would not stand side by side.
   const MOST = 5;
-  const narrow = () => document.documentElement.clientWidth < 640;
 
-  /** Where a log axis has its ticks: at 1, 10, 100, and at 2 and 5 too where it is short. */
+  /** Whether there is little room beside a plot's names. */
+  edgefl.narrow = () => document.documentElement.clientWidth < 640;
+
+  /** Where a log axis has its ticks: at 1, 10, 100, and between them too where it is short. */
   function ticks(low, high, unit) {
     const found = everyTick(low, high, unit);
     const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
-    const every = narrow() ? Math.ceil(within / MOST) : 1;
+    const every = edgefl.narrow() ? Math.ceil(within / MOST) : 1;
     return found.filter((_, place) => place % every === 0);
   }
 
   function everyTick(low, high, unit) {
-    const fine = high / low < 150;
+    const [finest, fine] = [high / low < 8, high / low < 150];
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
-      const values = (fine ? [1, 2, 5] : [1]).map((first) => Number(`${first}e${power}`));
+      const values = (finest ? [1, 1.5, 2, 3, 4, 5, 7] : fine ? [1, 2, 5] : [1]).map((first) =>
+        Number(`${first}e${power}`),
+      );
       found.push(...values.filter((value) => unit !== "s" || value < 60));
     }
     return found.sort((one, other) => one - other);

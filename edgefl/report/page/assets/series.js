@@ -112,6 +112,31 @@
     return { color: at(COLOURS, place), pattern };
   }
 
+  /** A map of values: `words` are the lines of a hover, the first of them bold. */
+  function heat({ rows, columns, unit, value, words }) {
+    const [row, column] = [rows, columns].map((count) => Array.from({ length: count }, (_, at) => at));
+    const share = unit === "share";
+    const each = (of) => row.map((y) => column.map((x) => of(y, x)));
+    const shown = (y, x) => (edgefl.known(value(y, x)) ? value(y, x) * (share ? 100 : 1) : null);
+    return {
+      type: "heatmap",
+      colorscale: "Cividis",
+      hoverongaps: false,
+      hovertemplate: "%{text}<extra></extra>",
+      x: column,
+      y: row,
+      z: each(shown),
+      text: each((y, x) => hover(...words(y, x))),
+      xgap: columns > 60 ? 0 : 1,
+      ygap: rows > 60 ? 0 : 1,
+      colorbar: {
+        title: { text: share ? "" : edgefl.escaped(unit) },
+        ticksuffix: share ? "%" : "",
+        thickness: 14,
+      },
+    };
+  }
+
   /** A legend above the plot, for plots whose legend is not that of the runs. */
   const legend = {
     showlegend: true,
@@ -174,6 +199,7 @@
     hover,
     look,
     filled,
+    heat,
     legend,
     rowsHeight,
     rows,

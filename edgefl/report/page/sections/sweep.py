@@ -8,8 +8,8 @@ from typing import Any
 
 from edgefl.core.units import show_bytes
 from edgefl.report.averages import Compared, Row, amount
+from edgefl.report.differing import differing
 from edgefl.report.rows import rows
-from edgefl.report.settings import differences
 
 # What accuracy is traded for, by key.
 _BYTES = "down_bytes + up_bytes"
@@ -61,9 +61,10 @@ class Sweep:
     """What groups differ in, and what became of them; without anything where there is one group alone.
 
     Attributes:
-        settings: by dotted key, each group's value, None where it has none; those in which groups differ,
-            but for the seed. Values may be lists and mappings.
-        figures: the main figures of a comparison that are numbers, and the bytes in both directions.
+        settings: those in which groups differ, see ``report.differing``, but for the seed: each group's value
+            by dotted key, None where it has none. Values may be lists and mappings.
+        figures: accuracies, virtual time, bytes in both directions, energy, and what it took to reach a
+            target.
         fronts: for each evaluated model and each cost that two groups have.
     """
 
@@ -76,11 +77,10 @@ def sweep(groups: Sequence[Compared]) -> Sweep:
     """The groups' settings and figures."""
     if len(groups) == 1:
         return Sweep({}, [], [])
-    settings = differences([one.settings for one in groups])
     figures = [_figure(row, groups) for row in _rows(groups)]
     done = [all(run.status == "done" for run in one.runs) for one in groups]
     return Sweep(
-        settings={key: values for key, values in settings.items() if key != _SEED},
+        settings={key: values for key, values in differing(groups).items() if key != _SEED},
         figures=figures,
         fronts=list(_fronts(figures, done)),
     )
@@ -88,7 +88,7 @@ def sweep(groups: Sequence[Compared]) -> Sweep:
 
 def _rows(groups: Sequence[Compared]) -> Iterator[Row]:
     for row in rows(groups):
-        if row.main and row.figure:
+        if row.main and row.figure and (row.key in _COSTS or row.key.startswith(("accuracy.", "target."))):
             yield row
         if row.key == "up_bytes":
             yield amount("bytes, both ways", show_bytes, _moved, "B", key=_BYTES, main=True)

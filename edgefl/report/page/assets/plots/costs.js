@@ -88,6 +88,26 @@
     return `Not in the bars, since it is no part of the energy: ${what}, ${series.listed(told)}.`;
   }
 
+  /* Groups without a bar, and those whose energy is that of some clients alone. */
+  function missing(page, found) {
+    const names = page.costs
+      .filter((_, at) => !found[at].size)
+      .map((one) => series.groupName(page, one.group));
+    return names.length ? `Unknown of ${series.listed(names)}: a number that it needs is unknown.` : "";
+  }
+
+  function partly(page) {
+    const told = page.costs
+      .filter((one) => one.energy_known && one.energy_known < one.energy_clients)
+      .map(({ group, energy_known: some, energy_clients: all }) => {
+        const [known, of] = [some, all].map((clients) => edgefl.number(clients));
+        return `${series.groupName(page, group)} ${known} of ${of}`;
+      });
+    return told.length
+      ? `The energy is of those clients alone whose energy is known: ${series.listed(told)}.`
+      : "";
+  }
+
   edgefl.plot({
     id: "costs",
     section: "costs",
@@ -118,15 +138,11 @@
         ? edgefl.axis(`share of ${title}`, "share", [1])
         : edgefl.axis(title, unit, totals);
       const rows = page.costs.map((one) => edgefl.text(page.groups[one.group].name));
-      const unknown = page.costs
-        .filter((_, at) => !found[at].size)
-        .map((one) => series.groupName(page, one.group));
-      const note = unknown.length
-        ? `Unknown of ${series.listed(unknown)}: a number that it needs is unknown.`
-        : "";
       return {
         data: bars(page, { found, parts, all }, choice, xs),
-        note: [note, waiting(page, choice)].filter(Boolean).join(" "),
+        note: [missing(page, found), unit === "J" && partly(page), waiting(page, choice)]
+          .filter(Boolean)
+          .join(" "),
         layout: {
           ...series.legend,
           barmode: "stack",

@@ -4,7 +4,7 @@
   const AXES = {
     time: ["virtual time", "s"],
     round: ["round", ""],
-    bytes: ["bytes of all clients", "B"],
+    bytes: ["bytes, down and up", "B"],
     joules: ["energy of all clients", "J"],
     client_seconds: ["client-seconds", "s"],
   };
@@ -77,7 +77,7 @@
         page.groups[curve.group].name,
         `${y} ${edgefl.number(curve[y][place], UNITS[y])}${spread(place)}`,
         x === "round" ? "" : `${AXES[x][0]} ${edgefl.number(curve.x[x][place], AXES[x][1])}`,
-        `round ${edgefl.number(curve.round[place])}`,
+        `round ${edgefl.number(curve.x.round[place])}`,
       );
     return edgefl.line(page, curve.group, {
       mode: places.length === 1 || marked ? "lines+markers" : "lines",
@@ -107,12 +107,27 @@
       named((group) => evaluated.has(group)),
       named((group) => !evaluated.has(group)),
     ];
+    const left = of(page, choice).reduce((sum, curve) => sum + curve.left_out, 0);
     return [
       unknown && `Not drawn, since the ${AXES[choice.x][0]} is unknown: ${unknown}.`,
       never && `Not drawn, since no ${choice.y} of a ${choice.model} model was evaluated: ${never}.`,
+      left && `${edgefl.number(left)} evaluations are not drawn, since not all seeds of their run have them.`,
+      choice.x === "joules" && partly(page, choice),
     ]
       .filter(Boolean)
       .join(" ");
+  }
+
+  /* Of runs that know the energy of some clients alone. */
+  function partly(page, choice) {
+    const told = of(page, choice)
+      .filter((curve) => curve.energy_known < curve.energy_clients)
+      .map(
+        (curve) => `${series.groupName(page, curve.group)} ${curve.energy_known} of ${curve.energy_clients}`,
+      );
+    return told.length
+      ? `The energy is of those clients alone whose energy is known: ${series.listed(told)}.`
+      : "";
   }
 
   edgefl.plot({
@@ -159,10 +174,10 @@
       const axes = Object.keys(AXES).filter((axis) => axis !== "round");
       const bounds = ["accuracy_low", "accuracy_high", "loss", "loss_low", "loss_high"];
       const rows = page.curves.flatMap((curve) =>
-        curve.round.map((round, place) => [
+        curve.x.round.map((round, place) => [
           series.groupName(page, curve.group),
           curve.model,
-          curve.seeds,
+          curve.seeds.length,
           round,
           ...axes.map((axis) => curve.x[axis]?.[place]),
           curve.accuracy[place],

@@ -5,6 +5,7 @@
     joules_per_round: ["energy of a client a round", "J"],
     joules: ["energy of all its clients", "J"],
     battery_share_per_round: ["share of a full battery a round", "share"],
+    battery_share_per_day: ["share of a full battery a day", "share"],
   };
   const of = (page, what) => page.devices.filter((one) => edgefl.known(one[what]));
 
@@ -98,8 +99,7 @@
       const unknown = series
         .distinct(page.devices.map((one) => one.device))
         .filter((device) => !devices.includes(device));
-      const why =
-        choice.what === "battery_share_per_round" ? "no battery, or an unknown energy" : "unknown energy";
+      const why = choice.what.startsWith("battery") ? "no battery, or an unknown energy" : "unknown energy";
       return {
         data: groups.map((group) => trace(page, group, found, { devices, groups, what: choice.what, xs })),
         note: unknown.length ? `Not drawn, ${why}: ${series.listed(unknown)}.` : "",

@@ -100,7 +100,13 @@
       const devices = series.distinct(found.map((one) => one.device).filter(Boolean)).sort();
       const data = found.map((one) => line(page, one, choice, devices, { xs, ys, lines: found.length }));
       const alone = choice.run !== ALL && !devices.length;
-      const note = alone ? "A round is of no single class of devices." : "";
+      const left = found.filter((one) => one.device === "").reduce((sum, one) => sum + one.left_out, 0);
+      const note = [
+        alone ? "A round is of no single class of devices." : "",
+        left ? `${edgefl.number(left)} jobs that were not merged do not count.` : "",
+      ]
+        .filter(Boolean)
+        .join(" ");
       return {
         data,
         note,

@@ -27,7 +27,9 @@
       `${one.exchange} needs ${edgefl.number(one.peak_bytes, "B")}`,
       limit,
       `${edgefl.number(one.clients)} clients`,
-      one.refused ? `${edgefl.number(one.refused)} of them refused` : "",
+      one.refused
+        ? `${edgefl.number(one.refused)} of them refused${one.reason ? `: ${one.reason}` : ""}`
+        : "",
     );
   }
 

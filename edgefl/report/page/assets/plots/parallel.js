@@ -1,12 +1,8 @@
 /* Settings and figures of the runs as parallel axes, a line a run. */
 (() => {
   const { series } = edgefl;
-  const FIGURES = {
-    accuracy: ["accuracy", "share"],
-    time: ["virtual time", "s"],
-    bytes: ["bytes", "B"],
-    joules: ["energy", "J"],
-  };
+  // Of the figures of a comparison, those that are drawn.
+  const FIGURES = /^accuracy\.|^virtual_s$|^down_bytes \+ up_bytes$|^joules$/;
   // A setting whose values span more than this is drawn on a log axis.
   const LOG_SPAN = 50;
   const TICKS = 5;
@@ -67,15 +63,12 @@
         values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
       return { name: key, ...(numeric ? numbers(values, "") : categories(values)) };
     });
-    const known = Object.keys(FIGURES).filter((key) => figures[key]?.some(edgefl.known));
-    return [
-      ...own,
-      ...known.map((key) => ({ name: FIGURES[key][0], ...numbers(figures[key], FIGURES[key][1]) })),
-    ];
+    const shown = figures.filter((one) => FIGURES.test(one.key) && one.values.some(edgefl.known));
+    return [...own, ...shown.map((one) => ({ name: one.label, ...numbers(one.values, one.unit) }))];
   }
 
-  /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. On a narrow screen
-     the axes lie one below the other. */
+  /* Axes, ticks and names drawn by hand, since Plotly's own plot of this kind needs WebGL. Where there
+     is no room for them side by side, the axes lie one below the other. */
   function frame(found, upright) {
     const ink = edgefl.colour("--ink");
     const note = (along, across, text, more) => ({
@@ -101,13 +94,19 @@
         : { yanchor: "top", yshift: -4 };
     const side = (share) =>
       upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" };
-    const name = ({ name: full, log }) =>
-      `<b>${edgefl.text(full.split(".").at(-1))}</b>${log ? " (log)" : ""}`;
-    const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 4 };
+    const name = ({ name: full, log }) => {
+      const words = upright ? full.split(".").slice(-2).map(edgefl.text).join("<br>") : edgefl.text(full);
+      return `<b>${words}</b>${log ? " (log)" : ""}`;
+    };
+    const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 5 };
     return {
       shapes: found.map((_, at) => line(at)),
       annotations: found.flatMap((axis, at) => [
-        note(at, upright ? 1.05 : 0, name(axis), { ...heading, hovertext: edgefl.text(axis.name) }),
+        note(at, upright ? 1.05 : 0, name(axis), {
+          ...heading,
+          bgcolor: edgefl.colour("--paper"),
+          hovertext: edgefl.escaped(axis.name),
+        }),
         ...axis.ticks
           .filter((_, place) => upright || axis.ticks.length < 4 || place % 2 === 0)
           .map(([share, text]) =>
@@ -134,19 +133,23 @@
     };
   }
 
-  const wide = () => document.documentElement.clientWidth >= 800;
+  const EACH = 115;
+  const isUpright = (found) => Math.min(document.documentElement.clientWidth, 1120) >= EACH * found.length;
 
   edgefl.plot({
     id: "parallel",
     section: "sweep",
     title: "Settings and what became of them",
     why: "A line is a run: its settings first, then its figures. Point at a line to see it alone.",
-    height: (page) => (wide() ? 460 : 70 * axes(page).length + 60),
+    height(page) {
+      const found = axes(page);
+      return isUpright(found) ? 460 : 70 * found.length + 60;
+    },
     draw(page) {
       if (!Object.keys(page.sweep.settings).length)
         return { nothing: "Nothing to draw: the runs do not differ in their settings." };
       const found = axes(page);
-      const upright = wide();
+      const upright = isUpright(found);
       const data = page.groups.map((_, group) => {
         const told = series.hover(
           series.groupName(page, group),
@@ -168,25 +171,24 @@
     },
     /* The line under the pointer stays, all others are faint. */
     listen(canvas) {
-      const shown = (at) => {
-        const opacity = canvas.data.map((_, place) => (at === null || place === at ? 1 : 0.12));
-        Plotly.restyle(canvas, { opacity });
+      const shown = (uid) => {
+        for (const line of canvas.querySelectorAll(".scatterlayer .trace")) {
+          line.style.opacity = !uid || line.classList.contains(`trace${uid}`) ? 1 : 0.12;
+        }
       };
-      canvas.on("plotly_hover", ({ points }) => shown(points[0].curveNumber));
-      canvas.on("plotly_unhover", () => shown(null));
+      canvas.on("plotly_hover", ({ points }) => shown(points[0].fullData.uid));
+      canvas.on("plotly_unhover", () => shown(""));
     },
     table(page) {
       const keys = Object.keys(page.sweep.settings);
-      const figures = Object.keys(FIGURES).filter((key) => page.sweep.figures[key]);
+      const { figures } = page.sweep;
       const rows = page.groups.map((_, group) => [
         series.groupName(page, group),
         ...keys.map((key) => written(page.sweep.settings[key][group])),
-        ...figures.map((key) => page.sweep.figures[key][group]),
+        ...figures.map((one) => one.values[group]),
       ]);
-      return {
-        columns: ["run", ...keys, ...figures.map((key) => `${FIGURES[key][0]} (${FIGURES[key][1]})`)],
-        rows,
-      };
+      const titles = figures.map(({ label, unit }) => (unit ? `${label} (${unit})` : label));
+      return { columns: ["run", ...keys, ...titles], rows };
     },
   });
 })();

@@ -1,25 +1,13 @@
 /* Accuracy against what it cost, with the runs that no other beats in both. */
 (() => {
   const { series } = edgefl;
-  const COSTS = {
-    time: ["virtual time", "s"],
-    bytes: ["bytes of all clients", "B"],
-    joules: ["energy of all clients", "J"],
-  };
   // More names than these would cover each other.
   const NAMED = 8;
 
-  const accuracies = (page) => page.sweep.figures.accuracy ?? [];
-  const of = (page, cost) =>
-    accuracies(page)
-      .map((_, group) => group)
-      .filter(
-        (group) => edgefl.known(accuracies(page)[group]) && edgefl.known(page.sweep.figures[cost]?.[group]),
-      );
-  const frontOf = (page, cost) =>
-    [...(page.sweep.pareto[cost] ?? [])].sort(
-      (one, other) => page.sweep.figures[cost][one] - page.sweep.figures[cost][other],
-    );
+  const frontsOf = (page, accuracy) => page.sweep.fronts.filter((front) => front.accuracy === accuracy);
+  const labelOf = (page, place) => page.sweep.figures[place].label;
+  const options = (page, places) =>
+    series.distinct(places).map((value) => ({ value, label: labelOf(page, value) }));
 
   /* Names above and below in turn, towards the middle of the plot. */
   function sideOf(found, costs, group) {
@@ -28,19 +16,37 @@
     return `${sorted.indexOf(group) % 2 ? "bottom" : "top"} ${costs[group] > half ? "left" : "right"}`;
   }
 
-  function point(page, group, { cost, xs, ys, front, side }) {
-    const [title, unit] = COSTS[cost];
-    const [accuracy, spent] = [accuracies(page)[group], page.sweep.figures[cost][group]];
+  // Names nearer to each other than these shares of the plot would overlap.
+  const [ASIDE, ABOVE] = [0.18, 0.07];
+
+  /* The groups that are named beside their points, those on the front first. */
+  function namedOf(found, { accuracy, cost, xs, ys, front }) {
+    const spread = (values) => Math.max(...values) - Math.min(...values) || 1;
+    const at = (group) => [xs.of(cost.values[group]), ys.of(accuracy.values[group])];
+    const [width, height] = [0, 1].map((axis) => spread(found.map((group) => at(group)[axis])));
+    const near = (one, other) => {
+      const [x, y] = [0, 1].map((axis) => Math.abs(at(one)[axis] - at(other)[axis]));
+      return x < ASIDE * width && y < ABOVE * height;
+    };
+    const named = [];
+    for (const group of series.distinct([...front.groups, ...found])) {
+      if (!named.some((other) => near(group, other))) named.push(group);
+    }
+    return named;
+  }
+
+  function point(page, group, { accuracy, cost, xs, ys, front, side }) {
+    const told = [accuracy, cost].map((one) => `${one.label} ${edgefl.number(one.values[group], one.unit)}`);
+    const best = front.groups.includes(group);
     const words = series.hover(
       series.groupName(page, group),
-      `accuracy ${edgefl.number(accuracy, "share")}`,
-      `${title} ${edgefl.number(spent, unit)}`,
-      front.includes(group) ? "on the front: no run beats it in both" : "",
+      ...told,
+      best ? "on the front: no run beats it" : "",
     );
     return edgefl.line(page, group, {
       mode: side ? "markers+text" : "markers",
-      x: [xs.of(spent)],
-      y: [ys.of(accuracy)],
+      x: [xs.of(cost.values[group])],
+      y: [ys.of(accuracy.values[group])],
       hovertext: [words],
       text: [edgefl.text(series.groupName(page, group))],
       textposition: side || "top center",
@@ -49,10 +55,22 @@
       marker: {
         color: page.groups[group].colour,
         symbol: series.look(group).symbol,
-        size: front.includes(group) ? 14 : 9,
-        line: { width: front.includes(group) ? 2 : 0, color: edgefl.colour("--ink") },
+        size: best ? 14 : 9,
+        line: { width: best ? 2 : 0, color: edgefl.colour("--ink") },
       },
     });
+  }
+
+  function line(front, { accuracy, cost, xs, ys }) {
+    return {
+      type: "scatter",
+      mode: "lines",
+      name: "Pareto front",
+      hoverinfo: "skip",
+      line: { shape: "hv", width: 1.5, dash: "dot", color: edgefl.colour("--soft") },
+      x: front.groups.map((group) => xs.of(cost.values[group])),
+      y: front.groups.map((group) => ys.of(accuracy.values[group])),
+    };
   }
 
   edgefl.plot({
@@ -61,72 +79,72 @@
     title: "Accuracy against its cost",
     height: 420,
     why:
-      "Each run's last accuracy and what it spent in all. The line joins the runs that no other beats in" +
-      " both: the Pareto front.",
-    controls: (page) => [
-      {
-        name: "cost",
-        label: "Against",
-        kind: "radio",
-        options: Object.keys(COSTS)
-          .filter((cost) => of(page, cost).length)
-          .map((value) => ({ value, label: COSTS[value][0] })),
-      },
-      { name: "log_x", label: "Log x", kind: "check" },
-    ],
+      "Each run's last accuracy and what it spent in all. The line joins the runs that no other beats: the" +
+      " Pareto front.",
+    controls(page, choice) {
+      const accuracies = options(
+        page,
+        page.sweep.fronts.map((front) => front.accuracy),
+      );
+      const accuracy = choice.accuracy ?? accuracies[0]?.value;
+      return [
+        { name: "accuracy", label: "Show", kind: "radio", options: accuracies },
+        {
+          name: "cost",
+          label: "Against",
+          kind: "radio",
+          options: options(
+            page,
+            frontsOf(page, accuracy).map((front) => front.cost),
+          ),
+        },
+        { name: "log_x", label: "Log x", kind: "check" },
+      ];
+    },
     draw(page, choice) {
-      const found = choice.cost ? of(page, choice.cost) : [];
-      if (!found.length) return { nothing: "Nothing to draw: no run has both an accuracy and a known cost." };
-      const [title, unit] = COSTS[choice.cost];
-      const costs = page.sweep.figures[choice.cost];
+      const front = frontsOf(page, choice.accuracy).find((one) => one.cost === choice.cost);
+      if (!front)
+        return { nothing: "Nothing to draw: it takes two runs that have both an accuracy and a known cost." };
+      const [accuracy, cost] = [front.accuracy, front.cost].map((place) => page.sweep.figures[place]);
+      const found = page.groups
+        .map((_, group) => group)
+        .filter((group) => edgefl.known(accuracy.values[group]) && edgefl.known(cost.values[group]));
       const xs = edgefl.axis(
-        title,
-        unit,
-        found.map((group) => costs[group]),
+        cost.label,
+        cost.unit,
+        found.map((group) => cost.values[group]),
         { log: choice.log_x },
       );
       const ys = edgefl.axis(
-        "accuracy",
-        "share",
-        found.map((group) => accuracies(page)[group]),
+        accuracy.label,
+        accuracy.unit,
+        found.map((group) => accuracy.values[group]),
       );
-      const front = frontOf(page, choice.cost);
-      const line = {
-        type: "scatter",
-        mode: "lines",
-        name: "Pareto front",
-        hoverinfo: "skip",
-        line: { shape: "hv", width: 1.5, dash: "dot", color: edgefl.colour("--soft") },
-        x: front.map((group) => xs.of(costs[group])),
-        y: front.map((group) => ys.of(accuracies(page)[group])),
-      };
-      const named = found.length <= NAMED;
+      const drawn = { accuracy, cost, xs, ys, front };
+      const named = found.length <= NAMED ? namedOf(found, drawn) : [];
       const points = found.map((group) =>
         point(page, group, {
-          cost: choice.cost,
-          xs,
-          ys,
-          front,
-          side: named && sideOf(found, costs, group),
+          ...drawn,
+          side: named.includes(group) && sideOf(found, cost.values, group),
         }),
       );
-      const note = `On the front: ${series.listed(front.map((group) => series.groupName(page, group)))}.`;
-      return { data: [line, ...points], note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
+      const names = series.listed(front.groups.map((group) => series.groupName(page, group)));
+      const note = names ? `On the front: ${names}.` : "No run is done yet, so there is no front.";
+      return { data: [line(front, drawn), ...points], note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
     },
     table(page) {
-      const rows = page.groups.map((_, group) => [
-        series.groupName(page, group),
-        accuracies(page)[group],
-        ...Object.keys(COSTS).flatMap((cost) => [
-          page.sweep.figures[cost]?.[group],
-          (page.sweep.pareto[cost] ?? []).includes(group) ? "yes" : "no",
+      const { figures, fronts } = page.sweep;
+      const rows = fronts.flatMap((front) =>
+        page.groups.map((_, group) => [
+          series.groupName(page, group),
+          labelOf(page, front.accuracy),
+          figures[front.accuracy].values[group],
+          `${labelOf(page, front.cost)} (${figures[front.cost].unit})`,
+          figures[front.cost].values[group],
+          front.groups.includes(group) ? "yes" : "no",
         ]),
-      ]);
-      const columns = Object.values(COSTS).flatMap(([title, unit]) => [
-        `${title} (${unit})`,
-        `on the front of ${title}`,
-      ]);
-      return { columns: ["run", "accuracy", ...columns], rows };
+      );
+      return { columns: ["run", "accuracy of", "accuracy", "cost", "spent", "on the front"], rows };
     },
   });
 })();

@@ -1,87 +1,75 @@
 /* How many training samples of which class each client has. */
 (() => {
   const { series } = edgefl;
-  const of = (page, choice) => page.partition.find((one) => one.run === choice.run) ?? page.partition[0];
+  // Names of classes that all fit below the map.
+  const NAMED = 20;
+
+  /* Runs that have the same data share a record. */
+  const of = (page, choice) => page.partition[choice.data ?? 0];
+  const namesOf = (page, one) => series.listed(one.runs.map((run) => series.runName(page, run)));
+  const totalOf = (row) => row.reduce((sum, count) => sum + count, 0);
+
+  function axes(one) {
+    const every = Math.ceil(one.clients.length / 40);
+    const shown = one.clients.map((_, at) => at).filter((at) => at % every === 0);
+    const bare = { tickmode: "array", showgrid: false, zeroline: false };
+    const some = series.spaced(one.classes.length, edgefl.narrow() ? NAMED / 2 : NAMED);
+    return {
+      xaxis: {
+        ...bare,
+        title: "class",
+        tickvals: some,
+        ticktext: some.map((at) => edgefl.text(one.classes[at])),
+      },
+      yaxis: {
+        ...bare,
+        title: "client",
+        autorange: "reversed",
+        tickvals: shown,
+        ticktext: shown.map((at) => String(one.clients[at])),
+      },
+    };
+  }
 
   edgefl.plot({
     id: "partition",
     section: "partition",
     title: "Classes of each client's data",
     groups: false,
-    why: "Training samples by client and class.",
+    why: "Training samples by client and class. Runs that share their data share the map.",
     controls: (page) => [
-      series.runSwitch(page, page.partition),
+      {
+        name: "data",
+        label: "Data of",
+        kind: "select",
+        options: page.partition.map((one, value) => ({ value, label: namesOf(page, one) })),
+      },
       { name: "share", label: "As shares of the client", kind: "check" },
     ],
-    height: (page, choice) =>
-      page.partition.length ? series.rowsHeight(of(page, choice).clients.length, 16) : 120,
+    height: (page, choice) => series.rowsHeight(of(page, choice).clients.length, 16),
     draw(page, choice) {
-      if (!page.partition.length) {
-        return {
-          nothing: "Nothing to draw: the runs were saved without their clients' classes, or had no data.",
-        };
-      }
-      const run = of(page, choice);
-      const classes = run.counts[0]?.map((_, label) => label) ?? [];
-      const total = run.counts.map((row) => row.reduce((sum, count) => sum + count, 0));
-      const z = choice.share
-        ? run.counts.map((row, at) => row.map((count) => (100 * count) / (total[at] || 1)))
-        : run.counts;
-      const text = run.counts.map((row, at) =>
-        row.map((count, label) =>
-          series.hover(
-            `client ${run.clients[at]}`,
-            `class ${label}: ${edgefl.number(count)} of ${edgefl.number(total[at])} samples`,
-          ),
-        ),
-      );
-      const heat = {
-        type: "heatmap",
-        x: classes,
-        y: run.clients.map((_, at) => at),
-        z,
-        text,
-        hovertemplate: "%{text}<extra></extra>",
-        colorscale: "Cividis",
-        zmin: 0,
-        xgap: 1,
-        ygap: run.clients.length > 60 ? 0 : 1,
-        colorbar: {
-          title: { text: choice.share ? "share" : "samples" },
-          ticksuffix: choice.share ? "%" : "",
-          thickness: 14,
-        },
-      };
-      const note = run.omitted ? `${edgefl.number(run.omitted)} more clients are not listed.` : "";
-      const every = Math.ceil(run.clients.length / 40);
-      const shown = run.clients.map((_, at) => at).filter((at) => at % every === 0);
-      const yaxis = {
-        title: "client",
-        autorange: "reversed",
-        tickmode: "array",
-        showgrid: false,
-        zeroline: false,
-        tickvals: shown,
-        ticktext: shown.map((at) => String(run.clients[at])),
-      };
-      const xaxis = {
-        title: "class",
-        tickmode: classes.length <= 20 ? "linear" : "auto",
-        dtick: 1,
-        showgrid: false,
-        zeroline: false,
-      };
-      return { data: [heat], note, layout: { xaxis, yaxis } };
+      const one = of(page, choice);
+      if (!one) return { nothing: "Nothing to draw: no run says which classes its clients have." };
+      if (!one.counts.length) return { nothing: `Nothing to draw: ${one.why}.` };
+      const heat = series.heat({
+        rows: one.clients.length,
+        columns: one.classes.length,
+        unit: choice.share ? "share" : "",
+        value: (row, column) => one.counts[row][column] / (choice.share ? totalOf(one.counts[row]) || 1 : 1),
+        words: (row, column) => [
+          `client ${one.clients[row]}`,
+          `class ${one.classes[column]}: ${edgefl.number(one.counts[row][column])} of` +
+            ` ${edgefl.number(totalOf(one.counts[row]))} samples`,
+        ],
+      });
+      const note = one.omitted ? `${edgefl.number(one.omitted)} more clients are not listed.` : "";
+      return { data: [{ ...heat, zmin: 0 }], note, layout: axes(one) };
     },
     table(page, choice) {
-      if (!page.partition.length) return { columns: ["run", "client"], rows: [] };
-      const run = of(page, choice);
-      const classes = run.counts[0]?.map((_, label) => `class ${label} (samples)`) ?? [];
-      const name = series.runName(page, run.run);
-      return {
-        columns: ["run", "client", ...classes],
-        rows: run.clients.map((client, at) => [name, client, ...run.counts[at]]),
-      };
+      const one = of(page, choice);
+      const classes = (one?.classes ?? []).map((name) => `class ${name} (samples)`);
+      const rows = (one?.counts ?? []).map((counts, at) => [namesOf(page, one), one.clients[at], ...counts]);
+      return { columns: ["runs", "client", ...classes], rows };
     },
   });
 })();

@@ -70,13 +70,15 @@
     const marked = jobs
       .map((place, row) => [row, place])
       .filter(([, place]) => run.ending[place] !== "merged" || run.client[place] === run.waited_client[at]);
-    const word = (place) =>
-      [
-        run.ending[place] === "merged" ? "" : `✕ ${run.ending[place]}`,
-        run.client[place] === run.waited_client[at] ? "◀ waited for" : "",
-      ]
-        .filter(Boolean)
-        .join(" ");
+    const waited = edgefl.narrow() ? "◀" : "◀ waited for";
+    const word = (place) => {
+      const ending = edgefl.narrow() ? "✕" : `✕ ${run.ending[place]}`;
+      const words = [
+        run.ending[place] !== "merged" && ending,
+        run.client[place] === run.waited_client[at] && waited,
+      ];
+      return words.filter(Boolean).join(" ");
+    };
     return {
       type: "scatter",
       mode: "text",
@@ -109,11 +111,11 @@
 
   function waitedFor(run, at, jobs) {
     const client = run.waited_client[at];
-    if (client < 0) return ", and its merge waited for nobody in particular";
+    if (client < 0) return ", and it waited for nobody in particular";
     const place = jobs.find((job) => run.client[job] === client);
     const device = place === undefined ? "" : ` (${run.device_names[run.device[place]]})`;
     const part = run.waited_part[at] ? `, most of it for ${PARTS[run.waited_part[at]]}` : "";
-    return `. Its merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${client}${device}${part}`;
+    return `. The merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${client}${device}${part}`;
   }
 
   /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */

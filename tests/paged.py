@@ -1,0 +1,39 @@
+"""Report pages in plain data, beside what ``edgefl compare --json`` prints of the same runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.documents import document
+from edgefl.report.comparison import Comparison
+from edgefl.report.page.build import page
+from edgefl.report.summary import summaries
+
+
+def compared(*folders: Path, **options: Any) -> dict[str, Any]:
+    """What `edgefl compare --json` prints; options are those of ``summaries``."""
+    return json.loads(json.dumps(document(Comparison(summaries(list(folders), **options)))))
+
+
+def paged(*folders: Path, **options: Any) -> dict[str, Any]:
+    """A page's record; options are those of ``page``."""
+    return json.loads(json.dumps(document(page(list(folders), **options))))
+
+
+def means(told: dict[str, Any], group: dict[str, Any]) -> dict[str, float | None]:
+    """The figures of a page's group by dotted key, as `edgefl compare --json` has them: means over seeds."""
+    runs = [told["runs"][place]["run_dir"] for place in group["runs"]]
+    if len(runs) == 1:
+        return dict(_flat(told["runs"][group["runs"][0]]))
+    (found,) = [one["figures"] for one in told["averages"] if one["runs"] == runs]
+    return {key: value["mean"] for key, value in found.items()}
+
+
+def _flat(value: Any, prefix: str = "") -> Any:
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _flat(inner, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", inner
