@@ -14,6 +14,8 @@ INLINE = "inline"
 # Metadata of a field that is left out where it is None.
 OPTIONAL = {"optional": True}
 
+_SCALARS = frozenset({str, float, int, bool, type(None)})
+
 
 def document(value: Any) -> Any:
     """Plain data of records, mappings, sequences, NumPy arrays and paths, however nested.
@@ -21,23 +23,32 @@ def document(value: Any) -> Any:
     A dataclass, a NamedTuple or a pydantic model becomes an object with a key for each field; the underscore
     that tells a field from a keyword is dropped. NaN and infinities, which JSON lacks, become None.
     """
+    # Most values by far, of which nothing else need be asked.
+    kind = type(value)
+    if kind in _SCALARS:
+        return None if kind is float and not math.isfinite(value) else value
     if is_dataclass(value):
         return dict(_keys(value))
-    if hasattr(value, "model_dump"):
-        # A pydantic model; not by its class, since importing pydantic would slow every command down.
-        value = value.model_dump()
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    if hasattr(value, "tolist"):
-        # A NumPy array or number; not by its class, since importing NumPy would slow every command down.
-        value = value.tolist()
-    if isinstance(value, Path):
-        return str(value)
+    value = _as_builtin(value)
     if isinstance(value, Mapping):
         return {key: document(inner) for key, inner in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return [document(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def _as_builtin(value: Any) -> Any:
+    """A pydantic model, a NamedTuple, a path, a NumPy array or number as what Python has for it.
+
+    They are not known by their classes, since importing pydantic or NumPy would slow every command down.
+    """
+    if hasattr(value, "model_dump"):
+        return value.model_dump()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return value._asdict()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value) if isinstance(value, Path) else value
 
 
 def _keys(record: Any) -> Iterator[tuple[str, Any]]:

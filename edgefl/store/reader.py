@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.files import sha256_of
 from edgefl.core.nodes import short
+from edgefl.core.parts import plain_data
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
@@ -28,9 +27,6 @@ from edgefl.store.wal import lost_commits
 
 # The commits that read older formats.
 _READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16", 6: "a303408", 7: "f24aa14"}
-
-# The top-level keys of ``plan.yaml`` begin its parts.
-_PARTS = re.compile(r"^(?=\w)", re.MULTILINE)
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -195,12 +191,8 @@ class Reader:
             UserError: it is missing or damaged.
         """
         if self._document is None:
-            data: dict[str, Any] = {}
-            text = self.plan_text()
-            # An alias may refer to another part.
-            for part in [text] if "&" in text else _PARTS.split(text)[1:]:
-                data |= json.loads(_part(part))
-            self._document = Document(str(self.folder / PLAN), data, context=RESOLVED)
+            file = str(self.folder / PLAN)
+            self._document = Document(file, plain_data(self.plan_text(), file), context=RESOLVED)
         return self._document
 
     def plan_text(self) -> str:
@@ -217,7 +209,11 @@ class Reader:
         return text_of(path)
 
     def resolved(self) -> dict[str, Any]:
-        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices."""
+        """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices.
+
+        Raises:
+            UserError: as ``document``.
+        """
         return dict(self.document().data)
 
     def host(self) -> dict[str, Any]:
@@ -231,13 +227,6 @@ class Reader:
     def close(self) -> None:
         """Closes the database."""
         self._db.close()
-
-
-@lru_cache(maxsize=32)
-def _part(text: str) -> str:
-    """A part of ``plan.yaml`` as JSON, which takes no time to read again: a sweep's runs share most parts."""
-    # What edgefl wrote itself may be long: it holds the rows of traces.
-    return json.dumps(Document.parse(text, PLAN, limited=False).data)
 
 
 def content_damage(path: Path, sha256: Any) -> str:

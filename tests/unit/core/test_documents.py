@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from edgefl.core.documents import INLINE, OPTIONAL, document
 from edgefl.core.params import Component
 
@@ -56,3 +58,22 @@ def test_plain_data_and_settings_stay_what_they_are():
     assert document({"file": Path("a/b")}) == {"file": "a/b"}
     assert document({"a": (1, "b", None)}) == {"a": [1, "b", None]}
     assert document(Component(name="mlp", hidden=[8])) == {"name": "mlp", "hidden": [8]}
+
+
+def test_numbers_of_all_kinds_are_those_of_json():
+    """Python's and NumPy's, alone and in columns; what is not finite is null."""
+    nan, inf = float("nan"), float("inf")
+    given = [
+        1,
+        2.5,
+        nan,
+        -inf,
+        True,
+        np.float64(2),
+        np.float32(inf),
+        np.float64(nan),
+        np.int64(3),
+        np.bool_(False),
+    ]
+    assert document(given) == [1, 2.5, None, None, True, 2, None, None, 3, False]
+    assert document(np.array([[1.0, nan], [inf, 2.0]])) == [[1, None], [None, 2]]
