@@ -127,7 +127,7 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
         "raises": broken(log="raise ValueError('no')"),
         "hangs": broken(log=HANGS),
         "garbage": broken(
-            build="[each.clear() for each in run.settings.values() if hasattr(each, 'clear')]; run.tags.clear()",
+            build="run.settings['model.hidden'].clear(); run.tags.clear()",
             log="[point.figures.clear() for point in points]; points.clear()",
             finish="end.figures.clear(); object.__setattr__(end, 'status', 'lost')",
         ),
