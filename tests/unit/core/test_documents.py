@@ -75,5 +75,5 @@ def test_numbers_of_all_kinds_are_those_of_json():
         np.int64(3),
         np.bool_(False),
     ]
-    assert document(given) == [1, 2.5, None, None, True, 2, None, None, 3, False]
+    assert document([1, 2.5, nan, -inf, True, *numpys]) == [1, 2.5, None, None, True, 2, None, None, 3, False]
     assert document(np.array([[1.0, nan], [inf, 2.0]])) == [[1, None], [None, 2]]
