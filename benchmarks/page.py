@@ -216,7 +216,7 @@ def opened(page: Page, file: Path) -> float:
     page.set_default_timeout(300_000)
     start = time.perf_counter()
     page.goto(file.as_uri())
-    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    page.wait_for_selector("html[data-ready=yes]", state="attached")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
     return time.perf_counter() - start
 
