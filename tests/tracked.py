@@ -169,6 +169,7 @@ def wandb(folder: Path) -> Recorded:
         if kind == "run":
             found.settings |= {one.key: json.loads(one.value_json) for one in record.run.config.update}
             found.facts |= {"name": record.run.display_name, "group": record.run.run_group}
+            found.facts |= {"project": record.run.project, "entity": record.run.entity}
             found.facts["tags"] = " ".join(record.run.tags)
         elif kind == "history":
             values = _items(record.history.item)

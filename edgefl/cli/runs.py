@@ -53,7 +53,7 @@ _RUN = examples(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
-    "run quickstart --track tensorboard --track '{name: wandb, project: mine}'",
+    "run quickstart --track '{name: wandb, project: mine}'",
 )
 
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -30,8 +31,8 @@ from edgefl.runs.callbacks import Both, Callbacks, Progress
 from edgefl.store import read as read_run
 from edgefl.trackers import End, Point, Run, Tracker
 
-Trackers: TypeAlias = Sequence[str | Mapping[str, Any] | Node]
-"""Trackers by name, or as mappings with a name and parameters."""
+Trackers: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any] | Node]
+"""A tracker, or several: by name, or as mappings with a name and parameters."""
 
 # Points that wait for a tracker; what comes then is dropped.
 MOST_POINTS = 10_000
@@ -71,7 +72,8 @@ def chosen(trackers: Trackers) -> list[Chosen]:
         UserError: one is unknown, a parameter is wrong, or its own check fails: a package is not installed,
             say.
     """
-    nodes = [each if isinstance(each, Node) else written(each, "trackers") for each in trackers]
+    given = [trackers] if isinstance(trackers, str | Mapping) else trackers
+    nodes = [each if isinstance(each, Node) else written(each, "trackers") for each in given]
     asked = Document.of(Node({"trackers": Node(nodes, "trackers")}, "trackers"), "trackers")
     found = []
     for place, component in enumerate(read(_Asked, asked.data, asked).trackers):
@@ -187,14 +189,15 @@ class Feed:
                 return
             if kind is Run:
                 (run,) = items
-                tracker = self._built(run)
+                # What a tracker does to it is of no consequence for others, or for the run.
+                tracker = self._built(deepcopy(run))
             elif kind is Point and time.monotonic() > self._points_until_s:
                 self._dropped += len(items)
             elif tracker is not None and kind is Point:
                 tracker.log(items)
             elif tracker is not None:
                 (final,) = items
-                tracker.finish(final.end)
+                tracker.finish(deepcopy(final.end))
                 tracker = None
 
     def _built(self, run: Any) -> Tracker:
@@ -288,7 +291,7 @@ class Followed(Callbacks):
 
     def _put(self, item: Run | Point | Final) -> None:
         for feed in self._feeds:
-            feed.put(item)
+            feed.put(item._replace(figures=dict(item.figures)) if isinstance(item, Point) else item)
 
 
 # Of ``Progress``, what is charted; the loss and the accuracies are apart.

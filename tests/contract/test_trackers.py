@@ -15,6 +15,7 @@ from commands import run_command
 import edgefl
 from edgefl.core import catalogue
 from edgefl.runs import tracking
+from edgefl.trackers import End, Point, Run
 
 TRACKERS = ("mlflow", "tensorboard", "wandb")
 SCENARIO = "quickstart"
@@ -230,6 +231,77 @@ def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_pat
         assert found.final["jobs"] == run.summary().jobs
         if how == "interrupted":
             assert [point[0] for point in found.charts["loss/train"]] == [0]
+
+
+def test_parameters_say_where_it_goes(tmp_path, environment):
+    """TensorBoard's folder with the run's place in it; MLflow's experiment; W&B's project, folder and tags."""
+    asked = [
+        {"name": "tensorboard", "dir": str(tmp_path / "events")},
+        {"name": "mlflow", "uri": environment.uri, "experiment": "another"},
+        {
+            "name": "wandb",
+            "project": "mine",
+            "entity": "me",
+            "dir": str(tmp_path / "w"),
+            "tags": ["one", "two"],
+        },
+    ]
+    asked = [one for one in asked if one["name"] not in MISSING]
+    short = {"name": "placed", "sweep": {"seed": [1]}, "server.rounds": 1, "method": "fedavg"}
+    result = edgefl.run(SCENARIO, overrides=short, engine="null", out=tmp_path / "runs", trackers=asked)
+    (run,) = result.runs
+    if "tensorboard" not in MISSING:
+        place = run.folder.relative_to(tmp_path)
+        assert tracked.tensorboard(tmp_path / "events" / place).facts["name"] == run.name
+    if "mlflow" not in MISSING:
+        assert tracked.mlflow(environment.uri, run.name).facts["experiment"] == "another"
+    if "wandb" not in MISSING:
+        found = tracked.wandb(tmp_path / "w").facts
+        assert (found["project"], found["entity"]) == ("mine", "me")
+        assert found["tags"] == "fedavg digits null one two"
+    assert not [path for path in run.folder.iterdir() if path.name in {"tensorboard", "wandb"}]
+
+
+def test_any_name_and_value_can_be_recorded(name, environment, tmp_path):
+    """Long and foreign names, many settings and figures, huge numbers and those that are none, round -1."""
+    folder = tmp_path / "runs" / "ä <script>"
+    folder.mkdir(parents=True)
+    settings = {f"part.{number}": number for number in range(150)}
+    settings |= {
+        "a π": "é" * 7000,
+        "none": None,
+        "yes": True,
+        "list": [1, {"two": [None, 2.5]}],
+        "k" * 300: 1,
+    }
+    run = Run(
+        f"ä <script> {name}", "a group/é", "0" * 16, 2**62, folder, folder, settings, dict.fromkeys(TAGS, "ä")
+    )
+    module = catalogue.load("trackers", name)
+    tracker = module.build(module.Params(uri=environment.uri) if name == "mlflow" else module.Params(), run)
+    figures = {f"measures/{number}/π": float(number) for number in range(1200)}
+    tracker.log(
+        [
+            Point(-1, 0.0, {"loss/train": math.nan, "cost/flops": 2**70, "accuracy/global": 0.0}),
+            Point(-1, 0.5, {"loss/train": math.inf}),
+            Point(0, 1e9, figures),
+        ]
+    )
+    tracker.finish(End("failed", "it\nbroke: " + "x" * 10_000, 1, 2e9, {"accuracy.global.value": 0.25}))
+    if name == "mlflow":
+        found = tracked.mlflow(environment.uri, run.name)
+    else:
+        found = getattr(tracked, name)(folder / "tensorboard" if name == "tensorboard" else folder)
+    assert found.facts["name"] == run.name
+    assert len(found.settings) == len(settings)
+    assert len([chart for chart in found.charts if chart.startswith("measures/")]) == 1200
+    assert [point[0] for point in found.charts["loss/train"]] == [-1, -1]
+    assert [point[2] for point in found.charts["cost/flops"]] == [2.0**70]
+    assert found.final == {"accuracy.global.value": 0.25}
+    assert found.told.startswith("failed: it")
+
+
+TAGS = ("method", "dataset", "engine")
 
 
 def test_wandb_is_offline_unless_told(monkeypatch):

@@ -41,7 +41,7 @@ from edgefl.report.waiting import waits
 from edgefl.store import Reader, runs_in
 
 # Jobs that all rounds of all runs list together, which bounds the page's size.
-_MOST_JOBS = 200_000
+_MOST_JOBS = 100_000
 
 Record = TypeVar("Record")
 

@@ -126,12 +126,16 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
         "mine": JOURNAL,
         "raises": broken(log="raise ValueError('no')"),
         "hangs": broken(log=HANGS),
-        "garbage": broken(log="points[0].figures.clear(); points.clear(); end = 1 / 0"),
+        "garbage": broken(
+            build="run.settings['model.hidden'].clear(); run.tags.clear()",
+            log="[point.figures.clear() for point in points]; points.clear()",
+            finish="end.figures.clear(); object.__setattr__(end, 'status', 'lost')",
+        ),
     }.items():
         own_tracker(tmp_path, monkeypatch, code, name)
     mine = {"name": "mine", "file": str(tmp_path / "journal")}
     (plain,) = run(tmp_path / "plain", engine="loop").runs
-    (tracked,) = run(tmp_path / "tracked", mine, "raises", "hangs", "garbage", engine="loop").runs
+    (tracked,) = run(tmp_path / "tracked", "garbage", "raises", "hangs", mine, engine="loop").runs
     assert tracked.summary().run_id == plain.summary().run_id
     for table in ("jobs", "events", "evaluations", "client_evaluations"):
         rows = [
@@ -146,6 +150,7 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     assert one.keys() == other.keys()
     assert all(torch.equal(one[key], other[key]) for key in one)
     assert journal(tmp_path / "journal")[-1][1] == "done"
+    assert journal(tmp_path / "journal")[1][1][0][2]["loss/train"] > 0
 
 
 @pytest.mark.parametrize(
@@ -301,7 +306,7 @@ def test_a_file_that_cannot_be_loaded_is_bad_input(tmp_path, monkeypatch, capsys
 def test_the_command_tracks(tmp_path, monkeypatch, capsys):
     """``--track`` may be repeated, with a name or a mapping; notes go to standard error alone."""
     own_tracker(tmp_path, monkeypatch, JOURNAL)
-    own_tracker(tmp_path, monkeypatch, broken(log="print(1 / 0)"), "bad")
+    own_tracker(tmp_path, monkeypatch, broken(log="print('noise'); print(1 / 0)"), "bad")
     asked = [f"{{name: mine, file: {tmp_path / name}}}" for name in ("one", "two")]
     options = [option for each in (*asked, "bad") for option in ("--track", each)]
     settings = [option for key, value in SHORT.items() for option in ("--set", f"{key}={value or 'null'}")]

@@ -11,6 +11,7 @@ from plans import plan, prices
 
 from edgefl.core.cost import Trace, Work
 from edgefl.core.plan import COLUMNS, NAMED, Refusal
+from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan as planned
 from edgefl.protocol import write_tree
@@ -121,3 +122,34 @@ def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
 
 
 _TRACE = Trace("train", {"body": 5}, {}, Work(), (), Work(), {}, 0)
+
+
+_SHARED = [1, 2.5]
+ODD = [
+    "two\nlines: of text",
+    "scenario:\n  seed: 1\nfleet: {}",
+    "\n\ndevices:\n",
+    "a long line " * 20,
+    "word: " * 40,
+    "# no comment",
+    "- 'quotes' and \"more\" & *none",
+    "",
+    " \tblanks ",
+    {"nested: key": {"\nfleet:": None, "x": [[], {}, True, 1e300, math.inf, -0.0, "1", "null"]}},
+    [_SHARED, _SHARED],
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_plan_is_read_by_its_parts_as_it_is_as_a_whole(tmp_path, written, odd):
+    """Whatever its texts look like, and whatever its parts have in common; and each time anew."""
+    one, _ = written
+    resolved = {"scenario": {"notes": odd, "seed": 1}, "fleet": {"notes": odd}, "devices": {"a board": odd}}
+    store = Store.create(tmp_path / "run", write_tree)
+    store.write_plan(one, resolved, [0] * len(one.clients))
+    store.close("done")
+    for _ in range(2):
+        with read(tmp_path / "run") as reader:
+            found = reader.resolved()
+            assert found == Document.parse(reader.plan_text(), "plan.yaml", limited=False).data == resolved
+            found["scenario"].clear()
