@@ -308,6 +308,14 @@ def _times(target: Target | None) -> dict[str, Until]:
     return {model: Until(reached.t_s, reached.t_s_between) for model, reached in models.items() if reached}
 
 
+# The last evaluations of each model, of which there may be many.
+_LAST_TWO = """
+SELECT * FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY model ORDER BY version DESC) AS nth FROM evaluations)
+WHERE nth <= 2 ORDER BY version, model
+"""
+
+
 def _accuracy(reader: Reader) -> dict[str, Accuracy]:
     """The last evaluation by model, and the accuracy before the exchanges at the end."""
     scores: dict[str, Accuracy] = {}
@@ -315,7 +323,7 @@ def _accuracy(reader: Reader) -> dict[str, Accuracy]:
         "SELECT IFNULL(MAX(version), 0) AS version FROM merges "
         "JOIN exchanges USING (exchange) WHERE at != 'end'"
     )
-    for row in reader.rows("evaluations", "version"):
+    for row in reader.query(_LAST_TWO):
         before = scores.get(row["model"])
         scores[row["model"]] = Accuracy(
             row["accuracy"],

@@ -63,17 +63,6 @@ def test_plain_data_and_settings_stay_what_they_are():
 def test_numbers_of_all_kinds_are_those_of_json():
     """Python's and NumPy's, alone and in columns; what is not finite is null."""
     nan, inf = float("nan"), float("inf")
-    given = [
-        1,
-        2.5,
-        nan,
-        -inf,
-        True,
-        np.float64(2),
-        np.float32(inf),
-        np.float64(nan),
-        np.int64(3),
-        np.bool_(False),
-    ]
-    assert document(given) == [1, 2.5, None, None, True, 2, None, None, 3, False]
+    numpys = [np.float64(2), np.float32(inf), np.float64(nan), np.int64(3), np.bool_(False)]
+    assert document([1, 2.5, nan, -inf, True, *numpys]) == [1, 2.5, None, None, True, 2, None, None, 3, False]
     assert document(np.array([[1.0, nan], [inf, 2.0]])) == [[1, None], [None, 2]]
