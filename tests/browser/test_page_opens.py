@@ -27,7 +27,7 @@ def test_every_plot_draws(visit):
 def test_a_plot_is_drawn_when_it_comes_into_view(visit):
     """At first only what is near the window is drawn; the last plot is when one scrolls to it."""
     page = visit().page
-    last = page.locator("figure.plot").last
+    last = page.locator("figure.plot:visible").last
     assert last.get_attribute("data-drawn") is None
     last.scroll_into_view_if_needed()
     page.wait_for_function("id => document.getElementById(id).dataset.drawn", arg=last.get_attribute("id"))
