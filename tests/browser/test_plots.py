@@ -295,7 +295,11 @@ def test_names_stay_text_in_plots(visit, record):
     """A group's name with tags, entities and TeX is shown as it is in the legend of the picture."""
     name = "<b>x</b> &lt; $y$ <script>"
     page = visit(replace(record, groups=[replace(record.groups[0], name=name), *record.groups[1:]]))
+    said = []
+    page.page.on("console", lambda one: said.append(one.text))
     page.draw_all()
     _, text = page.download("#plot-accuracy .downloads button:nth-child(1)")
     words = " ".join("".join(one.itertext()) for one in ET.fromstring(text).iter())  # noqa: S314 - our own text
     assert name in words
+    # Plotly says that it lacks MathJax where it finds TeX.
+    assert said == []
