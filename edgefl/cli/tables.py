@@ -20,7 +20,7 @@ _SUFFIXES = (".csv", ".parquet")
 @app.command(
     epilog=examples(
         "table runs/first jobs > jobs.csv",
-        "table runs/first runs/second evaluations --out evaluations.parquet",
+        "table runs/first runs/second merges --out merges.parquet",
     )
 )
 def table(
