@@ -57,11 +57,11 @@ class Watch(Callbacks):
 
     def stay(self) -> None:
         """Serves the page until Ctrl-C, if somebody is there to press it."""
-        if self._server is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        if self._server is not None and _at_a_terminal():
             self._server.follower.over()
             self._console.print(f"watch: {self._server.url} until Ctrl-C", soft_wrap=True)
             with suppress(KeyboardInterrupt):
-                threading.Event().wait()
+                _for_ever()
 
     def close(self) -> None:
         """After the runs, however they ended: shows a browser that is there how, and ends."""
@@ -88,8 +88,10 @@ def watching(asked: bool, port: int | None, console: Console) -> Iterator[Watch]
     if asked or port is not None:
         try:
             server = Server(Follower(note), port or 0)
-        except EdgeflError as error:
-            note(f"--watch: {error.what}; the run goes on without the page")
+        except (EdgeflError, RuntimeError) as error:
+            # Python says so of a thread that cannot be started.
+            what = error.what if isinstance(error, EdgeflError) else error
+            note(f"--watch: {what}; the run goes on without the page")
         else:
             console.print(f"watch: {server.url}", soft_wrap=True)
     watch = Watch(server, console)
@@ -97,3 +99,11 @@ def watching(asked: bool, port: int | None, console: Console) -> Iterator[Watch]
         yield watch
     finally:
         watch.close()
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _for_ever() -> None:
+    threading.Event().wait()

@@ -8,18 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.report.charts import Choice, chart, require_matplotlib
-from edgefl.report.settings import differences, settings_of
+from edgefl.report.frames import sources, to_arrow, to_pandas
+from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summary
 from edgefl.report.summary import summary as summary_of
 from edgefl.store import read, runs_in
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -58,16 +60,24 @@ class RunResult:
         with read(self.folder) as reader:
             return reader.rows(name)
 
-    def frame(self, table: str) -> pd.DataFrame:
-        """One of the run's tables as a pandas DataFrame; ``run`` and ``seed`` stand before its own columns.
+    @overload
+    def frame(self, table: str) -> pd.DataFrame: ...
+    @overload
+    def frame(self, table: str, kind: Literal["pandas"]) -> pd.DataFrame: ...
+    @overload
+    def frame(self, table: str, kind: Literal["arrow"]) -> pa.Table: ...
+    def frame(self, table: str, kind: str = "pandas") -> pd.DataFrame | pa.Table:
+        """One of the run's tables as a data frame; ``run`` and ``seed`` stand before its own columns.
 
         Args:
             table: as in ``table``.
+            kind: as in ``Result.frame``.
 
         Raises:
-            UserError: pandas is not installed, there is no such table, or the run cannot be read.
+            UserError: the library is not installed, there is no such table or kind, or the run cannot be
+                read.
         """
-        return Result(self.folder, (self,)).frame(table)
+        return _frame((self,), table, kind)
 
     def plot(self, x: str = "time", y: str = "accuracy", **options: Any) -> Figure:
         """Accuracy or loss against cost, as a Matplotlib figure; see ``Result.plot``.
@@ -138,30 +148,28 @@ class Result:
         """
         return [run.summary(target) for run in self._readable]
 
-    def frame(self, table: str) -> pd.DataFrame:
-        """One table of all runs as a pandas DataFrame; without the runs that cannot be read.
+    @overload
+    def frame(self, table: str) -> pd.DataFrame: ...
+    @overload
+    def frame(self, table: str, kind: Literal["pandas"]) -> pd.DataFrame: ...
+    @overload
+    def frame(self, table: str, kind: Literal["arrow"]) -> pa.Table: ...
+    def frame(self, table: str, kind: str = "pandas") -> pd.DataFrame | pa.Table:
+        """One table of all runs as a data frame; without the runs that cannot be read.
 
         Before the table's own columns are ``run``, the run's name; ``seed``; and a column for each setting
         in which the runs differ, by its dotted key, such as ``method.temperature`` and ``method.name``. A run
-        without a setting has none there.
+        without a setting has none there. Columns have the types of the table's: what is missing is NaN among
+        reals, ``pandas.NA`` among integers, which are ``Int64`` then, and null in Arrow.
 
         Args:
             table: as in ``RunResult.table``.
+            kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table.
 
         Raises:
-            UserError: pandas is not installed, or there is no such table.
+            UserError: the library is not installed, or there is no such table or kind.
         """
-        pandas = _pandas()
-        settings = [run.settings for run in self._readable]
-        differing = [key for key in differences(settings) if key != "seed"]
-        named = [
-            {"run": run.name, "seed": each["seed"], **{key: each.get(key) for key in differing}}
-            for run, each in zip(self._readable, settings, strict=True)
-        ]
-        rows = [
-            {**own, **row} for run, own in zip(self._readable, named, strict=True) for row in run.table(table)
-        ]
-        return pandas.DataFrame(rows, columns=None if rows else ["run", "seed", *differing])
+        return _frame(self._readable, table, kind)
 
     def plot(
         self,
@@ -236,9 +244,8 @@ def _opened(folder: Path) -> RunResult:
     return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
 
 
-def _pandas() -> Any:
-    try:
-        import pandas  # noqa: ICN001 - it is passed on
-    except ImportError as error:
-        raise UserError("frames need pandas", hint="pip install 'edgefl-emulator[frames]'") from error
-    return pandas
+def _frame(runs: Sequence[RunResult], table: str, kind: str) -> Any:
+    makers = {"pandas": to_pandas, "arrow": to_arrow}
+    if kind not in makers:
+        raise UserError(f"the kind must be 'pandas' or 'arrow', not {kind!r}", where="kind")
+    return makers[kind](sources([(run.name, run.folder, run.settings) for run in runs]), table)

@@ -10,17 +10,19 @@ from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import event_hash
 from edgefl.store.folders import changed, claimed, fresh_folder, is_run, runs_in
 from edgefl.store.plans import read_plan, read_prices
-from edgefl.store.reader import Reader, content_damage, read, verify
+from edgefl.store.reader import Reader, check_table, content_damage, read, verify
 from edgefl.store.rows import SavedState, state_file
-from edgefl.store.schema import TABLES
+from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.writer import Store
 
 __all__ = [
+    "COLUMNS",
     "TABLES",
     "Reader",
     "SavedState",
     "Store",
     "changed",
+    "check_table",
     "claimed",
     "content_damage",
     "event_hash",

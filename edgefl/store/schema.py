@@ -156,16 +156,26 @@ def schema_of(database: sqlite3.Connection) -> list[tuple[str, ...]]:
     return [tuple(row) for row in rows]
 
 
+# Of columns of ``events`` that SQLite knows no type of.
+_EVENT_TYPES = {
+    "seq": "INTEGER", "kind": "TEXT", "seconds": "REAL", "down_bytes": "INTEGER", "up_bytes": "INTEGER",
+    "flops": "INTEGER", "idle_j": "REAL",
+}  # fmt: skip
+
+
 def _read_back() -> tuple[list[tuple[str, ...]], dict[str, dict[str, str]]]:
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(SCHEMA_SQL)
-        tables = [name for name in TABLES if name not in VIEWS]
         columns = {
-            table: {name: kind for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")}
-            for table in tables
+            table: {
+                name: kind or _EVENT_TYPES[name]
+                for _, name, kind, *_ in database.execute(f"PRAGMA table_info({table})")
+            }
+            for table in TABLES
         }
         return schema_of(database), columns
 
 
-# What ``schema_of`` says of a run, and the columns of each table, not of views, with their types.
-SCHEMA, STORED = _read_back()
+# What ``schema_of`` says of a run; the columns of each table and view with their types, and of tables alone.
+SCHEMA, COLUMNS = _read_back()
+STORED = {table: columns for table, columns in COLUMNS.items() if table not in VIEWS}

@@ -48,7 +48,7 @@ def _named(record, names):
         return replace(one, **texts, status="failed", devices={name: 1}, links={name: 2})
 
     runs = list(map(run, record.runs))
-    claims = [Claim(name, name, 1.0, None, name, name) for name in names]
+    claims = [Claim(name, name, name, name, "s", 0.5, name, name, [], name) for name in names]
     return replace(record, title=names[0], groups=groups, runs=runs, published=claims)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +21,15 @@ def write(stream: TextIO, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -
         heads: the columns' names.
         rows: their values, as ``cell`` takes them.
     """
-    writer = csv.writer(stream, lineterminator="\r\n")
-    writer.writerow(map(cell, heads))
-    writer.writerows(map(cell, row) for row in rows)
+    add(stream, [list(map(cell, heads))])
+    add(stream, (list(map(cell, row)) for row in rows))
+
+
+def add(stream: TextIO, rows: Iterable[Sequence[Any]]) -> None:
+    """Writes rows of what ``cell`` gives, of numbers, and of None, which is empty; all at once."""
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator="\r\n").writerows(rows)
+    stream.write(buffer.getvalue())
 
 
 def cell(value: Any) -> Any:

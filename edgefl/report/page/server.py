@@ -21,6 +21,8 @@ from edgefl.report.page.html import policy
 _ADDRESS = "127.0.0.1"
 # By which a browser may call this machine. Any other name was made to lead here: DNS rebinding.
 _NAMES = {_ADDRESS, "localhost", "[::1]"}
+# After that long an end is noticed.
+_POLL_S = 0.1
 _PORT = re.compile(r":\d+$")
 _TOKEN_BYTES = 24
 # A client that asked for data so recently is still there, and is given the time to ask once more.
@@ -62,7 +64,7 @@ class Server(ThreadingHTTPServer):
             what = f"cannot listen on {_ADDRESS}:{port}: {error.strerror}"
             raise UserError(what, where="--watch", hint="choose another --watch-port") from error
         self.url = f"http://{_ADDRESS}:{self.server_port}/{self.token}/"
-        threading.Thread(target=self.serve_forever, name="edgefl watch", daemon=True).start()
+        threading.Thread(target=self.serve_forever, args=(_POLL_S,), name="edgefl watch", daemon=True).start()
 
     def server_bind(self) -> None:
         """Binds without asking for the machine's name, which may take seconds."""

@@ -86,19 +86,42 @@ def test_a_frame_has_the_settings_in_which_runs_differ(swept):
         swept.frame("jbos")
 
 
-def test_frames_without_rows_keep_their_settings(swept):
-    """Nothing was evaluated on the null engine; the settings are columns of an empty frame."""
+def test_frames_without_rows_keep_their_columns(swept):
+    """Nothing was evaluated on the null engine; settings and columns are there, with their types."""
     found = swept.frame("evaluations")
     assert len(found) == 0
-    assert list(found.columns) == ["run", "seed", "method.temperature"]
+    assert list(found.columns[:5]) == ["run", "seed", "method.temperature", "version", "round"]
+    assert (found["round"].dtype, found["accuracy"].dtype) == ("int64", "float64")
+    assert swept.frame("evaluations", kind="arrow").num_rows == 0
 
 
-def test_without_pandas_one_message_says_what_to_install(swept, monkeypatch):
+def test_a_table_in_arrow_is_the_one_in_pandas(swept):
+    """The same columns and values, settings that differ among them; unknown kinds are refused."""
+    found, frame = swept.frame("jobs", kind="arrow"), swept.frame("jobs")
+    assert found.column_names == list(frame.columns)
+    assert found.column("method.temperature").to_pylist() == frame["method.temperature"].tolist()
+    assert found.column("received_s").to_pylist() == frame["received_s"].tolist()
+    assert found.column("ending").to_pylist() == frame["ending"].tolist()
+    assert swept.runs[1].frame("jobs", kind="arrow").num_rows == 4
+    with pytest.raises(edgefl.UserError, match="must be 'pandas' or 'arrow', not 'polars'"):
+        swept.frame("jobs", kind="polars")
+
+
+@pytest.mark.parametrize(
+    ("library", "kind", "message", "extra"),
+    [
+        ("pandas", "pandas", "frames need pandas", "frames"),
+        ("pyarrow", "arrow", "Arrow tables need pyarrow", "parquet"),
+    ],
+)
+def test_without_a_library_one_message_says_what_to_install(
+    swept, monkeypatch, library, kind, message, extra
+):
     """Frames are the only thing that needs it."""
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(edgefl.UserError, match="frames need pandas") as caught:
-        swept.frame("jobs")
-    assert caught.value.hint == "pip install 'edgefl-emulator[frames]'"
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(edgefl.UserError, match=message) as caught:
+        swept.frame("jobs", kind)
+    assert caught.value.hint == f"pip install 'edgefl-emulator[{extra}]'"
 
 
 def test_overrides_may_be_a_mapping(tmp_path):

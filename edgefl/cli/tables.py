@@ -1,0 +1,83 @@
+"""The command that writes one table of runs to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgefl.cli.app import app, examples
+from edgefl.cli.console import print_note
+from edgefl.cli.options import RunFolders, Salvage
+from edgefl.cli.streams import results
+from edgefl.core.errors import UserError
+from edgefl.core.files import replacing
+
+_SUFFIXES = (".csv", ".parquet")
+
+
+@app.command(
+    epilog=examples(
+        "table runs/first jobs > jobs.csv",
+        "table runs/first runs/second evaluations --out evaluations.parquet",
+    )
+)
+def table(
+    runs: RunFolders,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="Such as jobs, events, merges, evaluations, client_evaluations, measures or clients.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .parquet file; CSV on standard output by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    salvage: Salvage = False,
+) -> None:
+    """Write one table of runs as CSV or Parquet.
+
+    Before its own columns are the run's name, its seed, and the settings in which the runs differ.
+
+    Parquet needs pyarrow: `pip install 'edgefl-emulator[parquet]'`.
+    """
+    from edgefl.report.frames import sources, to_csv, to_parquet
+    from edgefl.report.settings import settings_of
+    from edgefl.report.summary import each_run
+    from edgefl.store import check_table
+
+    check_table(name, "TABLE")
+    _check_out(out, force=force)
+    named = each_run(
+        runs,
+        lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
+        salvage=salvage,
+        note=print_note,
+    )
+    found = sources(named, salvage=salvage)
+    if out is None:
+        to_csv(found, name, results())
+    elif out.suffix.lower() == ".parquet":
+        to_parquet(found, name, out)
+    else:
+        with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+            to_csv(found, name, stream)
+
+
+def _check_out(out: Path | None, *, force: bool) -> None:
+    """Refuses a file before anything is read.
+
+    Raises:
+        UserError: its name ends in something else, or it is there.
+    """
+    if out is None:
+        return
+    if out.suffix.lower() not in _SUFFIXES:
+        raise UserError(f"{out.name} must end in {' or '.join(_SUFFIXES)}", where="--out")
+    if out.is_dir():
+        raise UserError(f"{out} is a folder", where="--out", hint="name a file")
+    if out.exists() and not force:
+        raise UserError(f"{out} exists", where="--out", hint="--force overwrites it")

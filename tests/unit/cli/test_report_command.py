@@ -1,0 +1,123 @@
+"""`edgefl report`: where its page goes, what it does not overwrite, and what it says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from commands import run_command
+
+import edgefl
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A group of three runs that trained nothing."""
+    folder = tmp_path_factory.mktemp("runs") / "a group"
+    edgefl.run("quickstart", overrides={"server.rounds": 1}, engine="null", out=folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_page_is_named_after_the_first_run(capsys, here, folder):
+    """In the current folder, without what shells trip over; the command says where it is and how large."""
+    status, out, _ = run_command(capsys, "report", folder)
+    page = here / "a-group.html"
+    assert (status, out) == (0, f"saved a-group.html ({page.stat().st_size / 1e6:.2f} MB)\n")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    status, out, _ = run_command(capsys, "report", *sorted(folder.glob("0*")))
+    assert (status, out.split()[1]) == (0, "01-fedavg-and-2-more.html")
+
+
+def test_json_names_the_file(capsys, here, folder):
+    """`--json` prints the file and its size in bytes."""
+    status, out, _ = run_command(capsys, "report", folder, "--out", "page.html", "--json")
+    assert (status, json.loads(out)) == (
+        0,
+        {"file": "page.html", "bytes": (here / "page.html").stat().st_size},
+    )
+
+
+def test_a_page_is_overwritten_and_other_files_are_not(capsys, here, folder):
+    """A page of edgefl's is replaced; another file only with --force."""
+    path = here / "page.html"
+    path.write_text("<!doctype html><title>mine</title>")
+    status, _, err = run_command(capsys, "report", folder, "--out", path)
+    assert status == 2
+    assert f"error: {path} exists and is not a report page" in err.replace("\n", " ")
+    assert "--force" in err
+    assert path.read_text() == "<!doctype html><title>mine</title>"
+    assert run_command(capsys, "report", folder, "--out", path, "--force")[0] == 0
+    first = path.stat().st_ino
+    assert run_command(capsys, "report", folder, "--out", path)[0] == 0
+    assert path.stat().st_ino != first
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        ("missing/page.html", "the folder missing does not exist"),
+        (".", ". is a folder"),
+        ("/dev/null", "/dev/null is not a regular file"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused_before_runs_are_read(capsys, out, words):
+    """One message and exit status 2, even where the runs do not exist."""
+    status, _, err = run_command(capsys, "report", "no-run", "--out", out)
+    assert (status, words in err) == (2, True)
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(capsys, here, folder):
+    """The message says why."""
+    here.chmod(0o500)
+    status, _, err = run_command(capsys, "report", folder)
+    assert (status, "Permission denied" in err) == (1, True)
+
+
+def test_a_full_disk_leaves_the_page_that_was_there(capsys, here, folder, monkeypatch):
+    """One message with the reason, no temporary file, and the old page."""
+    run_command(capsys, "report", folder, "--out", "page.html")
+    before = (here / "page.html").read_bytes()
+
+    def full(_):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("edgefl.core.files.os.fsync", full)
+    status, _, err = run_command(capsys, "report", folder, "--out", "page.html")
+    assert (status, "No space left on device" in err) == (1, True)
+    assert [path.name for path in here.iterdir()] == ["page.html"]
+    assert (here / "page.html").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["no-run"], "neither a run nor a group"), (["--target", "3"], "between 0 and 1"), ([], "RUN")],
+)
+def test_bad_input(capsys, here, folder, arguments, words):
+    """One message, exit status 2, and no file."""
+    given = [folder, *arguments] if "--target" in arguments else arguments
+    status, _, err = run_command(capsys, "report", *given)
+    assert (status, words in err) == (2, True)
+    assert list(here.iterdir()) == []
+
+
+def test_help_needs_none_of_the_pages_libraries():
+    """`edgefl --help` does not import what the page is made with."""
+    code = (
+        "import sys; from edgefl.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print({'jinja2', 'numpy', 'plotly', 'torch'} & set(sys.modules), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "set()"
