@@ -149,8 +149,8 @@ def _make(path: Path, settings: dict[str, Any], *, measured: bool) -> None:
     store.close("done", host_wall_s=0.0)
 
 
-# Uses the switches of a plot in turn, at least so often as is said: the milliseconds until it was drawn again and
-# painted.
+# Uses the switches of a plot in turn, at least so often as is said: the milliseconds until it was drawn again
+# and painted.
 _USE = """
 async ([id, least]) => {
   const figure = edgefl.state.figures.find((one) => one.plot.id === id);
