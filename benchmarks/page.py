@@ -149,52 +149,47 @@ def _make(path: Path, settings: dict[str, Any], *, measured: bool) -> None:
     store.close("done", host_wall_s=0.0)
 
 
-# Uses every option of every switch of a plot; gives the milliseconds until it is drawn again and painted.
+# Uses the switches of a plot in turn, at least so often as is said: the milliseconds until it was drawn again
+# and painted.
 _USE = """
-async (id) => {
+async ([id, least]) => {
   const figure = edgefl.state.figures.find((one) => one.plot.id === id);
   const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   figure.node.scrollIntoView({ block: "center" });
   for (let wait = 0; !figure.seen && wait < 500; wait++) await painted();
-  await painted();
+  const uses = {
+    radio: (one) => [() => { if (!one.checked) one.click(); }],
+    checkbox: (one) => [() => one.click()],
+    range: (one) => [0.25, 0.5, 0.75, 1, 0].map((share) => () => {
+      one.value = Math.round(share * one.max);
+      one.dispatchEvent(new Event("input"));
+    }),
+    "select-one": (one) => [1, 2, 0].filter((at) => at < one.options.length).map((at) => () => {
+      one.selectedIndex = at;
+      one.dispatchEvent(new Event("change"));
+    }),
+  };
+  const inputs = () => [...figure.switches.querySelectorAll("input, select")];
   const found = [];
-  async function timed(name, act) {
-    await painted();
-    const start = performance.now();
-    act();
-    await painted();
-    found.push([`${id} ${name}`, performance.now() - start]);
-  }
-  const inputs = (kind) => [...figure.switches.querySelectorAll(kind)];
-  const places = (kind) => inputs(kind).map((_, place) => place);
-  for (const kind of ["input[type=radio]", "input[type=checkbox]"]) {
-    for (const place of places(kind)) {
-      const one = inputs(kind)[place];
-      if (one && !(one.type === "radio" && one.checked)) {
-        await timed(one.name, () => one.click());
-        if (one.type === "checkbox") await timed(one.name, () => inputs(kind)[place].click());
+  let before = -1;
+  while (found.length < least && found.length > before) {
+    before = found.length;
+    for (let place = 0; place < inputs().length; place++) {
+      for (let nth = 0; inputs()[place] && nth < uses[inputs()[place].type](inputs()[place]).length; nth++) {
+        const one = inputs()[place];
+        if (one.type === "radio" && one.checked) continue;
+        await painted();
+        const start = performance.now();
+        uses[one.type](one)[nth]();
+        await painted();
+        found.push([one.name, performance.now() - start]);
       }
-    }
-  }
-  for (const place of places("select")) {
-    for (const at of [1, 2, 0]) {
-      const list = inputs("select")[place];
-      if (!list || list.options.length <= at) continue;
-      await timed(list.name, () => { list.selectedIndex = at; list.dispatchEvent(new Event("change")); });
-    }
-  }
-  for (const place of places("input[type=range]")) {
-    for (const share of [0.25, 0.5, 0.75, 1, 0]) {
-      const slider = inputs("input[type=range]")[place];
-      await timed(slider.name, () => {
-        slider.value = Math.round(share * slider.max);
-        slider.dispatchEvent(new Event("input"));
-      });
     }
   }
   return found;
 }
 """
+_USES = 20
 
 
 @contextmanager
@@ -221,10 +216,10 @@ def opened(page: Page, file: Path) -> float:
     return time.perf_counter() - start
 
 
-def used(page: Page) -> list[tuple[str, float]]:
-    """The milliseconds of each use of a switch, a plot and a switch's name with each."""
+def used(page: Page) -> dict[str, list[tuple[str, float]]]:
+    """By plot, each use of a switch: its name, and the milliseconds until the plot was there again."""
     ids = page.evaluate("edgefl.state.figures.map((one) => one.plot.id)")
-    return [(name, ms) for one in ids for name, ms in page.evaluate(_USE, one)]
+    return {one: page.evaluate(_USE, [one, _USES]) for one in ids}
 
 
 def shown(part: Part, runs: Path, folder: Path) -> Iterator[str]:
@@ -245,19 +240,17 @@ def shown(part: Part, runs: Path, folder: Path) -> Iterator[str]:
     both = report_s + load_s
     yield f"  report    {report_s:8.2f} s   of which {cpu_s:.2f} s of processor time"
     yield f"  to open   {load_s:8.2f} s   both {both:.2f} s  (< {MOST_S:.0f})"
-    by_name: dict[str, list[float]] = {}
-    for name, ms in switches:
-        by_name.setdefault(name, []).append(ms)
-    every = [ms for _, ms in switches]
-    yield f"  a switch  {_spread(every)}  (< {MOST_MS:.0f})"
-    for name, times in sorted(by_name.items(), key=lambda item: -max(item[1])):
-        yield f"    {name:34} {_spread(times)}"
+    yield f"  a switch  {_spread([ms for uses in switches.values() for _, ms in uses])}  (< {MOST_MS:.0f})"
+    for plot, uses in switches.items():
+        if uses:
+            slowest, _ = max(uses, key=lambda use: use[1])
+            yield f"    {plot:14} {_spread([ms for _, ms in uses])}, {slowest.removeprefix(plot + '-')}"
 
 
 def _spread(times: Sequence[float]) -> str:
     return (
-        f"median {statistics.median(times):6.1f} ms  p95 {np.percentile(times, 95):6.1f}  "
-        f"most {max(times):6.1f}  of {len(times)}"
+        f"median {statistics.median(times):4.0f} ms  p95 {np.percentile(times, 95):4.0f}  "
+        f"most {max(times):4.0f} of {len(times)}"
     )
 
 
@@ -273,7 +266,9 @@ def main() -> None:
     given = parser.parse_args()
     if unknown := set(given.part) - set(PARTS):
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
-    machine = f"{processor()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    # Other programs may share the machine.
+    load = f"load {os.getloadavg()[0]:.1f}"
+    machine = f"{processor()}, {os.cpu_count()} cores, {load}, Python {platform.python_version()}"
     lines = [f"{dt.datetime.now(dt.UTC):%Y-%m-%d}, {machine}"]
     print(lines[0])
     with tempfile.TemporaryDirectory() as temporary:

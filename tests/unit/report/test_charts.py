@@ -10,6 +10,7 @@ from charted import chart_of, history
 from edgefl.core.errors import UserError
 from edgefl.report.charts import Choice
 from edgefl.report.colours import styles
+from edgefl.report.curves import AXES
 
 
 def test_lines_are_the_curves_in_printed_units():
@@ -39,22 +40,22 @@ def test_seeds_are_one_line_in_a_band():
 
 
 @pytest.mark.parametrize(
-    ("x", "seconds", "joules", "label", "last"),
+    ("x", "seconds", "joules", "unit", "last"),
     [
-        ("time", 1e-4, 5, "virtual time (µs)", 200),
-        ("time", 60, 5, "virtual time (s)", 120),
-        ("time", 1e6, 5, "virtual time (days)", 2e6 / 86400),
-        ("round", 1, 5, "round", 2),
-        ("bytes", 1, 5, "bytes, down and up (B)", 200),
-        ("joules", 1, 2e6, "energy of all clients (MJ)", 4),
-        ("client-seconds", 1, 5, "client-seconds (s)", 6),
-        ("client_seconds", 1, 5, "client-seconds (s)", 6),
+        ("time", 1e-4, 5, " (µs)", 200),
+        ("time", 60, 5, " (s)", 120),
+        ("time", 1e6, 5, " (days)", 2e6 / 86400),
+        ("round", 1, 5, "", 2),
+        ("bytes", 1, 5, " (B)", 200),
+        ("joules", 1, 2e6, " (MJ)", 4),
+        ("client-seconds", 1, 5, " (s)", 6),
+        ("client_seconds", 1, 5, " (s)", 6),
     ],
 )
-def test_axes_have_units_that_fit(x, seconds, joules, label, last):
+def test_axes_have_units_that_fit(x, seconds, joules, unit, last):
     """The greatest value is some whole units, not thousands of them or a thousandth of one."""
     chart = chart_of({"a": [[history([0.1, 0.5, 0.6], seconds=seconds, joules=joules)]]}, Choice(x=x))
-    assert chart.x_label == label
+    assert chart.x_label == AXES[x.replace("-", "_")].label + unit
     assert chart.lines[0].x[-1] == pytest.approx(last)
 
 
