@@ -33,7 +33,8 @@ def build(params, run):
 class Journal:
     def __init__(self, file, run):
         self.file = file
-        self.write("build", run.name, run.group, run.run_id, run.seed, threading.current_thread().name)
+        self.write("build", run.name, run.group, run.run_id, run.seed, run.tags["method"])
+        self.write("thread", threading.current_thread().name)
 
     def write(self, *items):
         with self.file.open("a") as file:

@@ -46,7 +46,7 @@ def _prints_document(arguments: Sequence[str]) -> bool:
     """Whether standard output is for one document, which a program may read."""
     words = [word for argument in arguments for word in argument.split("=", 1)]
     formats = {value for option, value in pairwise(words) if option == "--format"}
-    return "--json" in arguments or bool(formats - {"table"}) or words[:1] == ["table"]
+    return "--json" in arguments or bool(formats - {"table"})
 
 
 def _too_long(error: BaseException) -> UserError | None:

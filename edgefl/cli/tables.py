@@ -20,7 +20,7 @@ _SUFFIXES = (".csv", ".parquet")
 @app.command(
     epilog=examples(
         "table runs/first jobs > jobs.csv",
-        "table runs/first runs/second evaluations --out evaluations.parquet",
+        "table runs/first runs/second merges --out merges.parquet",
     )
 )
 def table(
@@ -42,7 +42,7 @@ def table(
 
     Before its own columns are the run's name, its seed, and the settings in which the runs differ.
 
-    Parquet needs pyarrow: `pip install 'edgefl-emulator[parquet]'`.
+    Parquet needs pyarrow, which the extra `parquet` brings along.
     """
     from edgefl.report.frames import sources, to_csv, to_parquet
     from edgefl.report.settings import settings_of

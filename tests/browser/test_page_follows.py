@@ -113,6 +113,7 @@ def test_data_are_sent_once(opened, source):
     """Where nothing is new, the server says so and the page draws nothing."""
     with visiting(opened, f"http://127.0.0.1:{source.server_port}/token/", online=True) as visit:
         visit.ready()
-        visit.page.wait_for_timeout(6500)
+        with visit.page.expect_response(lambda answer: answer.status == 304, timeout=15_000):
+            pass
     assert source.asked[0] == 200
     assert set(source.asked[1:]) == {304}

@@ -234,7 +234,7 @@ def test_a_run_that_does_not_end_well_is_marked(how, words, environment, tmp_pat
 
 
 def test_parameters_say_where_it_goes(tmp_path, environment):
-    """TensorBoard's folder with the run's place in it; MLflow's experiment; W&B's project, folder and tags."""
+    """TensorBoard's folder, which holds one for the run; MLflow's experiment; W&B's project and tags."""
     asked = [
         {"name": "tensorboard", "dir": str(tmp_path / "events")},
         {"name": "mlflow", "uri": environment.uri, "experiment": "another"},

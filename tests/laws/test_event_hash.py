@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
 
 import pytest
+from commands import run_command
 from damage import rewritten
 
 import edgefl
@@ -49,7 +51,7 @@ def test_engines_have_one_hash(loop, tmp_path, engine):
 
 def test_a_dry_run_has_the_hash_of_the_run(loop, tmp_path):
     """In memory, of data that come with a package."""
-    (tmp_path / "dry.json").write_text(str(SCENARIO).replace("'", '"'), encoding="utf-8")
+    (tmp_path / "dry.json").write_text(json.dumps(SCENARIO), encoding="utf-8")
     (dry,) = dry_run(str(tmp_path / "dry.json"))
     assert dry.summary.event_hash == _hash(loop)
 
@@ -120,3 +122,15 @@ def test_where_nothing_happened_there_is_no_hash():
     )
     assert len(event_hash(store.reader())) == 16
     store.abandon()
+
+
+def test_a_single_run_ends_with_its_hash(loop, tmp_path, capsys):
+    """Below where it is saved; of several runs there is none, since each has its own."""
+    path = tmp_path / "hashed.json"
+    path.write_text(json.dumps(SCENARIO), encoding="utf-8")
+    arguments = "run", path, "--engine", "null", "--out"
+    _, out, _ = run_command(capsys, *arguments, tmp_path / "one")
+    assert f"saved in {tmp_path / 'one'}\nevent hash {_hash(loop)}\n" in out
+    _, out, _ = run_command(capsys, *arguments, tmp_path / "two", "--set", "sweep.seed=[0, 1]")
+    assert f"saved in {tmp_path / 'two'}\n" in out
+    assert "event hash" not in out

@@ -59,10 +59,15 @@ def test_what_is_public_is_documented(source):
 def _public(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, Definition]]:
     """The public definitions of a module and, within its public classes, their methods."""
     for inner in node.body:
-        if isinstance(inner, Definition) and not inner.name.startswith("_"):
+        if isinstance(inner, Definition) and not inner.name.startswith("_") and not _is_overload(inner):
             yield f"{prefix}{inner.name}", inner
             if isinstance(inner, ast.ClassDef):
                 yield from _public(inner, f"{prefix}{inner.name}.")
+
+
+def _is_overload(node: Definition) -> bool:
+    """Whether it tells types alone: the function itself, which is documented, follows."""
+    return any(getattr(decorator, "id", "") == "overload" for decorator in node.decorator_list)
 
 
 def test_only_the_command_line_prints(source):

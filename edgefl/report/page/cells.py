@@ -32,12 +32,14 @@ class Table:
         head: the columns' headings.
         rows: the cells.
         sorts: whether its rows can be sorted; figures of several units cannot.
+        folded: whether it is shown on demand alone.
     """
 
     caption: str
     head: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     sorts: bool = True
+    folded: bool = False
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def _verdict(page: Page) -> Section:
     )
 
 
-BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= best, equal to others"
+BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= equal best"
 """What is said below a figure: no other is as good, another may be as good or better, others are equal."""
 
 
@@ -243,4 +243,4 @@ def _sources(page: Page) -> Iterator[Table]:
     )
     if found:
         rows = [[Cell(text) for text in row] for row in found]
-        yield Table("Where the numbers of devices and links come from", head, rows)
+        yield Table("Where the numbers of devices and links come from", head, rows, folded=True)

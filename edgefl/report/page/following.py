@@ -74,7 +74,7 @@ class Follower:
         self._folder = folder
 
     def over(self) -> None:
-        """The runs have ended: the next page is the last, and is made at once."""
+        """The runs have ended: the next page is the last, is made at once and asks for no other."""
         self._over = True
 
     @property
@@ -97,12 +97,12 @@ class Follower:
     def _renew(self) -> None:
         """Makes the page, unless it is there as of now."""
         # Before the runs are read: what they commit meanwhile is in the next page.
-        tag, folder = self.tag, self._folder
+        over, tag, folder = self._over, self.tag, self._folder
         if folder is None or (self._last is not None and self._last.tag == tag) or not self._runs(folder):
             return
         start_s = time.thread_time()
         try:
-            version = Version(page([folder], live=not self._over, note=lambda _: None), tag)
+            version = Version(page([folder], live=not over, note=lambda _: None), tag)
             _ = version.data
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the page, the run goes on
             self._complain(error)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,7 +15,8 @@ from commands import run_command
 from tracked import JOURNAL, journal, own_tracker
 
 import edgefl
-from edgefl.runs import tracking
+from edgefl.runs import Progress, tracking
+from edgefl.trackers import Point, Run
 
 SCENARIO = "quickstart"
 SHORT = {"sweep": None, "server.rounds": 3, "method": "fedavg"}
@@ -83,9 +86,10 @@ def test_a_tracker_is_given_each_run_of_a_sweep(tmp_path, monkeypatch):
     assert len(ends) == len(result.runs) == 2
     for each, some in zip(result.runs, (calls[: ends[0] + 1], calls[ends[0] + 1 :]), strict=True):
         summary = each.summary()
-        assert some[0] == ["build", each.name, SCENARIO, summary.run_id, summary.seed, "tracker mine"]
-        assert [call[0] for call in some[1:-1]] == ["log"] * len(some[1:-1])
-        points = [point for call in some[1:-1] for point in call[1]]
+        assert some[0] == ["build", each.name, SCENARIO, summary.run_id, summary.seed, "fedavg"]
+        assert some[1] == ["thread", "tracker mine"]
+        assert [call[0] for call in some[2:-1]] == ["log"] * len(some[2:-1])
+        points = [point for call in some[2:-1] for point in call[1]]
         merges = each.table("merges")
         # The energies of the last jobs are known at the end alone.
         assert [point[:2] for point in points[:-1]] == [[row["round"], row["t_s"]] for row in merges]
@@ -149,8 +153,11 @@ def test_trackers_change_no_result(tmp_path, monkeypatch):
     one, other = learned(plain), learned(tracked)
     assert one.keys() == other.keys()
     assert all(torch.equal(one[key], other[key]) for key in one)
-    assert journal(tmp_path / "journal")[-1][1] == "done"
-    assert journal(tmp_path / "journal")[1][1][0][2]["loss/train"] > 0
+    calls = journal(tmp_path / "journal")
+    assert calls[0][-1] == "fedavg"
+    assert calls[2][1][0][2]["loss/train"] > 0
+    assert calls[-1][1] == "done"
+    assert calls[-1][-1]["flops"] == plain.summary().flops
 
 
 @pytest.mark.parametrize(
@@ -260,8 +267,63 @@ def test_trackers_are_told_of_an_interrupt(tmp_path, monkeypatch):
             callbacks=Stop(),
             trackers=[{"name": "mine", "file": str(file)}],
         )
-    assert [call[0] for call in journal(file)] == ["build", "log", "finish"]
+    assert [call[0] for call in journal(file)] == ["build", "thread", "log", "finish"]
     assert journal(file)[-1][1:3] == ["interrupted", "KeyboardInterrupt"]
+
+
+def begun(folder) -> Run:
+    """A run that begins."""
+    return Run("a run", "a group", "0" * 16, 7, folder, folder, {"model.hidden": [64]}, {"method": "fedavg"})
+
+
+def test_each_tracker_has_a_copy_of_its_own(tmp_path):
+    """Of the run, its settings and each point; what it does to them reaches neither others nor the run."""
+    given = []
+
+    class Keeping:
+        def log(self, points):
+            given.extend(points)
+
+        def finish(self, end):
+            raise AssertionError(end)
+
+    def build(params, run):  # noqa: ARG001
+        given.append(run)
+        return Keeping()
+
+    run = begun(tmp_path)
+    keeping = tracking.Chosen("keeping", SimpleNamespace(build=build), None)
+    feeds = [tracking.Feed(keeping, tmp_path) for _ in range(2)]
+    following = tracking.Followed(feeds, run)
+    following.started("a run", None, tmp_path)
+    following.merged(0, 1.0, 0.5)
+    following.progressed(Progress("a run", 1, 0, None, 1.0, 1, 2, 3, 4, 5.0, None, 0, 0.0, {}, {}, 0.5, None))
+    for feed in feeds:
+        feed.ending(60.0)
+        feed.close(time.monotonic() + 60)
+    runs = [one for one in given if isinstance(one, Run)]
+    assert runs == [run, run]
+    assert len({id(one.settings["model.hidden"]) for one in (run, *runs)}) == 3
+    first, second = (one for one in given if isinstance(one, Point))
+    assert first == second
+    assert first.figures["loss/train"] == 0.5
+    assert first.figures is not second.figures
+
+
+def test_nothing_is_kept_for_a_tracker_that_stopped(tmp_path):
+    """What follows its failure is not queued: nobody would take it."""
+    failed = threading.Event()
+
+    def build(params, run):  # noqa: ARG001
+        failed.set()
+        raise ValueError("no")
+
+    feed = tracking.Feed(tracking.Chosen("failing", SimpleNamespace(build=build), None), tmp_path)
+    feed.put(begun(tmp_path))
+    assert failed.wait(60)
+    feed._thread.join(60)  # noqa: SLF001
+    feed.put(Point(0, 1.0, {"loss/train": 1.0}))
+    assert feed._items.empty()  # noqa: SLF001
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,305 @@
+"""The page's plots: what they draw and what their files hold is what the page's record says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import random
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from edgefl.core import units
+from edgefl.report.page.sections.measures import MeasureSeries
+from edgefl.report.page.sections.published import Claim, Saving
+from edgefl.report.page.sections.sweep import Sweep
+
+SECTIONS = (
+    "curves", "costs", "devices", "published", "durations", "rounds", "activity", "participation", "memory",
+    "partition", "measures",
+)  # fmt: skip
+
+# Uses each switch of each plot in turn, as a user would, and tells what became of the plot.
+USE_SWITCHES = """
+() => {
+  const told = [];
+  for (const figure of edgefl.state.figures) {
+    const switches = () => [...figure.switches.querySelectorAll("[name]")];
+    const use = (control, act) => {
+      act(control);
+      control.dispatchEvent(new Event(control.type === "range" ? "input" : "change"));
+      const words = figure.words.hidden ? "" : figure.words.textContent;
+      told.push([figure.plot.id, control.name, figure.node.dataset.drawn, words]);
+    };
+    for (let place = 0; place < switches().length; place += 1) {
+      const { type, options, max } = switches()[place];
+      const again = () => switches()[place];
+      if (type === "select-one") for (let one = 0; one < options.length; one += 1) {
+        use(again(), (control) => { control.selectedIndex = one; });
+      }
+      if (type === "range") for (const one of [0, max]) use(again(), (control) => { control.value = one; });
+      if (type === "radio") use(again(), (control) => { control.checked = true; });
+      if (type === "checkbox") for (const one of [true, false]) {
+        use(again(), (control) => { control.checked = one; });
+      }
+    }
+  }
+  return told;
+}
+"""
+
+
+def rows_of(page, plot):
+    """A plot's CSV as rows of texts, the headings first."""
+    _, text = page.download(f"#plot-{plot} .downloads button:nth-child(2)")
+    return list(csv.reader(io.StringIO(text)))
+
+
+def numbers(rows, *columns):
+    """Columns of a CSV as numbers, NaN where they are empty; one tuple a row."""
+    places = [rows[0].index(column) for column in columns]
+    return [tuple(float(row[place] or "nan") for place in places) for row in rows[1:]]
+
+
+def same(found, expected):
+    """Whether two lists of tuples hold the same numbers, to the last bit; None is NaN."""
+    expected = [tuple(math.nan if one is None else float(one) for one in row) for row in expected]
+    return len(found) == len(expected) and np.array_equal(found, expected, equal_nan=True)
+
+
+def test_quantities_are_shown_as_edgefl_prints_them(visit):
+    """The page's formatter gives the text of core/units.py, for amounts of all sizes and for ties."""
+    draw = random.Random(3)  # noqa: S311 - no secrets
+    amounts = [0, 1, 0.5, 59.5, 60.5, 90.5, 3599.5, 3600, 7265, 86400, 1125, 1375, 999499, 999500, 1e-9]
+    amounts += [10 ** draw.uniform(-8, 17) for _ in range(300)] + [draw.randrange(10**6) for _ in range(100)]
+    shown = {"B": units.show_bytes, "J": units.show_joules, "s": units.show_seconds, "FLOP": units.show_flops}
+    page = visit().page
+    for unit, show in shown.items():
+        found = page.evaluate("([all, unit]) => all.map((one) => edgefl.number(one, unit))", [amounts, unit])
+        assert found == [show(amount) for amount in amounts]
+    shares = [0, 1, 0.944, 0.0003, 0.00001, 0.5, 0.01]
+    found = page.evaluate("all => all.map((one) => edgefl.number(one, 'share'))", shares)
+    assert found == [units.show_share(one, 1) for one in shares]
+    assert page.evaluate("edgefl.number(null, 'J')") == "unknown"
+
+
+def test_every_switch_draws(visit):
+    """Whatever is chosen, a plot is drawn or says why not, without an error."""
+    page = visit()
+    page.draw_all()
+    told = page.page.evaluate(USE_SWITCHES)
+    assert {plot for plot, *_ in told} >= {"accuracy", "costs", "durations", "round", "memory", "devices"}
+    for _, _, drawn, words in told:
+        assert drawn == "plot" or words.startswith("Nothing to draw: ")
+
+
+def columns(records, *names):
+    """Columns of records as rows of numbers, one record after the other."""
+    return [row for one in records for row in zip(*(getattr(one, name) for name in names), strict=True)]
+
+
+def expected(record):
+    """What a plot's CSV holds: the plot, its columns, and the record's numbers in them."""
+    data = record.partition[0]
+    return [
+        ("accuracy", ["accuracy", "loss"], columns(record.curves, "accuracy", "loss")),
+        ("accuracy", ["virtual time (s)"], [(t,) for one in record.curves for t in one.x["time"]]),
+        (
+            "durations",
+            ["virtual time (s)", "share that took at most so long"],
+            columns(record.durations, "seconds", "share"),
+        ),
+        (
+            "active",
+            ["from (s)", "mean of active clients", "most active clients"],
+            columns(record.activity, "t_s", "active_mean", "active_max"),
+        ),
+        (
+            "participation",
+            ["round", "distinct clients", "Jain's index"],
+            columns(record.participation, "round", "distinct", "fairness"),
+        ),
+        (
+            "memory",
+            ["need (B)", "limit (B)", "refused"],
+            [(one.peak_bytes, one.limit_bytes, one.refused) for one in record.memory],
+        ),
+        (
+            "devices",
+            ["energy of all (J)", "energy of a client a round (J)"],
+            [(one.joules, one.joules_per_round) for one in record.devices],
+        ),
+        ("partition", [f"class {name} (samples)" for name in data.classes], data.counts),
+    ]
+
+
+def test_files_hold_the_records_numbers(visit, record):
+    """A plot's CSV has the numbers of the page's record, none left out and none rounded."""
+    page = visit()
+    page.draw_all()
+    for plot, names, rows in expected(record):
+        assert same(numbers(rows_of(page, plot), *names), rows), plot
+    costs = rows_of(page, "costs")
+    moved = [way for one in record.costs for part in one.bytes_by_part.values() for way in part.values()]
+    assert [float(row[4]) for row in costs if row[1] == "bytes by part"] == moved
+    spent = [ending.client_s for one in record.costs for ending in one.endings.values()]
+    assert [float(row[4]) for row in costs if row[1] == "client_s by ending"] == spent
+    first = record.rounds[0]
+    jobs = numbers(rows_of(page, "round"), "client", "ended (s)")
+    assert sorted(jobs) == sorted(zip(first.client, first.ended_s, strict=True))
+
+
+def test_a_round_is_drawn_job_by_job(visit, record):
+    """Bars are the record's stages, the words name who was waited for, and arrow keys move the slider."""
+    page = visit()
+    page.draw_all()
+    run = record.rounds[0]
+    for at in (0, 1):
+        jobs = range(run.first[at], run.first[at + 1])
+        bars = page.page.evaluate(
+            "() => { const {data, layout} = document.querySelector('#plot-round .canvas');"
+            " return [data.slice(0, 3).map(({base, x}) => x.map((one, at) => [base[at], base[at] + one])),"
+            " layout.xaxis.title.text]; }"
+        )
+        size = {"ms": 1e-3, "s": 1, "min": 60}[bars[1].partition("(")[2][:-1]]
+        work = [(run.received_s[job] - run.from_s[at], run.worked_s[job] - run.from_s[at]) for job in jobs]
+        drawn = [(one * size, other * size) for one, other in bars[0][1]]
+        assert np.allclose(sorted(drawn), sorted(pair for pair in work if not math.isnan(pair[1])))
+        note = page.page.inner_text("#plot-round .note")
+        if run.waited_client[at] >= 0:
+            assert f"for client {run.waited_client[at]} (" in note
+            assert units.show_seconds(run.waited_s[at]) in note
+        slider = page.page.locator("#plot-round input[type=range]")
+        slider.focus()
+        page.page.keyboard.press("ArrowRight")
+        assert slider.get_attribute("aria-valuetext").startswith(f"round {run.round[at + 1]}")
+        assert page.page.evaluate("document.activeElement.type") == "range"
+
+
+def test_the_slider_has_the_chosen_runs_rounds(visit, record):
+    """Another run's rounds have their own numbers on the slider, and the switch in use keeps the focus."""
+    other = replace(record.rounds[1], round=list(reversed(record.rounds[1].round)))
+    page = visit(replace(record, rounds=[record.rounds[0], other]))
+    page.draw_all()
+    select = page.page.locator("#plot-round select")
+    select.focus()
+    select.select_option(index=1)
+    assert page.page.locator("#plot-round output").inner_text() == "round 2, train"
+    assert page.page.evaluate("document.activeElement.name") == "round-run"
+
+
+def test_the_front_is_drawn(visit, record):
+    """The Pareto front's line goes through the record's groups, and the words name them."""
+    page = visit()
+    page.draw_all()
+    front = record.sweep.fronts[0]
+    figures = record.sweep.figures
+    line = page.drawn("pareto")["data"][0]
+    assert np.allclose(line["y"], [100 * figures[front.accuracy].values[group] for group in front.groups])
+    costs = [figures[front.cost].values[group] for group in front.groups]
+    assert np.allclose(np.divide(line["x"], line["x"][0]), np.divide(costs, costs[0]))
+    for group in front.groups:
+        assert record.groups[group].name in page.page.inner_text("#plot-pareto .note")
+
+
+def test_many_points_are_thinned_but_for_the_file(visit, record):
+    """A line of 50,000 points is drawn with some of them, its extremes among them; the CSV has all."""
+    count = 50_000
+    values = np.sin(np.arange(count) / 700.0) / 4 + 0.5
+    values[12_345], values[40_001] = 0.99, 0.01
+    own = record.curves[0]
+    x = {key: np.arange(count, dtype=float) for key in own.x}
+    bounds = dict.fromkeys(("accuracy_low", "accuracy_high", "loss_low", "loss_high"))
+    long = replace(own, x=x, accuracy=values, loss=values, **bounds)
+    page = visit(replace(record, curves=[long]))
+    page.draw_all()
+    (line,) = page.drawn("accuracy")["data"]
+    assert len(line["x"]) < 10_000
+    assert line["x"][0] == 0
+    assert math.isclose(max(line["y"]), 99)
+    assert math.isclose(min(line["y"]), 1)
+    assert len(rows_of(page, "accuracy")) == count + 1
+
+
+def test_nothing_to_draw_is_said_in_words(visit, record):
+    """Of a page without data every plot says why there is nothing; none is a hole."""
+    page = visit(replace(record, sweep=Sweep({}, [], []), **{name: [] for name in SECTIONS}))
+    page.draw_all()
+    words = page.page.eval_on_selector_all(
+        "figure.plot", "all => all.map(one => [one.dataset.drawn, one.querySelector('.words').textContent])"
+    )
+    assert len(words) > len(SECTIONS)
+    assert [one for one in words if one[0] != "words" or not one[1].startswith("Nothing to draw: ")] == []
+
+
+def series(labels, values, **more):
+    """A measure of the first run, two versions."""
+    made = {"measure": "class-accuracy", "figure": "", "model": "global", "quantile": None, "unit": "share"}
+    made |= {"run": 0, "version": [1, 2], "round": [0, 1], "labels": labels, "values": values}
+    return MeasureSeries(**made | more)
+
+
+@pytest.fixture
+def telling(record):
+    """A record with measures by class and over clients, a refused device and published figures."""
+    names = ["", *record.partition[0].classes]
+    rising = [[0.1 + 0.05 * place + 0.2 * at for place in range(len(names))] for at in range(2)]
+    rising[0][3] = None
+    quantiles = [
+        series([""], [[one], [one]], measure="personal-accuracy", model="personal", quantile=one)
+        for one in (0.0, 0.1, 0.5, 0.9, 1.0)
+    ]
+    saving = Saving(group=0, against_group=1, model="mlp", device="raspberry-pi-5", saved=0.25, against=2.0)
+    claim = Claim(method="a", against="b", exchange="train", figure="latency", unit="s", published=0.4,
+                  source="A paper, Table 1", note="", ours=[saving], why="")  # fmt: skip
+    tiny = {"device": "tiny", "peak_bytes": 2000, "admitted_bytes": None, "limit_bytes": 1000}
+    refused = replace(record.memory[0], **tiny, run=0, clients=3, refused=3)
+    return replace(
+        record,
+        measures=[series(names, rising), *quantiles],
+        published=[claim, replace(claim, ours=[], why="no run of b is beside it")],
+        memory=[*record.memory, refused],
+    )
+
+
+def test_measures_published_and_refused(visit, telling):
+    """Measures by class are a map, over clients a band; refused clients and both figures are told."""
+    page = visit(telling)
+    page.draw_all()
+    told = page.page.evaluate(USE_SWITCHES)
+    assert {drawn for plot, _, drawn, _ in told if plot == "measures"} == {"plot"}
+    select = page.page.locator("#plot-measures select").first
+    select.select_option("class-accuracy, global, by class")
+    cells = page.page.evaluate("document.querySelector('#plot-measures .canvas').data[0].z")
+    expected = [[row[place] for row in telling.measures[0].values] for place in range(1, len(cells) + 1)]
+    assert np.allclose(np.array(cells, float) / 100, np.array(expected, float), equal_nan=True)
+    select.select_option("personal-accuracy, personal, over clients")
+    band, line = page.drawn("measures")["data"]
+    assert (np.unique(band["y"]).round(6).tolist(), set(line["y"])) == ([10, 90], {50})
+    page.page.locator("#plot-memory select").select_option(index=0)
+    assert "Refused: 3 clients (tiny, mlp: train)." in page.page.inner_text("#plot-memory .note")
+    published, ours = page.drawn("published")["data"]
+    assert (published["x"], ours["x"]) == ([40, 40], [25])
+    assert "no run of b is beside it" in page.page.inner_text("#plot-published .note")
+    for plot in ("measures", "published", "memory"):
+        assert len(rows_of(page, plot)) > 1
+        _, text = page.download(f"#plot-{plot} .downloads button:nth-child(1)")
+        picture = ET.fromstring(text)  # noqa: S314 - our own text
+        assert len(list(picture.iter())) > 50
+
+
+def test_names_stay_text_in_plots(visit, record):
+    """A group's name with tags, entities and TeX is shown as it is in the legend of the picture."""
+    name = "<b>x</b> &lt; $y$ <script>"
+    page = visit(replace(record, groups=[replace(record.groups[0], name=name), *record.groups[1:]]))
+    said = []
+    page.page.on("console", lambda one: said.append(one.text))
+    page.draw_all()
+    _, text = page.download("#plot-accuracy .downloads button:nth-child(1)")
+    words = " ".join("".join(one.itertext()) for one in ET.fromstring(text).iter())  # noqa: S314 - our own text
+    assert name in words
+    # Plotly says that it lacks MathJax where it finds TeX.
+    assert said == []
