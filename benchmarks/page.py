@@ -112,10 +112,11 @@ class MadeUp(Run):
         return Feedback()
 
     def _measure(self, need: Evaluate, accuracies: Sequence[float]) -> None:
-        what = {"measure": "class_accuracy", "figure": "accuracy", "model": "global"}
+        what = {"measure": "class-accuracy", "figure": "", "model": "global"}
         at = {"version": need.version, "round": need.round, **what}
         rows = [{**at, "label": str(label), "value": value} for label, value in enumerate(accuracies)]
-        self.store.add("measures", *rows)
+        worst = {**at, "figure": "worst", "label": "", "value": min(accuracies)}
+        self.store.add("measures", *rows, worst)
 
 
 def make(part: Part, folder: Path, scale: float) -> None:
@@ -134,7 +135,7 @@ def make(part: Part, folder: Path, scale: float) -> None:
                 "evaluate.models": ["global", "personal"], "local.optimizer.lr": 0.5,
             }  # fmt: skip
             if part.measured:
-                settings["evaluate.measures"] = ["class_accuracy"]
+                settings["evaluate.measures"] = ["class-accuracy"]
             _make(path, settings, measured=part.measured)
 
 
