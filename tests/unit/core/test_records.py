@@ -235,7 +235,7 @@ def test_a_ledger_by_hand():
 
 
 def test_what_ended_jobs_cost_by_hand():
-    """A client whose second energy is unknown takes its first out of the sum; without known ones it is None."""
+    """A client whose second energy is unknown takes its first out of the sum; without any it is None."""
     ledger = Ledger(5)
     assert ledger.spent().joules is None
     ledger.add(_jobs((1, 100, 0, 70, 3.0), (2, 1, 2, 3, 0.5)))
