@@ -329,13 +329,18 @@ def compare(
     """
     from edgefl.report.comparison import read_runs
     from edgefl.report.sensitivity import of_runs
+    from edgefl.report.summary import summaries
 
     chosen = _format(format_, as_json=as_json)
     if sensitivity is not None and chosen not in {Format.TABLE, Format.JSON}:
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    compared, histories = read_runs(runs, target, salvage=salvage, note=print_note)
+    histories = None
+    if chosen is Format.TABLE:
+        compared, histories = read_runs(runs, target, salvage=salvage, note=print_note)
+    else:
+        compared = summaries(runs, target, salvage=salvage, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
     _print_comparison(compared, histories, found, chosen)
 
@@ -347,7 +352,7 @@ def _format(given: Format | None, *, as_json: bool) -> Format:
 
 
 def _print_comparison(
-    runs: Sequence[Summary], histories: Histories, found: Found | None, chosen: Format
+    runs: Sequence[Summary], histories: Histories | None, found: Found | None, chosen: Format
 ) -> None:
     from edgefl.report.comparison import Comparison, comparison, comparison_tables
     from edgefl.report.formats import comma_separated

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from edgefl.core.errors import EdgeflError
-from edgefl.report.page.following import Follower
-from edgefl.report.page.server import Server
 from edgefl.runs.callbacks import Both, Callbacks
 from edgefl.store import is_settled, settle_later
+
+if TYPE_CHECKING:
+    from edgefl.report.page.server import Server
 
 
 class Watch(Callbacks):
@@ -86,6 +88,9 @@ def watching(asked: bool, port: int | None, console: Console) -> Iterator[Watch]
 
     server = None
     if asked or port is not None:
+        from edgefl.report.page.following import Follower
+        from edgefl.report.page.server import Server
+
         try:
             server = Server(Follower(note), port or 0)
         except (EdgeflError, RuntimeError) as error:

@@ -7,7 +7,6 @@ by its dotted key.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, repeat
@@ -93,11 +92,11 @@ def _numbers(values: Sequence[Any], kind: str) -> tuple[NDArray[Any], NDArray[np
     """Values as an array, and where an integer is missing; a missing real is NaN."""
     dtype = _DTYPES[kind]
     try:
+        # NumPy makes NaN of None.
         return np.fromiter(values, dtype, len(values)), np.zeros(len(values), dtype=bool)
     except TypeError:
         missing = np.array([value is None for value in values])
-        nothing = 0 if kind == "INTEGER" else math.nan
-        return np.array([nothing if value is None else value for value in values], dtype), missing
+        return np.array([0 if value is None else value for value in values], dtype), missing
 
 
 def _series(pandas: Any, parts: Sequence[Any], kind: str) -> Any:
@@ -105,9 +104,7 @@ def _series(pandas: Any, parts: Sequence[Any], kind: str) -> Any:
         return pandas.Series(list(chain.from_iterable(parts)), dtype=None if parts else object)
     values = np.concatenate([each for each, _ in parts] or [np.zeros(0, _DTYPES[kind])])
     missing = np.concatenate([each for _, each in parts] or [np.zeros(0, dtype=bool)])
-    if kind == "INTEGER" and missing.any():
-        return pandas.arrays.IntegerArray(values, missing)
-    return values
+    return pandas.arrays.IntegerArray(values, missing) if missing.any() else values
 
 
 def to_arrow(found: Sequence[Source], table: str) -> Any:

@@ -98,14 +98,16 @@ WITH unknown AS MATERIALIZED (
   SELECT client FROM jobs WHERE {" + ".join(JOULES)} IS NULL
   UNION SELECT client FROM settled_tails WHERE joules IS NULL),
 wasted AS (
-  SELECT down_bytes + up_bytes AS bytes, receive_s + work_s + transmit_s AS seconds,
-    CASE WHEN client NOT IN unknown THEN {" + ".join(JOULES)} END AS joules
-  FROM jobs WHERE ending != '{Kind.MERGED}' AND (ended_s < :t_s OR ended_s = :t_s AND ended_turn <= :turn))
-SELECT IFNULL(SUM(flops >> {HALF}), 0) AS high, IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) AS low,
-  (SELECT IFNULL(SUM(bytes), 0) FROM wasted) AS bytes,
-  (SELECT IFNULL(SUM(seconds), 0.0) FROM wasted) AS client_s,
-  (SELECT CASE WHEN COUNT(*) THEN SUM(joules) ELSE 0.0 END FROM wasted) AS joules
-FROM jobs WHERE IFNULL(worked_s, ended_s) <= :t_s
+  SELECT COUNT(*) AS jobs, SUM(down_bytes + up_bytes) AS bytes,
+    SUM(receive_s + work_s + transmit_s) AS seconds,
+    SUM({" + ".join(JOULES)}) FILTER (WHERE client NOT IN unknown) AS joules
+  FROM jobs WHERE ending != '{Kind.MERGED}' AND (ended_s < :t_s OR ended_s = :t_s AND ended_turn <= :turn)),
+done AS (
+  SELECT IFNULL(SUM(flops >> {HALF}), 0) AS high, IFNULL(SUM(flops & {(1 << HALF) - 1}), 0) AS low
+  FROM jobs WHERE IFNULL(worked_s, ended_s) <= :t_s)
+SELECT high, low, IFNULL(bytes, 0) AS bytes, IFNULL(seconds, 0.0) AS client_s,
+  CASE WHEN jobs THEN joules ELSE 0.0 END AS joules
+FROM wasted, done
 """  # noqa: S608 - our own names
 
 

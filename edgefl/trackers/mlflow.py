@@ -11,9 +11,8 @@ import logging
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -24,10 +23,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-T = TypeVar("T")
-
-# MLflow's limits of one request, and of names and values.
-_METRICS, _PARAMS = 1000, 100
+# MLflow's limits of names and values.
 _LONGEST_NAME, _LONGEST_VALUE = 250, 6000
 _STATUS = {"done": "FINISHED", "failed": "FAILED", "interrupted": "KILLED"}
 
@@ -78,24 +74,21 @@ class MlflowRun:
         created = client.create_run(_experiment(client, experiment), self._start_ms, tags, run.name)
         self._id = created.info.run_id
         params = [Param(_name(key), _text(value)[:_LONGEST_VALUE]) for key, value in run.settings.items()]
-        for some in _parts(params, _PARAMS):
-            client.log_batch(self._id, params=some)
+        client.log_batch(self._id, params=params)
 
     def log(self, points: Sequence[Point]) -> None:
         """See ``Tracker.log``."""
-        found = (
+        metrics = [
             metric
             for point in points
             for metric in self._metrics({**point.figures, TIME: point.t_s}, point.round, point.t_s)
-        )
-        for some in _parts(found, _METRICS):
-            self._client.log_batch(self._id, metrics=some)
+        ]
+        self._client.log_batch(self._id, metrics=metrics)
 
     def finish(self, end: End) -> None:
         """See ``Tracker.finish``."""
         figures = {f"final/{key}": value for key, value in end.figures.items()}
-        for some in _parts(self._metrics(figures, end.round, end.t_s), _METRICS):
-            self._client.log_batch(self._id, metrics=some)
+        self._client.log_batch(self._id, metrics=list(self._metrics(figures, end.round, end.t_s)))
         self._client.set_tag(self._id, "edgefl.status", end.status)
         if end.reason:
             self._client.set_tag(self._id, "edgefl.reason", end.reason[:_LONGEST_VALUE])
@@ -131,10 +124,3 @@ def _name(key: str) -> str:
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Lists of at most so many items."""
-    each = iter(items)
-    while some := list(islice(each, size)):
-        yield some

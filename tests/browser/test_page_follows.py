@@ -47,8 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _running(record, accuracy, status="running", *, live=True):
     """The page of runs in progress, whose curves end at an accuracy."""
     curves = [replace(one, accuracy=[*one.accuracy[:-1], accuracy]) for one in record.curves]
-    runs = [replace(one, status=status) for one in record.runs]
-    return replace(record, live=live, curves=curves, runs=runs)
+    # So that the text of their sections changes too.
+    runs = [replace(one, status=status, rounds=round(100 * accuracy)) for one in record.runs]
+    return replace(record, edgefl=f"0.0.{accuracy}", live=live, curves=curves, runs=runs)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from commands import run_command
 from watched import ask, soon
 
 from edgefl.cli import watch
-from edgefl.report.page import following
+from edgefl.report.page import following, server
 from edgefl.report.page.server import Server
 
 SCENARIO = """
@@ -68,7 +68,7 @@ class Browser(Server):
 def browsers(monkeypatch):
     """The servers that commands start, with a browser each; the page is made anew at any time."""
     monkeypatch.setattr(following, "_REST", 0)
-    monkeypatch.setattr(watch, "Server", Browser)
+    monkeypatch.setattr(server, "Server", Browser)
     Browser.servers = []
     return Browser.servers
 
@@ -82,15 +82,15 @@ def test_a_command_serves_its_page_while_it_runs(scenario, tmp_path, capsys, bro
     """A browser sees the run run and end; the results are the same as without, and stdout has them alone."""
     status, out, err = run_command(capsys, "run", scenario, "--watch", "--json", "--out", tmp_path / "run")
     assert status == 0
-    (server,) = browsers
-    assert server.statuses == [("running",), ("done",)]
-    points = [len(curve["accuracy"]) for each in server.pages for curve in each["curves"]]
+    (browser,) = browsers
+    assert browser.statuses == [("running",), ("done",)]
+    points = [len(curve["accuracy"]) for each in browser.pages for curve in each["curves"]]
     assert points == sorted(points)
     assert points[-1] == 6
-    assert err.splitlines()[0] == f"watch: {server.url}"
-    assert server.token not in out
+    assert err.splitlines()[0] == f"watch: {browser.url}"
+    assert browser.token not in out
     with pytest.raises(OSError):  # noqa: PT011 - refused: the server has ended
-        ask(server)
+        ask(browser)
     _, alone, _ = run_command(capsys, "run", scenario, "--json", "--out", tmp_path / "alone")
     assert results(out) == results(alone)
     assert (tmp_path / "run" / "SHA256SUMS").exists()
@@ -142,7 +142,7 @@ def test_a_server_that_dies_stops_no_run(scenario, tmp_path, capsys, monkeypatch
         def shutdown(self):
             pass
 
-    monkeypatch.setattr(watch, "Server", Dead)
+    monkeypatch.setattr(server, "Server", Dead)
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     status, out, _ = run_command(capsys, "run", scenario, "--watch", "--out", tmp_path / "run")
     assert (status, "saved in" in out) == (0, True)

@@ -234,6 +234,23 @@ def test_a_ledger_by_hand():
     assert ledger.totals(_jobs()[:0]) == (131, 6, 73, (0.5, 1, 2))
 
 
+def test_what_ended_jobs_cost_by_hand():
+    """A client whose second energy is unknown takes its first out of the sum; without any it is None."""
+    ledger = Ledger(5)
+    assert ledger.spent().joules is None
+    ledger.add(_jobs((1, 100, 0, 70, 3.0), (2, 1, 2, 3, 0.5)))
+    assert ledger.spent().joules == 3.5
+    ledger.end(late := _jobs((1, 30, 4, 0, math.nan)))
+    assert (ledger.spent()[:4], ledger.spent().joules) == ((3, 131, 6, 73), 3.5)
+    ledger.charge(late)
+    assert (ledger.spent()[:4], ledger.spent().joules) == ((3, 131, 6, 73), 0.5)
+    assert ledger.spent().wasted_bytes == 137
+    ledger.spend(np.array([2, 2]), np.array([0.25, 0.25]))
+    assert ledger.spent().joules == 1.0
+    ledger.spend(np.array([2]), np.array([math.nan]))
+    assert ledger.spent().joules is None
+
+
 def test_totals_may_exceed_64_bits():
     """The operations of a large fleet do."""
     ledger, large = Ledger(2), 2**62 + 1

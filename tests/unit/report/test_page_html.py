@@ -106,6 +106,16 @@ def test_plotly_keeps_its_licence(record):
     assert re.search(r"<!--\s*/\*\*.*plotly\.js.*Copyright.*MIT license.*?\*/\s*-->", html(record), re.DOTALL)
 
 
+def test_it_is_small(tmp_path):
+    """Ten runs of 200 rounds are less than 6 MB: Plotly once, and the data of each."""
+    settings = {"server.rounds": 200, "sweep": None}
+    edgefl.run("quickstart", overrides=settings, engine="null", out=tmp_path / "run")
+    text = html(page([tmp_path / "run"]))
+    data_of_one = len(Parsed(text).scripts[0])
+    assert data_of_one > 10_000
+    assert len(text) + 9 * data_of_one < 6e6
+
+
 def test_the_same_page_twice(record):
     """A page has no time and no chance in it."""
     assert html(record) == html(record)

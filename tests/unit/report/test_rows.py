@@ -142,6 +142,18 @@ def test_waste_until_a_target_is_that_of_jobs_that_had_ended(results):
         assert found.last_below.wasted.bytes <= found.wasted.bytes
 
 
+def test_jobs_that_are_cut_after_an_evaluation_are_not_wasted_by_then(tmp_path):
+    """At the end of the rounds the server evaluates, and then cuts what is in flight, in no time."""
+    policy = {"server": {"participants": 3, "rounds": 3, "policy": {"name": "fedbuff", "buffer": 2}}}
+    evaluate = {"evaluate": {"every": 3, "target": 0.01, "models": ["global"]}}
+    run = rich(tmp_path / "cut", **policy, **evaluate).runs[0]
+    found = run.summary()
+    cut = [job for job in run.table("jobs") if job["ending"] == "cut"]
+    assert {job["ended_s"] for job in cut} == {found.target.global_.t_s}
+    assert found.wasted.bytes > 0
+    assert found.target.global_.wasted == Waste(0, 0.0, 0.0)
+
+
 def test_waste_to_a_target_is_shown_where_there_was_some(runs):
     """A row for bytes and one for energy, of each model; none where nothing was wasted until then."""
     wasteful = shown(comparison(runs), 100)

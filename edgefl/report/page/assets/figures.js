@@ -117,7 +117,7 @@
       if (!this.shown) this.draw();
       const title = { text: edgefl.text(this.plot.title), automargin: true, yref: "container", x: 0.02, xanchor: "left" };
       const legend = value(this.plot.groups, state.page, this.choice) ? edgefl.series.legend : {};
-      const layout = edgefl.layout({ ...this.shown.layout, ...legend, title, paper_bgcolor: edgefl.colour("--paper") });
+      const layout = edgefl.layout({ ...legend, ...this.shown.layout, title, paper_bgcolor: edgefl.colour("--paper") });
       const size = { width: this.canvas.clientWidth || 900, height: this.canvas.clientHeight + 80 };
       const url = await Plotly.toImage({ data: this.shown.data, layout }, { format: "svg", ...size });
       edgefl.save(`${this.plot.id}.svg`, decodeURIComponent(url.slice(url.indexOf(",") + 1)), "image/svg+xml");

@@ -10,14 +10,12 @@
   const partsOf = (one) => one.labels.filter((label) => label !== "");
 
   /* What a measure's parts are: classes, where they have their names. */
-  function kindOf(page, one) {
-    const classes = new Set(page.partition.flatMap((each) => each.classes));
-    return partsOf(one).every((label) => classes.has(label)) ? "class" : "part";
-  }
+  const kindOf = (one, classes) => (partsOf(one).every((label) => classes.has(label)) ? "class" : "part");
 
   /* What can be shown: each figure of all together, over clients if it has their quantiles, and by part. */
   function shown(page) {
     const found = new Map();
+    const classes = new Set(page.partition.flatMap((each) => each.classes));
     for (const one of page.measures.filter((each) => each.round.length)) {
       const name = nameOf(one);
       if (one.labels.includes("") && one.quantile === null) found.set(name, { name, kind: "line" });
@@ -26,7 +24,11 @@
       }
       if (partsOf(one).length && [null, MEDIAN].includes(one.quantile)) {
         const median = one.quantile === null ? "" : ", median over clients";
-        found.set(`${name}, by ${kindOf(page, one)}${median}`, { name, kind: "map", quantile: one.quantile });
+        found.set(`${name}, by ${kindOf(one, classes)}${median}`, {
+          name,
+          kind: "map",
+          quantile: one.quantile,
+        });
       }
     }
     return found;
@@ -40,7 +42,10 @@
     return { kind: wanted.kind, found: same.filter((one) => one.quantile === quantile), same };
   }
 
-  const valuesOf = (one) => one.values.map((row) => row[one.labels.indexOf("")]);
+  function valuesOf(one) {
+    const together = one.labels.indexOf("");
+    return one.values.map((row) => row[together]);
+  }
 
   function band(page, one, same, ys) {
     const [low, high] = [LOW, HIGH].map((quantile) =>

@@ -37,6 +37,13 @@
     };
   }
 
+  // Ticks nearer to each other than this share of the axis would overlap.
+  const NEAR = 0.06;
+  const apart = (shares) =>
+    shares
+      .sort((one, other) => one - other)
+      .reduce((kept, share) => (share - (kept.at(-1) ?? -1) < NEAR ? kept : [...kept, share]), []);
+
   function numbers(values, unit) {
     const known = values.filter(edgefl.known);
     const [low, high] = [Math.min(...known), Math.max(...known)];
@@ -46,7 +53,7 @@
     const back = (share) => (log ? low * (high / low) ** share : low + (high - low) * share);
     const own = series.distinct(known);
     const even = Array.from({ length: TICKS }, (_, tick) => tick / (TICKS - 1));
-    const shares = own.length <= TICKS ? own.map(place) : even;
+    const shares = own.length <= TICKS ? apart(own.map(place)) : even;
     return {
       at: values.map((value) => (edgefl.known(value) ? place(value) : null)),
       log,
@@ -130,6 +137,7 @@
       margin: upright ? { l: 90, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
       xaxis: upright ? along : across,
       yaxis: upright ? across : along,
+      legend: { orientation: "h", x: 0, y: -0.03, yanchor: "top" },
     };
   }
 
