@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -43,8 +44,8 @@ _DASHES: Mapping[str, Any] = {
     "longdashdot": (0, (7, 1.5, 1.5, 1.5)),
 }
 _MARKERS = "osD^vPX<>p"
-# Markers along a line.
-_MARKED = 7
+# A line of so many points has a marker at each; a longer one so far apart, as a share of the axes' diagonal.
+_MARKED, _APART = 7, 0.14
 
 _STYLE: dict[str, Any] = {
     "savefig.dpi": 600,
@@ -177,15 +178,22 @@ def _look(line: Line) -> dict[str, Any]:
 
 
 def _line(line: Line, axes: Axes) -> None:
-    step = max(1, round(len(line.x) / _MARKED))
-    # Lines that lie on each other have their markers side by side.
-    first = line.place * step // 3 % step
-    axes.plot(line.x, line.y, **_look(line), markevery=(first, step), label=_label(line.name))
+    axes.plot(line.x, line.y, **_look(line), markevery=_marked(line), label=_label(line.name))
     if line.low is None or line.high is None:
         return
     axes.fill_between(line.x, line.low, line.high, color=line.colour, alpha=0.15, linewidth=0)
     for edge in (line.low, line.high):
         axes.plot(line.x, edge, color=line.colour, linestyle=_DASHES[line.dash], linewidth=0.4)
+
+
+def _marked(line: Line) -> tuple[float, float] | None:
+    """Where a line's markers are, in shares of the axes' diagonal; None for everywhere.
+
+    Lines that lie on each other have them side by side.
+    """
+    if len(line.x) <= _MARKED or not np.isfinite(line.y).all():
+        return None
+    return line.place % 4 / 4 * _APART, _APART
 
 
 def _label(name: str) -> str:

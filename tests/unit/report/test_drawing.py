@@ -96,7 +96,7 @@ def test_a_single_evaluation_is_seen():
     """A line of one point has a marker."""
     made = figure(chart_of({"a": [[history([0.5], first=4)]]}))
     (line,) = made.axes[0].lines
-    assert (line.get_marker(), line.get_markevery()) == ("o", (0, 1))
+    assert (line.get_marker(), line.get_markevery()) == ("o", None)
     assert line.get_xdata().tolist() == [40]
 
 
@@ -145,3 +145,14 @@ def test_axes_of_the_user_get_lines_with_labels():
     assert (left.get_xlabel(), left.get_ylabel()) == ("virtual time (s)", "accuracy (%)")
     assert right.lines[:] == []
     assert tuple(made.get_size_inches()) == (5, 4)
+
+
+def test_long_lines_have_markers_apart():
+    """As far from each other on the page, on any scale; at each point where there is a gap."""
+    long = [place / 100 for place in range(100)]
+    made = figure(
+        chart_of({"a": [[history(long)]], "b": [[history([*long, float("nan")])]]}, Choice(log_x=True))
+    )
+    even, gap = made.axes[0].lines
+    assert (even.get_markevery(), gap.get_markevery()) == ((0.0, 0.14), None)
+    texts(made)
