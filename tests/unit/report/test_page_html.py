@@ -11,9 +11,11 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from commands import run_command
 
 import edgefl
 from edgefl.core.documents import document
+from edgefl.report.averages import at
 from edgefl.report.page.build import page
 from edgefl.report.page.html import data, html
 
@@ -126,6 +128,15 @@ def test_every_figure_is_in_the_text(parsed, record):
     for row in record.figures:
         for text in (row.label, *row.texts):
             assert " ".join(text.split()) in parsed.text
+
+
+def test_the_verdicts_numbers_are_those_of_compare(record, capsys):
+    """Each figure of a run is what `compare --json` has at the row's key."""
+    _, out, _ = run_command(capsys, "compare", *(run.run_dir for run in record.runs), "--json")
+    runs = json.loads(out)["runs"]
+    for row in record.verdict:
+        for group, mean in zip(record.groups, row.means, strict=True):
+            assert mean == at(runs[group.runs[0]], row.key)
 
 
 def test_a_section_without_data_says_why(parsed):
