@@ -303,3 +303,23 @@ def test_names_stay_text_in_plots(visit, record):
     assert name in words
     # Plotly says that it lacks MathJax where it finds TeX.
     assert said == []
+
+
+def test_pointing_at_a_line_shows_it_alone(visit):
+    """Among parallel axes the line under the pointer stays and the others are faint until it leaves."""
+    page = visit().page
+    page.locator("#plot-parallel").scroll_into_view_if_needed()
+    page.evaluate("edgefl.redraw(true)")
+    lines = "all => all.map(one => one.style.opacity || '1')"
+    traces = "#plot-parallel .scatterlayer .trace"
+    page.locator(f"{traces} .point").first.hover(force=True)
+    page.wait_for_function(
+        "one => [...document.querySelectorAll(one)].some(line => line.style.opacity === '0.12')", arg=traces
+    )
+    opacities = page.eval_on_selector_all(traces, lines)
+    assert opacities.count("1") == 1
+    assert len(opacities) > 1
+    page.locator("#plot-parallel-title").hover()
+    page.wait_for_function(
+        "one => [...document.querySelectorAll(one)].every(line => line.style.opacity === '1')", arg=traces
+    )
