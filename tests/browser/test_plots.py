@@ -191,6 +191,19 @@ def test_the_slider_has_the_chosen_runs_rounds(visit, record):
     assert page.page.evaluate("document.activeElement.name") == "round-run"
 
 
+def test_a_long_wait_does_not_hide_the_jobs(visit, record):
+    """Where a merge comes long after the last arrival, the axis ends with the jobs, and the words say so."""
+    first = record.rounds[0]
+    late = [end + 3600 for end in first.to_s]
+    page = visit(replace(record, rounds=[replace(first, to_s=late)]))
+    page.draw_all()
+    title = page.drawn("round")["title"]
+    assert title in {"virtual time of the round (ms)", "virtual time of the round (s)"}
+    note = page.page.inner_text("#plot-round .note")
+    assert "it took 1 h 00 min" in note
+    assert "Most of the wait is not drawn." in note
+
+
 def test_the_front_is_drawn(visit, record):
     """The Pareto front's line goes through the record's groups, and the words name them."""
     page = visit()
@@ -303,3 +316,23 @@ def test_names_stay_text_in_plots(visit, record):
     assert name in words
     # Plotly says that it lacks MathJax where it finds TeX.
     assert said == []
+
+
+def test_pointing_at_a_line_shows_it_alone(visit):
+    """Among parallel axes the line under the pointer stays and the others are faint until it leaves."""
+    page = visit().page
+    page.locator("#plot-parallel").scroll_into_view_if_needed()
+    page.evaluate("edgefl.redraw(true)")
+    lines = "all => all.map(one => one.style.opacity || '1')"
+    traces = "#plot-parallel .scatterlayer .trace"
+    page.locator(f"{traces} .point").first.hover(force=True)
+    page.wait_for_function(
+        "one => [...document.querySelectorAll(one)].some(line => line.style.opacity === '0.12')", arg=traces
+    )
+    opacities = page.eval_on_selector_all(traces, lines)
+    assert opacities.count("1") == 1
+    assert len(opacities) > 1
+    page.locator("#plot-parallel-title").hover()
+    page.wait_for_function(
+        "one => [...document.querySelectorAll(one)].every(line => line.style.opacity === '1')", arg=traces
+    )

@@ -106,7 +106,9 @@
     const omitted = left ? ` ${edgefl.number(left)} jobs that ended earlier are not listed.` : "";
     if (run.version[at] < 0) return `No merge took these jobs.${omitted}`;
     const took = edgefl.number(run.to_s[at] - run.from_s[at], "s");
-    return `From the first of these jobs to the merge it took ${took}${waitedFor(run, at, jobs)}.${omitted}`;
+    const beyond = isShort(run, at, jobs) ? " Most of the wait is not drawn." : "";
+    const whole = `From the first of these jobs to the merge it took ${took}`;
+    return `${whole}${waitedFor(run, at, jobs)}.${beyond}${omitted}`;
   }
 
   function waitedFor(run, at, jobs) {
@@ -118,9 +120,24 @@
     return `. The merge waited ${edgefl.number(run.waited_s[at], "s")} for client ${client}${device}${part}`;
   }
 
+  // Jobs that take a smaller share of the time until the merge are drawn without most of the wait.
+  const SHORT = 0.2;
+
+  /* When the last job arrived, or ended without. */
+  const arrivedBy = (run, jobs) =>
+    jobs.reduce((end, place) => Math.max(end, run.arrived_s[place] ?? run.ended_s[place]), -Infinity);
+  const isShort = (run, at, jobs) =>
+    jobs.length > 0 && arrivedBy(run, jobs) - run.from_s[at] < SHORT * (run.to_s[at] - run.from_s[at]);
+
+  /* Where the axis ends: with the merge and the last job's end, or where the wait is long with its arrival. */
+  function endOf(run, at, jobs) {
+    if (isShort(run, at, jobs)) return arrivedBy(run, jobs);
+    return jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[at]);
+  }
+
   /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */
   function frame(run, at, jobs) {
-    const last = jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[at]);
+    const last = endOf(run, at, jobs);
     const xs = edgefl.axis("virtual time of the round", "s", [last - run.from_s[at]]);
     const merged = xs.of(run.to_s[at] - run.from_s[at]);
     const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
