@@ -129,7 +129,7 @@
   const isShort = (run, at, jobs) =>
     jobs.length > 0 && arrivedBy(run, jobs) - run.from_s[at] < SHORT * (run.to_s[at] - run.from_s[at]);
 
-  /* Where the axis ends: with the merge and the last job's end, or where the wait is long with its arrival. */
+  /* Where the axis ends: with the merge and the last job's end; where the wait is long, with its arrival. */
   function endOf(run, at, jobs) {
     if (isShort(run, at, jobs)) return arrivedBy(run, jobs);
     return jobs.reduce((end, place) => Math.max(end, run.ended_s[place]), run.to_s[at]);
