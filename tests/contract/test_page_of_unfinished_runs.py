@@ -17,16 +17,16 @@ from edgefl.runs.callbacks import Callbacks
 SMALL = ["sweep=null", "task.clients=4", "server={rounds: 5, participants: 2}", "evaluate.every=2"]
 
 
-class Watcher(Callbacks):
+class _Watcher(Callbacks):
     """Makes a page at each merge, and raises an error at one."""
 
     def __init__(self, error, at):
         self.error, self.at, self.pages = error, at, []
 
-    def started(self, name, rounds, folder):
-        self.folder = folder
+    def started(self, *told):
+        *_, self.folder = told
 
-    def merged(self, round_, t_s, loss):
+    def merged(self, round_, *_):
         self.pages.append((page([self.folder]), summaries([self.folder])[0]))
         if round_ == self.at:
             raise self.error
@@ -55,7 +55,7 @@ def equal(shown, run):
 )
 def test_the_records_are_those_so_far(tmp_path, error, status):
     """Of a run in progress at each of its merges, and of the run that it ends as, after round 3 of 5."""
-    watcher = Watcher(error, at=3)
+    watcher = _Watcher(error, at=3)
     with suppress(KeyboardInterrupt):
         edgefl.run("quickstart", overrides=SMALL, callbacks=watcher, out=tmp_path / "run")
     assert [shown.runs[0].status for shown, _ in watcher.pages] == ["running"] * 4
@@ -70,7 +70,7 @@ def test_the_records_are_those_so_far(tmp_path, error, status):
 
 def test_a_run_that_ended_at_its_first_merge_has_one_round(tmp_path):
     """Without training; at the merge itself nothing was written yet."""
-    watcher = Watcher(KeyboardInterrupt(), at=0)
+    watcher = _Watcher(KeyboardInterrupt(), at=0)
     with suppress(KeyboardInterrupt):
         edgefl.run("quickstart", overrides=SMALL, callbacks=watcher, engine="null", out=tmp_path / "run")
     ((before, _),) = watcher.pages

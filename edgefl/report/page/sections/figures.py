@@ -15,11 +15,13 @@ class Figures:
 
     Attributes:
         label: its name; it begins with spaces where it is a part of the one before.
+        key: its place in a run of `edgefl compare --json`, as in ``Row``; empty of a row of several figures.
         texts: each group's figure, or figures.
         means: each group's figure as a number; None where it has none, or where a row has several.
     """
 
     label: str
+    key: str
     texts: Sequence[str]
     means: Sequence[float | None]
 
@@ -29,6 +31,7 @@ def figures(groups: Sequence[Compared]) -> list[Figures]:
     return [
         Figures(
             row.label,
+            row.key,
             [row.cell(one) for one in groups],
             [None if (value := row.value(one)) is None else value.mean for one in groups],
         )

@@ -1,0 +1,273 @@
+"""Every number that a page and ``edgefl compare --json`` both have is the same, for many kinds of runs."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from contextlib import suppress
+from functools import partial
+from html.parser import HTMLParser
+from statistics import fmean
+
+import pytest
+import unfinished
+from compared import rich
+from paged import compared
+
+import edgefl
+from edgefl.report.averages import at
+from edgefl.report.page.build import page
+from edgefl.report.page.html import html
+from edgefl.report.settings import dotted
+from edgefl.runs import Callbacks
+
+# Of a run's numbers, those that a page does not have as numbers: bounds and deviations over clients, which
+# are in its texts, sums of what it has, and details of evaluations and batteries.
+LEFT_OUT = re.compile(
+    r"between\.(low|high)$|^(jobs|client_s)$|^wasted\.|deviation_over_clients$|\.last_below\.|\.wasted\.client_s$"
+    r"|^target\.(accuracy|\w+\.(round|accuracy|energy_\w+))$|^accuracy\.\w+\.(before|round|clients|untrained)$"
+    r"|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
+    r"|^carbon\.(.*\.(known|clients)|regions\..*|to_target\.\w+\.(?!total)\w+\.grams|emitted\.waiting\.grams)$"
+)
+approx = partial(pytest.approx, rel=1e-12)
+
+
+class Tables(HTMLParser):
+    """The tables of a page, by caption: rows of (text, raw value), the first cell of each its label.
+
+    Attributes:
+        tables: see above.
+        data: the script element that holds the page's record, packed.
+    """
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.data, self._into = {}, "", None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Begins a caption, a row or a cell."""
+        found = dict(attrs)
+        if tag == "caption":
+            self._caption, self._into = "", "caption"
+        elif tag == "tbody":
+            self._rows = self.tables[self._caption] = []
+        elif tag == "tr" and self._caption in self.tables:
+            self._rows.append([])
+        elif tag in {"td", "th"} and self._caption in self.tables:
+            self._rows[-1].append(["", found.get("data-value")])
+            self._into = "cell"
+        elif tag == "span" and found.get("class") == "mark":
+            self._into = None
+        elif tag == "script" and found.get("id") == "data":
+            self._into = "data"
+
+    def handle_endtag(self, tag):
+        """Ends it."""
+        if tag in {"caption", "td", "th", "script"}:
+            self._into = None
+
+    def handle_data(self, data):
+        """Keeps a text."""
+        if self._into == "caption":
+            self._caption += data
+        elif self._into == "cell":
+            self._rows[-1][-1][0] += data
+        elif self._into == "data":
+            self.data += data
+
+    _caption = ""
+
+
+class _Stop(Callbacks):
+    """Interrupts a run after its first evaluation."""
+
+    def evaluated(self, _):
+        raise KeyboardInterrupt
+
+
+def _stopped(out):
+    with suppress(KeyboardInterrupt):
+        edgefl.run("quickstart", overrides=SMALL, callbacks=_Stop(), out=out)
+
+
+SMALL = {"sweep": None, "task.clients": 4, "server.rounds": 3, "server.participants": 2}
+STALE = {"participants": 3, "rounds": 4, "policy": {"name": "fedbuff", "buffer": 2}}
+UNPOWERED, POWERED = (
+    {"device": name, "link": "ethernet"} for name in (unfinished.UNPOWERED, "raspberry-pi-4b")
+)
+HIGH = {"target": 0.9999, "models": ["global", "personal"]}
+SEEDS = "seeds, of which some reach the target"
+KINDS = {
+    SEEDS: lambda out: rich(out, sweep={"method": ["fedavg", "fedclassavg"], "seed": [1, 2, 3]}),
+    "alone": rich,
+    "asynchronous, target not reached": lambda out: rich(out, server=STALE, evaluate=HIGH),
+    "some energies unknown": lambda out: edgefl.run(
+        "quickstart", overrides={**SMALL, "fleet": {"members": [UNPOWERED, POWERED]}}, engine="null", out=out
+    ),
+    "no energy known": lambda out: edgefl.run(
+        "quickstart",
+        overrides={**SMALL, "fleet": {"members": [UNPOWERED]}, "sweep": {"seed": [1, 2]}},
+        engine="null",
+        out=out,
+    ),
+    "six runs that trained nothing": lambda out: edgefl.run(
+        "quickstart",
+        overrides={**SMALL, "sweep": {"server.rounds": [1, 2, 3, 4, 5, 6]}},
+        engine="null",
+        out=out,
+    ),
+    "interrupted": _stopped,
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def both(request, tmp_path_factory):
+    """(a page's tables, its record, what compare says); the page is read from its HTML."""
+    folder = tmp_path_factory.mktemp("equal")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EDGEFL_PATH", str(unfinished.write(folder / "devices")))
+        KINDS[request.param](folder / "runs")
+    told, target = compared(folder / "runs"), None
+    if request.param == SEEDS:
+        target = sorted(run["accuracy"]["personal"]["value"] for run in told["runs"])[3]
+        told = compared(folder / "runs", target=target)
+        assert {run["target"]["personal"] is None for run in told["runs"]} == {True, False}
+    found = Tables(html(page([folder / "runs"], target)))
+    record = json.loads(gzip.decompress(base64.b64decode(found.data)))["page"]
+    return found.tables, record, told
+
+
+def expected(told, runs, key):
+    """What compare says of some runs, which are a group's: the number there, or their mean."""
+    each = [at(one, key) if set(key.split(" + ")) <= dotted(one).keys() else None for one in runs]
+    known = [value for value in each if value is not None]
+    averages = [one["figures"] for one in told["averages"] if one["runs"] == [run["run_dir"] for run in runs]]
+    if averages and key in averages[0]:
+        assert averages[0][key]["mean"] == fmean(known)
+    return fmean(known) if known else None
+
+
+def of_groups(record):
+    """(group, key, number) of all that is by group."""
+    for row in (*record["verdict"], *record["figures"]):
+        yield from ((group, row["key"], mean) for group, mean in enumerate(row["means"]) if row["key"])
+    for row in record["sweep"]["figures"]:
+        yield from ((group, row["key"], value) for group, value in enumerate(row["values"]))
+    for one in record["costs"]:
+        yield from ((one["group"], *found) for found in of_costs(one))
+    for one in record["devices"]:
+        yield from ((one["group"], *found) for found in of_device(one))
+
+
+def of_costs(one):
+    """(key, number) of a group's costs."""
+    for key in ("waiting_joules", "energy_known", "energy_clients"):
+        yield key, one[key]
+    for part, moved in one["bytes_by_part"].items():
+        yield from ((f"bytes_by_part.{part}.{way}", value) for way, value in moved.items())
+    for phase, value in one["joules_by_phase"].items():
+        yield f"joules_by_phase.{phase}", value
+    for ending, spent in one["endings"].items():
+        yield f"spent.{ending}.down_bytes + spent.{ending}.up_bytes", spent["bytes"]
+        for key in ("jobs", "flops", "client_s", "joules"):
+            yield f"spent.{ending}.{key}", spent[key]
+
+
+def of_device(one):
+    """(key, number) of a group's clients with one device."""
+    for key in ("clients", "joules", "joules_per_round"):
+        yield f"devices.{one['device']}.{key}", one[key]
+    battery = f"batteries.{one['device']}.per_"
+    for key in ("round", "day"):
+        yield f"{battery}{key}", one[f"battery_share_per_{key}"]
+    for key, value in (one["battery_share_between"] or {}).items():
+        yield f"{battery}round_between.{key}", value
+
+
+def of_runs(record):
+    """(run, key, number) of all that is by run."""
+    for place, one in enumerate(record["runs"]):
+        yield from ((place, key, one[key]) for key in ("seed", "rounds", "clients", "refused"))
+    for one in record["participation"]:
+        yield one["run"], "merged_clients", one["distinct"][-1]
+        yield one["run"], "fairness", one["fairness"][-1]
+    for one in record["measures"]:
+        if one["quantile"] is None and one["labels"][0] == "":
+            figure = f"{one['model']} {one['figure']}".strip()
+            yield one["run"], f"measures.{one['measure']}.figures.{figure}", one["values"][-1][0]
+    for run in {one["run"] for one in record["memory"]}:
+        needs = [one["admitted_bytes"] for one in record["memory"] if one["run"] == run]
+        yield run, "peak_bytes", max((need for need in needs if need is not None), default=None)
+
+
+def test_every_number_of_the_record_is_compares(both):
+    """Of groups and of runs; and no number of a run is left out, other than bounds and details."""
+    _, record, told = both
+    runs = [[told["runs"][run] for run in group["runs"]] for group in record["groups"]]
+    seen = set()
+    for group, key, value in of_groups(record):
+        partly = any(run["energy_known"] < run["energy_clients"] for run in runs[group])
+        if value is not None or not (partly and "joules" in key):
+            assert value == expected(told, runs[group], key), key
+        seen |= {(run["run_dir"], term) for run in runs[group] for term in key.split(" + ")}
+    for run, key, value in of_runs(record):
+        assert value == expected(told, [told["runs"][run]], key), key
+        seen.add((told["runs"][run]["run_dir"], key))
+    numbers = {
+        (run["run_dir"], key)
+        for run in told["runs"]
+        for key, value in dotted({**run, "settings": {}}).items()
+        if isinstance(value, (int, float)) and not LEFT_OUT.search(key)
+    }
+    assert {key for _, key in numbers - seen} == set()
+
+
+def test_every_table_has_the_records_numbers(both):
+    """Each cell has its text, and beside it the number in full; every run is listed."""
+    tables, record, told = both
+    for caption, name in (("All figures", "figures"), ("Verdict", "verdict")):
+        (rows,) = [rows for title, rows in tables.items() if title.startswith(caption)]
+        cells = [row[1 : 1 + len(record["groups"])] for row in rows]
+        if len(record["groups"]) > 4:
+            cells = list(zip(*(row[1:] for row in rows), strict=True))
+        assert len(cells) == len(record[name])
+        for row, found in zip(record[name], cells, strict=True):
+            assert [None if value is None else float(value) for _, value in found] == row["means"]
+            assert [text.strip() for text, _ in found] == row["texts"]
+    for run, row in zip(told["runs"], tables["The runs"], strict=True):
+        assert [row[place][0] for place in (0, 1, 3, 9)] == [
+            run["name"], run["method"], str(run["seed"]), run["run_dir"],
+        ]  # fmt: skip
+        values = [None if row[place][1] is None else int(row[place][1]) for place in (4, 5, 6)]
+        assert values == [run["clients"], run["refused"], run["rounds"]]
+
+
+def test_curves_end_in_what_compare_says(both):
+    """The last point of a curve is the accuracy that compare has, after its round."""
+    _, record, told = both
+    for one in record["curves"]:
+        runs = [told["runs"][run] for run in record["groups"][one["group"]]["runs"]]
+        for key, found in (("value", one["accuracy"]), ("round", one["x"]["round"])):
+            assert found[-1] == approx(expected(told, runs, f"accuracy.{one['model']}.{key}"))
+
+
+def test_jobs_add_up_to_compares(both):
+    """Rounds list as many jobs as there were; whom a merge waited for adds up; so do client-seconds."""
+    _, record, told = both
+    for one in record["rounds"]:
+        run = told["runs"][one["run"]]
+        assert len(one["client"]) + sum(one["omitted"]) == run["jobs"]
+        for ending, spent in run["spent"].items():
+            assert one["ending"].count(ending) == spent["jobs"]
+        lost = {}
+        for client, lost_s in zip(one["waited_client"], one["waited_s"], strict=True):
+            lost[client] = lost.get(client, 0.0) + lost_s
+        assert lost.pop(-1, 0) == 0
+        for waited in run["waited_for"]:
+            assert lost[waited["client"]] == approx(waited["lost_s"])
+    for one in record["durations"]:
+        if (one["device"], one["what"]) == ("", "job"):
+            assert one["count"] <= told["runs"][one["run"]]["spent"]["merged"]["jobs"]
