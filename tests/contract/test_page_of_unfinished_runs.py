@@ -23,10 +23,12 @@ class Watcher(Callbacks):
     def __init__(self, error, at):
         self.error, self.at, self.pages = error, at, []
 
-    def started(self, name, rounds, folder):
+    def started(self, _name, _rounds, folder):
+        """Notes where the run is."""
         self.folder = folder
 
-    def merged(self, round_, t_s, loss):
+    def merged(self, round_, _t_s, _loss):
+        """Makes a page beside its figures."""
         self.pages.append((page([self.folder]), summaries([self.folder])[0]))
         if round_ == self.at:
             raise self.error
