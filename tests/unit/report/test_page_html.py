@@ -146,9 +146,9 @@ def test_a_part_is_told_from_its_whole(record, groups):
     """In a row below it, or with its name in a column's heading."""
     rows = [("CO2e", "1 g"), ("  server", "0.5 g"), ("host time", "-")]
     figures = [Figures(label, "", [text] * groups, [None] * groups) for label, text in rows]
-    many = replace(
-        record, figures=figures, verdict=[], groups=[replace(record.groups[0], settings={})] * groups
-    )
+    one = replace(record.groups[0], settings={})
+    row = replace(record.verdict[0], texts=["1 s"] * groups, means=[1.0] * groups, winner=None, tied=[])
+    many = replace(record, figures=figures, verdict=[row], groups=[one] * groups)
     text = html(many)
     told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
     assert told in text
