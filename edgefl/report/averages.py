@@ -21,6 +21,8 @@ Bounds = Callable[[Summary], Interval | None]
 Show = Callable[[Any], str]
 Better = Literal["higher", "lower", ""]
 _SEED = "seed"
+# Relative to its mean, a deviation below this is one of rounding.
+_ROUNDING = 1e-12
 
 
 class Spread(NamedTuple):
@@ -91,9 +93,10 @@ class Compared:
         if not values:
             return nothing
         found = spread(values)
-        text = show(found.mean) + (
-            f" ±{show(deviation)}" if (deviation := found.deviation_over_seeds) else ""
-        )
+        deviation = found.deviation_over_seeds or 0.0
+        text = show(found.mean)
+        if deviation > _ROUNDING * abs(found.mean):
+            text += f" ±{show(deviation)}"
         return text + (f" ({found.runs} of {len(self.runs)})" if found.runs < len(self.runs) else "")
 
     def known(self, figure: Figure) -> list[float]:

@@ -107,7 +107,10 @@ def comparison_tables(
         shown = [*(row for row in found if row.main), *waited_most(runs)]
         tables = [_by_row(compared, each) for each in (differing, shown) if each]
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    return TextTables(tables, [*_lower_bounds(runs), *sparks.notes(), *_notes(compared), *ends])
+    if len(compared) > _ABREAST:
+        more = f"up to {_ABREAST} runs are compared in more figures, and --json has all"
+        ends = [Note(more, "dim"), *ends]
+    return TextTables(tables, [*sparks.notes(), *signs(compared), *ends])
 
 
 def _with_lines(found: Iterable[Row], sparks: Sparklines) -> Iterator[Row]:
@@ -152,18 +155,18 @@ def _head(one: Compared) -> str:
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
-def _notes(compared: Sequence[Compared]) -> Iterator[Note]:
-    """What a deviation is one of, and where the rest is."""
+def signs(compared: Sequence[Compared]) -> Iterator[Note]:
+    """What the signs in figures mean, what "to a target" does, and what emissions count."""
+    runs = [run for one in compared for run in one.runs]
+    yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if _averaged(compared):
         yield Note("± standard deviation over seeds, of a sample (n - 1)", "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
-    if any(run.target for one in compared for run in one.runs):
+    if any(run.target for run in runs):
         yield Note("to a target: until the first evaluation at or above it", "dim")
-    yield from _boundaries([run for one in compared for run in one.runs])
-    if len(compared) > _ABREAST:
-        yield Note(f"up to {_ABREAST} runs are compared in more figures, and --json has all", "dim")
+    yield from _boundaries(runs)
 
 
 def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:

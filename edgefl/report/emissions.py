@@ -55,8 +55,8 @@ def emitted(one: Compared, component: str) -> str:
 
 
 def emitted_to(one: Compared, model: str) -> str:
-    """What was emitted until a model reached the target."""
-    if not any(run.carbon for run in one.runs):
+    """What was emitted until a model reached the target; "-" without the model."""
+    if not any(run.carbon and model in run.accuracy for run in one.runs):
         return MISSING
     found: list[Emissions | None] = [
         run.carbon.to_target.get(model) if run.carbon else None for run in one.runs

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from edgefl.core import units
+from edgefl.report.formats import comma_separated
 from edgefl.report.page.sections.measures import MeasureSeries
 from edgefl.report.page.sections.published import Claim, Saving
 from edgefl.report.page.sections.sweep import Sweep
@@ -235,6 +236,47 @@ def test_many_points_are_thinned_but_for_the_file(visit, record):
     assert math.isclose(max(line["y"]), 99)
     assert math.isclose(min(line["y"]), 1)
     assert len(rows_of(page, "accuracy")) == count + 1
+
+
+def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
+    """Words alone: neither switches nor downloads, unless another choice has something to draw."""
+    still = [replace(one, staleness_max=[0] * len(one.staleness_max)) for one in record.activity]
+    unknown = dict.fromkeys(
+        ("joules", "joules_per_round", "battery_share_per_round", "battery_share_per_day")
+    )
+    page = visit(
+        replace(
+            record,
+            activity=still,
+            devices=[replace(one, **unknown) for one in record.devices],
+            partition=[replace(record.partition[0], counts=[], why="so"), *record.partition],
+        )
+    )
+    page.draw_all()
+    for plot, shown in (("staleness", False), ("devices", False), ("partition", True), ("active", True)):
+        for part in (".switches", ".downloads", "details"):
+            assert page.page.locator(f"#plot-{plot} > {part}").is_visible() == shown
+    assert page.page.locator("#plot-partition .words").inner_text() == "Nothing to draw: so."
+    page.page.locator("#plot-partition select").select_option(index=1)
+    assert page.page.locator("#plot-partition .canvas").is_visible()
+
+
+FORMULAS = [f"{chr(sign)}1" for sign in (*b"=+-@\t\r\n", 0xFF1D, 0xFF0B, 0xFF0D, 0xFF20)]
+
+
+def test_files_of_plots_are_as_safe_as_those_of_tables(visit):
+    """A cell is what `edgefl table` would write: formulas are quoted, numbers and empty ones are not."""
+    texts, numbers = [*FORMULAS, 'a "b", c', "ä", " x"], [-1, 1e-300, 2.0**53, 0.1]
+    saved = visit().page.evaluate(
+        "cells => { let text; edgefl.save = (_, one) => { text = one; };"
+        " edgefl.saveCsv('x', {columns: ['a', 'b'], rows: cells.map((one) => [one, 0])}); return text; }",
+        [*texts, *numbers, None],
+    )
+    _, *found = (row[0] for row in csv.reader(io.StringIO(saved, newline="")))
+    assert found[: len(texts)] == [comma_separated.cell(one) for one in texts]
+    assert all(one.startswith("'") for one in found[: len(FORMULAS)])
+    assert [float(one) for one in found[len(texts) : -1]] == numbers
+    assert found[-1] == comma_separated.cell(None) == ""
 
 
 def test_nothing_to_draw_is_said_in_words(visit, record):

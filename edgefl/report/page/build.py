@@ -11,6 +11,7 @@ from typing import TypeVar
 from edgefl.core.host import version
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
+from edgefl.report.comparison import signs
 from edgefl.report.curves import curves
 from edgefl.report.history import History, histories
 from edgefl.report.page.records import Group, Page, RunHead
@@ -105,6 +106,7 @@ def page(
         groups=_groups([run.summary for run in read], compared),
         verdict=verdict(compared),
         figures=figures(compared),
+        signs=[note.text for note in signs(compared)],
         curves=curves(compared, lambda one: histories_of[id(one)]),
         costs=costs(compared),
         devices=devices(compared),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ class Cell(NamedTuple):
         text: what it shows.
         value: what it is sorted by; None for its text.
         mark: what is said below the text, such as that it is the best.
-        kind: "best", or empty.
+        kind: "best"; of a row's label "part", of the row before; or empty.
     """
 
     text: str
@@ -79,13 +79,22 @@ def across(
     Args:
         caption: the table's.
         groups: their names.
-        labels: the figures' names.
+        labels: the figures' names; one that begins with spaces is a part of the last that does not.
         cells: for each figure, each group's.
     """
     if len(groups) <= _ABREAST:
-        rows = [[Cell(label), *row] for label, row in zip(labels, cells, strict=True)]
+        heads = [Cell(label.strip(), kind="part" if label.startswith(" ") else "") for label in labels]
+        rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
         return Table(caption, ["figure", *groups], rows, sorts=False)
     turned = zip(*cells, strict=True)
-    return Table(
-        caption, ["run", *labels], [[Cell(name), *row] for name, row in zip(groups, turned, strict=True)]
-    )
+    rows = [[Cell(name), *row] for name, row in zip(groups, turned, strict=True)]
+    return Table(caption, ["run", *_whole(labels)], rows)
+
+
+def _whole(labels: Sequence[str]) -> Iterator[str]:
+    """The labels, each part with what it is a part of."""
+    whole = ""
+    for label in labels:
+        part = label.startswith(" ")
+        whole = whole if part else label
+        yield f"{whole}: {label.strip()}" if part else label

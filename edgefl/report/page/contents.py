@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import replace
+from typing import Any
 
 from edgefl.core.units import show_share
 from edgefl.report.page.cells import Cell, Section, Table, across
@@ -11,7 +12,7 @@ from edgefl.report.page.records import Page, RunHead
 from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.verdict import Verdict
 from edgefl.report.settings import setting_text
-from edgefl.report.tables import MISSING
+from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.texts import unfinished
 
 # Characters of a name that a table shows; the data have all of them.
@@ -35,7 +36,9 @@ def _sections(page: Page) -> Iterator[Section]:
     yield _drawn("devices", "Energy by device", page.devices, "No energy is known.")
     yield _partition(page)
     yield _drawn("measures", "Measures", page.measures, "No measures were asked for.")
-    yield _drawn("sweep", "Settings", page.sweep.settings, "The runs differ in no setting.")
+    alone = len(page.runs) == 1
+    nothing = "There is only one run." if alone else "The runs differ in no setting."
+    yield _drawn("sweep", "Settings", page.sweep.settings, nothing)
     yield _published(page)
     yield _figures(page)
     yield _runs(page)
@@ -123,10 +126,14 @@ def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
         "clients": lambda run: f"{run.clients:,}" + (f", {run.refused:,} refused" if run.refused else ""),
         "devices": lambda run: _counted(run.devices.items()),
         "links": lambda run: _counted(run.links.items()),
-        "rounds": lambda run: MISSING if run.rounds is None else f"{run.rounds:,}",
+        "rounds": _rounds,
         "seeds": lambda run: str(run.seed),
     }
     return {label: _once(map(text, runs)) for label, text in facts.items()}
+
+
+def _rounds(run: RunHead) -> str:
+    return "not over" if run.rounds is None else f"{run.rounds:,}"
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> str:
@@ -171,7 +178,7 @@ def _claimed(one: Claim, page: Page) -> Iterator[list[Cell]]:
         yield [Cell(what), published, Cell(one.why), Cell(MISSING), source]
     for saving in one.ours:
         pair = f"{page.groups[saving.group].name} over {page.groups[saving.against_group].name}"
-        ours = MISSING if saving.saved is None else show_share(saving.saved)
+        ours = UNKNOWN if saving.saved is None else show_share(saving.saved)
         device = f"{saving.device}, {saving.model}"
         yield [Cell(f"{what} ({pair})"), published, Cell(ours, saving.saved), Cell(device), source]
 
@@ -180,9 +187,12 @@ def _figures(page: Page) -> Section:
     cells = [
         [Cell(text, mean) for text, mean in zip(row.texts, row.means, strict=True)] for row in page.figures
     ]
-    labels = [row.label.strip() for row in page.figures]
-    table = across("All figures, as `edgefl compare` shows them", _names(page), labels, cells)
-    return Section("figures", "All figures", tables=[table])
+    labels = [row.label for row in page.figures]
+    table = across("All figures, as edgefl compare shows them", _names(page), labels, cells)
+    notes = list(page.signs)
+    if any(text == MISSING for row in page.figures for text in row.texts):
+        notes.append(f"{MISSING} stands where a run has no such figure.")
+    return Section("figures", "All figures", tables=[table], notes=notes)
 
 
 def _runs(page: Page) -> Section:
@@ -195,9 +205,9 @@ def _runs(page: Page) -> Section:
             Cell(str(run.seed)),
             Cell(f"{run.clients:,}", run.clients),
             Cell(f"{run.refused:,}", run.refused),
-            Cell(MISSING if run.rounds is None else f"{run.rounds:,}", run.rounds),
+            Cell(_rounds(run), run.rounds),
             Cell(run.engine),
-            Cell(f"{run.status}: {run.reason}" if run.reason else run.status),
+            Cell(f"failed: {run.reason}" if run.status == "failed" and run.reason else run.status),
             Cell(run.run_dir),
         ]
         for run in page.runs
@@ -209,8 +219,12 @@ def _settings(page: Page) -> Iterator[Table]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
-        cells = [[Cell(_cut(setting_text(group.settings.get(key)))) for group in page.groups] for key in keys]
+        cells = [[Cell(_setting(group.settings.get(key))) for group in page.groups] for key in keys]
         yield across("The settings in which they differ", _names(page), keys, cells)
+
+
+def _setting(value: Any) -> str:
+    return "not set" if value is None else _cut(setting_text(value))
 
 
 def _provenance(page: Page) -> Section:

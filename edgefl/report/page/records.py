@@ -83,6 +83,7 @@ class Page:
         groups: see ``Group``.
         verdict: who is ahead.
         figures: all figures of the groups.
+        signs: what the signs in figures mean, and what figures count.
         curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
         devices: by group and device.
@@ -99,6 +100,7 @@ class Page:
     groups: Sequence[Group]
     verdict: Sequence[Verdict]
     figures: Sequence[Figures]
+    signs: Sequence[str]
     curves: Sequence[Curve]
     costs: Sequence[Costs]
     devices: Sequence[DeviceEnergy]

@@ -81,7 +81,7 @@ def test_a_dry_run_has_a_column_and_rows():
 
 
 def test_a_target_has_a_row():
-    """Reached, not reached, and of a run without carbon."""
+    """Reached, not reached, and of runs without carbon and without the model."""
     run = dry(ALL).summary
     emitted = run.carbon.emitted
     target = Target(0.9, None, None)
@@ -89,9 +89,10 @@ def test_a_target_has_a_row():
     reached = replace(scored, carbon=replace(run.carbon, to_target={"global": emitted}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
-        patch.setattr("edgefl.report.comparison._notes", lambda _: iter(()))
-        rows = cells(comparison([reached, scored, replace(dry().summary, target=target)]))
-    assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-"]
+        patch.setattr("edgefl.report.comparison.signs", lambda _: iter(()))
+        lacking = replace(dry().summary, target=target), replace(scored, accuracy={"personal": None})
+        rows = cells(comparison([reached, scored, *lacking]))
+    assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-", "-"]
 
 
 def test_seeds_are_averaged():

@@ -18,6 +18,8 @@ from edgefl.core.documents import document
 from edgefl.report.averages import at
 from edgefl.report.page.build import page
 from edgefl.report.page.html import data, html
+from edgefl.report.page.sections.figures import Figures
+from edgefl.report.page.sections.sweep import Sweep
 
 _VOID = {"meta", "link", "br", "img", "input"}
 
@@ -137,6 +139,38 @@ def test_the_verdicts_numbers_are_those_of_compare(record, capsys):
     for row in record.verdict:
         for group, mean in zip(record.groups, row.means, strict=True):
             assert mean == at(runs[group.runs[0]], row.key)
+
+
+@pytest.mark.parametrize("groups", [3, 5])
+def test_a_part_is_told_from_its_whole(record, groups):
+    """In a row below it, or with its name in a column's heading."""
+    rows = [("CO2e", "1 g"), ("  server", "0.5 g"), ("host time", "-")]
+    figures = [Figures(label, "", [text] * groups, [None] * groups) for label, text in rows]
+    one = replace(record.groups[0], settings={})
+    row = replace(record.verdict[0], texts=["1 s"] * groups, means=[1.0] * groups, winner=None, tied=[])
+    many = replace(record, figures=figures, verdict=[row], groups=[one] * groups)
+    text = html(many)
+    told = '<th scope="row" class="part"><bdi>server</bdi>' if groups == 3 else "<bdi>CO2e: server</bdi>"
+    assert told in text
+    assert "<bdi>host time</bdi>" in text
+    assert "- stands where a run has no such figure." in text
+
+
+def test_signs_are_explained(record):
+    """What stands below a comparison in a terminal stands below all figures."""
+    assert "to a target: until the first evaluation at or above it" in record.signs
+    text = Parsed(html(record)).text
+    assert all(words in text for words in record.signs)
+
+
+def test_words_for_what_is_not_there_yet(record):
+    """A run that is not over has no number of rounds; one that a key stopped has no class's name."""
+    run = replace(record.runs[0], rounds=None, status="interrupted", reason="KeyboardInterrupt")
+    alone = {"sweep": Sweep({}, [], []), "provenance": [], "fleets": []}
+    text = Parsed(html(replace(record, runs=[run], **alone))).text
+    assert "not over" in text
+    assert "KeyboardInterrupt" not in text
+    assert "There is only one run." in text
 
 
 def test_a_section_without_data_says_why(parsed):

@@ -94,6 +94,14 @@ def test_a_value_is_the_mean_that_the_text_shows(runs):
     assert replace(row, figure=lambda _: None).value(one) is None
 
 
+def test_a_deviation_of_rounding_is_not_shown(runs):
+    """Of figures that are equal but for their last digits."""
+    one = Compared("equal", tuple(runs))
+    figures = {id(run): value for run, value in zip(runs, (0.1 + 0.2, 0.3), strict=True)}
+    assert one.show(str, lambda run: figures[id(run)]) in {"0.3", "0.30000000000000004"}
+    assert "±" in one.show(str, lambda run: figures[id(run)] + (1e-9 if run is runs[0] else 0))
+
+
 def test_an_energy_of_some_clients_is_not_complete(runs):
     """It is not compared with that of all; bytes are those of all clients anyway."""
     partly = replace(runs[0], energy=EnergyTotal(1.0, 5, 6))

@@ -14,8 +14,8 @@
      log,        axes with a log switch, such as ["x", "y"]; base sets their type. choice.log_x, choice.log_y
      height,     pixels, or (page, choice) -> pixels; 380 by default
      groups,     false, or (page, choice) -> false, where no trace is of a group: there is no legend of runs then
-     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw; a
-                            `note` stands below the plot
+     draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw,
+                            with `chosen` where another choice may draw something; a `note` stands below the plot
      listen(canvas),        once it is drawn: listeners for Plotly's events; optional
      table(page, choice),   -> {columns: ["round", "bytes (B)"], rows: [[...]]}: the same data as text and CSV
    })

@@ -20,10 +20,11 @@
       this.picture.setAttribute("aria-label", `Download ${plot.title} as SVG`);
       this.csv.setAttribute("aria-label", `Download the data of ${plot.title} as CSV`);
       this.details = element("details", { ontoggle: () => this.tell() }, element("summary", {}, `Data of ${plot.title}`));
+      this.downloads = element("div", { class: "downloads" }, this.picture, this.csv);
       const heading = element("h3", { id: `plot-${plot.id}-title` }, plot.title);
       this.node = element("figure", { class: "plot", id: `plot-${plot.id}`, "aria-labelledby": heading.id },
         heading, this.why, this.switches, this.legend, this.canvas, this.note, this.words,
-        element("div", { class: "downloads" }, this.picture, this.csv), this.details);
+        this.downloads, this.details);
     }
 
     table() {
@@ -49,11 +50,13 @@
       this.guarded(() => this.drawn());
     }
 
-    /** Words in place of the picture; an empty text shows the picture. */
-    tellNothing(words) {
+    /** Words in place of the picture; an empty text shows the picture. Unless another choice may draw something,
+        there is nothing to choose and nothing to save. */
+    tellNothing(words, chosen = false) {
       this.words.textContent = words;
       this.words.hidden = !words;
       for (const part of [this.canvas, this.legend, this.note, this.picture]) part.hidden = Boolean(words);
+      for (const part of [this.switches, this.downloads, this.details]) part.hidden = Boolean(words) && !chosen;
       this.node.dataset.drawn = words ? "words" : "plot";
     }
 
@@ -85,7 +88,7 @@
     /** Draws, or says in words why there is nothing to draw. */
     drawn() {
       const found = this.plot.draw(state.page, this.choice);
-      this.tellNothing(found.nothing ?? "");
+      this.tellNothing(found.nothing ?? "", found.chosen);
       if (found.nothing) return;
       const height = value(this.plot.height, state.page, this.choice);
       this.canvas.style.height = `${height}px`;

@@ -10,10 +10,11 @@
     setTimeout(() => URL.revokeObjectURL(url), 10_000);
   };
 
-  // A text that a spreadsheet would run as a formula is quoted by an apostrophe.
+  // What makes a spreadsheet run a text as a formula, as in report/formats/comma_separated.py: it is quoted.
+  const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
   const cell = (value) => {
     if (value == null || Number.isNaN(value)) return "";
-    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);
+    const text = typeof value === "string" && FORMULA.test(value) ? `'${value}` : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
 

@@ -38,7 +38,7 @@
 
   function drawn(page, all, choice, { t, mean, most, what }) {
     const found = series.chosenRuns(page, all, choice.run);
-    if (!found.length) return { nothing: `Nothing to draw: of this run no ${what} are known.` };
+    if (!found.length) return { nothing: `Nothing to draw: of this run no ${what} are known.`, chosen: true };
     const xs = edgefl.axis(
       "virtual time",
       "s",

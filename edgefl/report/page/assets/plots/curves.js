@@ -145,6 +145,7 @@
       if (!found.length)
         return {
           nothing: `Nothing to draw: no run has evaluated the ${choice.y} of a ${choice.model} model.`,
+          chosen: true,
         };
       const places = found.map((curve) =>
         series

@@ -89,7 +89,7 @@
         return { nothing: "Nothing to draw: no job has ended yet." };
       const found = of(page, choice);
       if (!found.length)
-        return { nothing: `Nothing to draw: this run has no ${STAGES[choice.what]} that ended.` };
+        return { nothing: `Nothing to draw: this run has no ${STAGES[choice.what]} that ended.`, chosen: true };
       const xs = edgefl.axis(
         "virtual time",
         "s",

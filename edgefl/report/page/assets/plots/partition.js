@@ -50,7 +50,7 @@
     draw(page, choice) {
       const one = of(page, choice);
       if (!one) return { nothing: "Nothing to draw: no run says which classes its clients have." };
-      if (!one.counts.length) return { nothing: `Nothing to draw: ${one.why}.` };
+      if (!one.counts.length) return { nothing: `Nothing to draw: ${one.why}.`, chosen: true };
       const heat = series.heat({
         rows: one.clients.length,
         columns: one.classes.length,

@@ -175,7 +175,8 @@
       if (!page.rounds.some((one) => one.round.length))
         return { nothing: "Nothing to draw: no round has been merged yet." };
       const run = of(page, choice);
-      if (!run.round.length) return { nothing: "Nothing to draw: no round of this run has been merged yet." };
+      if (!run.round.length)
+        return { nothing: "Nothing to draw: no round of this run has been merged yet.", chosen: true };
       const jobs = jobsOf(run, choice.at);
       const { xs, layout } = frame(run, choice.at, jobs);
       const names = jobs.map((place) => edgefl.text(whoOf(run, place)));
