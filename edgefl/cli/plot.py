@@ -10,6 +10,7 @@ import typer
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note, stdout
 from edgefl.cli.options import RunFolders, Salvage
+from edgefl.cli.outputs import Own, check_out
 
 
 @app.command(
@@ -42,10 +43,11 @@ def plot(
     Runs that differ in nothing but their seeds are one line, in a band of a standard deviation.
     """
     from edgefl.report.charts import Choice, chart, require_matplotlib
-    from edgefl.report.figure_files import check_out
+    from edgefl.report.figure_files import SUFFIXES, is_figure
 
     choice = Choice(x, y, model, columns, log_x, target)
-    check_out(out, force=force)
+    own = Own("a figure of edgefl's", is_figure)
+    check_out(out, "figure.pdf", force=force, suffixes=SUFFIXES, own=own)
     require_matplotlib()
     from edgefl.report.drawing import write
 

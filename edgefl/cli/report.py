@@ -11,6 +11,7 @@ from rich.text import Text
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, RunFolders, Salvage, TargetAccuracy
+from edgefl.cli.outputs import Own, check_out
 
 
 @app.command(
@@ -38,10 +39,12 @@ def report(
     """
     from edgefl.core.units import show_bytes
     from edgefl.report.page.build import page
-    from edgefl.report.page.files import place, write
+    from edgefl.report.page.files import is_page, named_after, write
     from edgefl.report.page.html import html
 
-    path = place(runs, out, force=force)
+    name = named_after(runs)
+    path = Path(name) if out is None else out
+    check_out(path, name, force=force, own=Own("a report page", is_page))
     with stderr().status(Text("reading runs")):
         size = write(path, html(page(runs, target, salvage=salvage, note=print_note)))
     if as_json:

@@ -10,8 +10,8 @@ import typer
 from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_note
 from edgefl.cli.options import RunFolders, Salvage
+from edgefl.cli.outputs import check_out
 from edgefl.cli.streams import results
-from edgefl.core.errors import UserError
 from edgefl.core.files import replacing
 
 _SUFFIXES = (".csv", ".parquet")
@@ -50,7 +50,8 @@ def table(
     from edgefl.store import check_table
 
     check_table(name, "TABLE")
-    _check_out(out, force=force)
+    if out is not None:
+        check_out(out, f"{name}.csv", force=force, suffixes=_SUFFIXES)
     named = each_run(
         runs,
         lambda reader, _: (reader.meta["name"], reader.folder, settings_of(reader)[0]),
@@ -65,19 +66,3 @@ def table(
     else:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
             to_csv(found, name, stream)
-
-
-def _check_out(out: Path | None, *, force: bool) -> None:
-    """Refuses a file before anything is read.
-
-    Raises:
-        UserError: its name ends in something else, or it is there.
-    """
-    if out is None:
-        return
-    if out.suffix.lower() not in _SUFFIXES:
-        raise UserError(f"{out.name} must end in {' or '.join(_SUFFIXES)}", where="--out")
-    if out.is_dir():
-        raise UserError(f"{out} is a folder", where="--out", hint="name a file")
-    if out.exists() and not force:
-        raise UserError(f"{out} exists", where="--out", hint="--force overwrites it")

@@ -169,10 +169,7 @@ def _arrow_own(pyarrow: Any, found: Sequence[Source]) -> dict[str, Any]:
         try:
             columns[name] = pyarrow.array(values)
         except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-            texts = [
-                value if value is None or isinstance(value, str) else json.dumps(value) for value in values
-            ]
-            columns[name] = pyarrow.array(texts)
+            columns[name] = pyarrow.array(list(map(_text, values)))
     return columns
 
 

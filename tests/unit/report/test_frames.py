@@ -125,8 +125,9 @@ def test_files_hold_the_table(runs, tmp_path, capsys):
         (["jbos"], "did you mean 'jobs'?"),
         (["nothing-like-it"], "known: class_counts, client_evaluations"),
         (["jobs", "--out", "jobs.json"], "jobs.json must end in .csv or .parquet"),
-        (["jobs", "--out", "there.csv"], "--force overwrites it"),
-        (["jobs", "--out", "."], "must end in"),
+        (["jobs", "--out", "there.csv"], "there.csv exists"),
+        (["jobs", "--out", "none/jobs.csv"], "the folder none does not exist"),
+        (["jobs", "--out", "."], "try --out jobs.csv"),
         (["jobs", "--out", "folder.csv"], "folder.csv is a folder"),
     ],
 )
@@ -141,16 +142,22 @@ def test_what_cannot_be_written_is_one_message(runs, tmp_path, monkeypatch, caps
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_a_file_is_overwritten_on_demand_alone(runs, tmp_path, capsys):
+def test_a_file_is_overwritten_on_demand_alone(runs, tmp_path, monkeypatch, capsys):
     """And stays as it was where the new one cannot be written."""
     file = tmp_path / "there.csv"
     file.write_text("mine")
     status, _, _ = run_command(capsys, "table", runs.folder, "merges", "--out", file, "--force")
     assert status == 0
     assert file.read_text().startswith("run,seed,")
-    status, _, err = run_command(capsys, "table", runs.folder, "merges", "--out", tmp_path / "no" / "x.csv")
-    assert status == 1
-    assert "cannot write x.csv: No such file" in err
+    before = file.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("edgefl.report.frames.to_csv", full)
+    status, _, err = run_command(capsys, "table", runs.folder, "jobs", "--out", file, "--force")
+    assert (status, file.read_bytes()) == (1, before)
+    assert "cannot write there.csv: No space left on device" in err
 
 
 def test_parquet_without_pyarrow_is_one_message(runs, tmp_path, monkeypatch, capsys):
