@@ -17,7 +17,6 @@ from types import ModuleType
 from typing import Annotated, Any, TypeAlias
 
 from edgefl.core.components import read, resolve
-from edgefl.core.documents import document
 from edgefl.core.errors import EdgeflError, RunError, UserError, in_one_line
 from edgefl.core.nodes import Node, written
 from edgefl.core.notes import note
@@ -25,8 +24,9 @@ from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.user_code import explained, returned, user_code
 from edgefl.core.yamls import Document
 from edgefl.planning.plan import Planned
+from edgefl.report.averages import numbers
 from edgefl.report.settings import dotted
-from edgefl.report.summary import Summary, summary
+from edgefl.report.summary import summary
 from edgefl.runs.callbacks import Both, Callbacks, Progress
 from edgefl.store import read as read_run
 from edgefl.trackers import End, Point, Run, Tracker
@@ -106,18 +106,7 @@ class Final:
             # A full disk, say.
             return End("failed", error.what, *self._last[:2], {})
         status = "interrupted" if told.status == "running" else told.status
-        return End(status, told.reason, self._last.round, told.virtual_s, figures(told))
-
-
-def figures(run: Summary) -> dict[str, float]:
-    """The numbers of a run in ``edgefl compare --json``, by dotted key; without lists and settings."""
-    plain = document(run)
-    plain.pop("settings", None)
-    return {
-        key: value
-        for key, value in dotted(plain).items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+        return End(status, told.reason, self._last.round, told.virtual_s, numbers(told))
 
 
 class Feed:
