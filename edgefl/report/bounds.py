@@ -55,12 +55,17 @@ class Bounds:
 
 
 def bounds_of(reader: Reader, jobs: timeline.Jobs | None = None) -> Bounds | None:
-    """The bounds of a run's figures; None where no number of its devices and links is an interval.
+    """The bounds of a run's figures.
 
     Args:
         reader: the run.
         jobs: its jobs, if they are read already.
+
+    Returns:
+        None where no number of its devices and links is an interval, or its jobs are damaged.
     """
+    if "jobs" in reader.damaged:
+        return None
     (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
     return Bounds(reader, jobs) if found["found"] else None
 

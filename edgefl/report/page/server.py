@@ -23,6 +23,8 @@ _ADDRESS = "127.0.0.1"
 _NAMES = {_ADDRESS, "localhost", "[::1]"}
 # After that long an end is noticed.
 _POLL_S = 0.1
+# A browser opens six. Each takes a thread and a file descriptor, of which the run needs some itself.
+_MOST_CONNECTIONS = 32
 _PORT = re.compile(r":\d+$")
 _TOKEN_BYTES = 24
 # A client that asked for data so recently is still there, and is given the time to ask once more.
@@ -58,6 +60,7 @@ class Server(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.asked_s = -_THERE_S
         self.given = ""
+        self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         try:
             super().__init__((_ADDRESS, port), _Handler)
         except OSError as error:
@@ -70,6 +73,25 @@ class Server(ThreadingHTTPServer):
         """Binds without asking for the machine's name, which may take seconds."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = _ADDRESS, self.socket.getsockname()[1]
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread of its own; where there are too many, hangs up."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:
+            # No thread could be started.
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answers until the connection ends."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Says nothing: a browser that leaves is no error, and nothing here is the run's."""

@@ -6,7 +6,7 @@ import json
 import re
 import socket
 import threading
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 from watched import SCENARIO, ask, soon, watched
@@ -326,6 +326,28 @@ def test_what_is_no_request_disturbs_nobody(server, capsys):
             one.recv(100)
     assert ask(server, "data").status == 200
     assert capsys.readouterr() == ("", "")
+
+
+def test_idle_connections_leave_the_run_its_threads(server, monkeypatch):
+    """There are so many threads at most; once the others are gone, the page is there again."""
+    with ExitStack() as opened:
+        before = threading.active_count()
+        idle = [opened.enter_context(socket.create_connection(server.server_address)) for _ in range(50)]
+        idle[-1].settimeout(5)
+        assert idle[-1].recv(1) == b""
+        assert threading.active_count() - before <= 32
+    soon(lambda: threading.active_count() == before)
+    assert ask(server, "data").status == 200
+
+    def none(_):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none)
+        for _ in range(40):
+            with closing(socket.create_connection(server.server_address)) as one:
+                assert one.recv(1) == b""
+    assert ask(server, "data").status == 200
 
 
 def test_a_browser_that_is_there_gets_the_last_page(server):

@@ -11,8 +11,10 @@ from paged import compared, paged
 from unfinished import UNPOWERED
 
 import edgefl
+from edgefl.core.errors import UserError
 from edgefl.runs import Callbacks
 from edgefl.store.checks import unstamp
+from edgefl.store.schema import STORED
 
 SCENARIO = {
     "name": "state",
@@ -110,6 +112,28 @@ def test_damaged_tables_are_said(folders, tmp_path):
     assert (partition["counts"], partition["why"]) == ([], "the table of class counts is damaged")
     assert page["provenance"][0]["event_hash"] is None
     assert (page["measures"], page["costs"][0]["bytes_by_part"]) == ([], {})
+
+
+def _time(page):
+    (text,) = next(one["texts"] for one in page["verdict"] if one["key"] == "virtual_s")
+    return text
+
+
+def test_whichever_table_is_damaged(folders, tmp_path):
+    """There is a page of what is whole, without bounds where jobs are gone; or the run is refused."""
+    made = {}
+    for table in STORED:
+        folder = tmp_path / table
+        shutil.copytree(folders / "done", folder)
+        unstamp(folder)
+        with closing(sqlite3.connect(folder / "run.sqlite")) as database, database:
+            last = f"SELECT MAX(rowid) FROM {table}"  # noqa: S608 - our own names
+            database.execute(f"DELETE FROM {table} WHERE rowid = ({last})")  # noqa: S608 - our own names
+        with suppress(UserError):
+            made[table] = paged(folder, target=0.01, salvage=True, note=lambda _: None)
+    assert made.keys() >= {"jobs", "merges", "evaluations", "measures", "class_counts", "corner_prices"}
+    bounded = {table: "(" in _time(page) for table, page in made.items()}
+    assert (bounded["measures"], bounded["jobs"], bounded["corner_prices"]) == (True, False, False)
 
 
 @pytest.mark.usefixtures("unfinished")

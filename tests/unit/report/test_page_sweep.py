@@ -186,6 +186,21 @@ def test_pairs_differ_in_nothing_else(tmp_path):
     assert (latency["ours"], latency["why"]) == ([], why)
 
 
+def test_seeds_may_have_other_models_on_a_device(tmp_path):
+    """Savings are means over the seeds that have a client with the model and the device."""
+    changes = {
+        "task": {"dataset": "digits", "clients": 3},
+        "model": [{"name": "mlp", "hidden": [32]}, {"name": "mlp", "hidden": [16, 32]}],
+        "published": [{**CLAIMED["published"][0], "method": "fedproto", "against": "fedclassavg"}],
+        "sweep": {"method": ["fedclassavg", "fedproto"], "seed": [1, 6, 7]},
+    }
+    result = edgefl.run({**CLAIMED, "method": "fedproto", **changes}, engine="null", out=tmp_path / "runs")
+    each = [{(one["model"], one["device"]) for one in run.table("clients")} for run in result.runs]
+    assert set.intersection(*each) != set.union(*each)
+    latency, _ = paged(result.folder)["published"]
+    assert {(one["model"], one["device"]) for one in latency["ours"]} == set.union(*each)
+
+
 def test_an_exchange_that_nobody_has(tmp_path):
     """The claim stays, with the reason why there is nothing beside it."""
     claim = {**CLAIMED["published"][0], "exchange": "distil"}

@@ -162,10 +162,13 @@ def _no_pair(method: str, against: str, groups: Sequence[Compared]) -> str:
 
 def _pairs(method: str, against: str, groups: Sequence[Compared]) -> Iterator[tuple[int, int]]:
     """The places of groups that differ in nothing but these methods, and seeds."""
+    others: dict[tuple[str, str | None], list[int]] = {}
     for place, one in enumerate(groups):
-        for other, two in enumerate(groups):
-            if (one.first.method, two.first.method) == (method, against) and _rest(one) == _rest(two):
-                yield place, other
+        if one.first.method == against:
+            others.setdefault(_rest(one), []).append(place)
+    for place, one in enumerate(groups):
+        if one.first.method == method:
+            yield from ((place, other) for other in others.get(_rest(one), ()))
 
 
 def _rest(one: Compared) -> tuple[str, str | None]:
@@ -183,17 +186,19 @@ def _savings(
     plans: Mapping[str, Planned],
 ) -> Iterator[Saving]:
     ours, theirs = ([plans[run.run_dir].works for run in groups[place].runs] for place in pair)
-    for key in theirs[0]:
-        if key[0] == exchange and key in ours[0]:
-            now, before = (_figure([works[key] for works in side], figure) for side in (ours, theirs))
-            priced = {works[key].priced for works in (*ours, *theirs)}
+    # Which client has which device depends on the seed.
+    for key in dict.fromkeys(key for works in theirs for key in works if key[0] == exchange):
+        mine, other = ([works[key] for works in side if key in works] for side in (ours, theirs))
+        if mine:
+            now, before = _figure(mine, figure), _figure(other, figure)
+            priced = {work.priced for work in (*mine, *other)}
             alike = figure == "memory" or len(priced) == 1
             saved = 1 - now / before if alike and now is not None and before else None
             yield Saving(*pair, model=key[1], device=key[2], saved=saved, against=before)
 
 
 def _figure(works: Sequence[Work], figure: str) -> float | None:
-    """A figure of a group's runs: the mean of their times, or their largest need."""
+    """A figure of works of a group's runs: the mean of their times, or their largest need."""
     if figure == "memory":
         return max(work.peak_bytes for work in works)
     known = [work.seconds for work in works if work.seconds is not None]
