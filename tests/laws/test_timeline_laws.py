@@ -125,6 +125,29 @@ def test_every_job_is_in_one_round(plan_):
 
 @given(fleets())
 @settings(max_examples=25)
+def test_a_job_is_away_where_it_is_not_busy(plan_):
+    """Of each client's jobs: their time until they were free again, less the busy seconds of their stages."""
+    found = played(plan_)
+    away_s, expected = Counter(), Counter()
+    for shown in found.rounds:
+        columns = (shown.client, shown.receive_away_s, shown.work_away_s, shown.transmit_away_s)
+        for client, *stages_s in zip(*columns, strict=True):
+            assert min(stages_s) >= 0
+            away_s[client] += sum(stages_s)
+        slowest = max(
+            range(len(shown.to_s)),
+            key=lambda place: (shown.version[place] >= 0, shown.to_s[place] - shown.from_s[place], place),
+        )
+        assert shown.slowest == slowest
+    for job in found.jobs:
+        busy_s = job["receive_s"] + job["work_s"] + job["transmit_s"]
+        expected[job["client"]] += until_s(job) - job["dispatched_s"] - busy_s
+    # Times are rounded.
+    assert away_s == pytest.approx(expected, rel=1e-3, abs=1e-3)
+
+
+@given(fleets())
+@settings(max_examples=25)
 def test_rounds_say_who_was_waited_for_as_the_summary_does(plan_):
     """The seconds by client, and how many merges waited."""
     found = played(plan_)
