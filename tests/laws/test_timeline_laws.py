@@ -78,6 +78,8 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     lives = [(job["dispatched_s"], until_s(job)) for job in found.jobs if job["dispatched_s"] < until_s(job)]
     whole_s = math.fsum(end - start for start, end in lives)
     assert math.fsum(shown.active_mean) * shown.interval_s == pytest.approx(whole_s)
+    assert math.fsum(shown.wide_mean) * 10 * shown.interval_s == pytest.approx(whole_s)
+    assert shown.wide_t_s == shown.t_s[::10]
     assert shown.interval_s * len(shown.t_s) == pytest.approx(found.run.virtual_s)
     most = max((sum(start <= at < end for start, end in lives) for at, _ in lives), default=0)
     assert max(shown.active_max, default=0) == most
