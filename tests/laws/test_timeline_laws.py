@@ -78,6 +78,8 @@ def test_jobs_in_flight_are_those_between_dispatch_and_arrival(plan_):
     lives = [(job["dispatched_s"], until_s(job)) for job in found.jobs if job["dispatched_s"] < until_s(job)]
     whole_s = math.fsum(end - start for start, end in lives)
     assert math.fsum(shown.active_mean) * shown.interval_s == pytest.approx(whole_s)
+    assert math.fsum(shown.wide_mean) * 10 * shown.interval_s == pytest.approx(whole_s)
+    assert shown.wide_t_s == shown.t_s[::10]
     assert shown.interval_s * len(shown.t_s) == pytest.approx(found.run.virtual_s)
     most = max((sum(start <= at < end for start, end in lives) for at, _ in lives), default=0)
     assert max(shown.active_max, default=0) == most
@@ -121,6 +123,29 @@ def test_every_job_is_in_one_round(plan_):
     assert listed == Counter(
         (job["client"], job["exchange"], job["ending"], job["into_version"]) for job in found.jobs
     )
+
+
+@given(fleets())
+@settings(max_examples=25)
+def test_a_job_is_away_where_it_is_not_busy(plan_):
+    """Of each client's jobs: their time until they were free again, less the busy seconds of their stages."""
+    found = played(plan_)
+    away_s, expected = Counter(), Counter()
+    for shown in found.rounds:
+        columns = (shown.client, shown.receive_away_s, shown.work_away_s, shown.transmit_away_s)
+        for client, *stages_s in zip(*columns, strict=True):
+            assert min(stages_s) >= 0
+            away_s[client] += sum(stages_s)
+        slowest = max(
+            range(len(shown.to_s)),
+            key=lambda place: (shown.version[place] >= 0, shown.to_s[place] - shown.from_s[place], place),
+        )
+        assert shown.slowest == slowest
+    for job in found.jobs:
+        busy_s = job["receive_s"] + job["work_s"] + job["transmit_s"]
+        expected[job["client"]] += until_s(job) - job["dispatched_s"] - busy_s
+    # Times are rounded.
+    assert away_s == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
 @given(fleets())

@@ -12,6 +12,7 @@ from recorded import recorded
 from told import times
 
 from edgefl.core import catalogue
+from edgefl.core.fleet import Failures
 from edgefl.report.page.sections.activity import activity
 from edgefl.report.page.sections.durations import durations
 from edgefl.report.page.sections.participation import participation
@@ -136,6 +137,7 @@ def test_the_first_the_last_and_the_longest_round_are_listed():
     assert shown.round == [0, 9, 39]
     assert [round(to_s - from_s) for from_s, to_s in zip(shown.from_s, shown.to_s, strict=True)] == [3, 6, 3]
     assert shown.first == [0, 2, 4]
+    assert shown.slowest == 1
 
 
 def test_of_many_jobs_the_last_to_arrive_are_listed():
@@ -168,6 +170,18 @@ def test_the_time_in_which_a_client_was_away_is_part_of_its_job():
     found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause")
     assert found.durations["", "work"].seconds == [5]
     assert found.durations["", "job"].seconds == [7]
+    (shown,) = found.rounds
+    assert (shown.receive_away_s, shown.work_away_s, shown.transmit_away_s) == ([0], [3], [0])
+
+
+def test_the_time_in_which_a_client_was_away_is_told_of_a_stage_that_it_broke_off():
+    """c0 leaves for good 1 s into 2 s of work; its job is given up 6 s after its dispatch."""
+    away = catalogue.load("availability", "intervals").Params(rows="0,0,2", repeat="100 s")
+    failures = Failures(timeout="6 s")
+    found = told([times(work=[2])], rounds=1, availability=away, on_leave="pause", failures=failures)
+    (shown,) = found.rounds
+    assert shown.ending == ["lost"]
+    assert (shown.receive_away_s, shown.work_away_s, shown.transmit_away_s) == ([0], [4], [0])
 
 
 def test_a_round_of_two_exchanges_ends_with_the_second():

@@ -9,7 +9,7 @@
      why,        one sentence below the heading: what is seen, in which unit; text, or page -> text
      controls,   a list of switches, or (page, choice) -> list; each {name, label, kind, ...}:
                    kind "radio" | "select": options [{value, label}]; "check": a boolean;
-                   "slider": values [...], text: value -> "round 12"; all: initial (the first by default).
+                   "slider": values [...], text: value -> "round 12", jumps [{label, value}]: buttons; all: initial (the first by default).
                  A switch with fewer than two options is not shown. choice[name] is its value.
      log,        axes with a log switch, such as ["x", "y"]; base sets their type. choice.log_x, choice.log_y
      height,     pixels, or (page, choice) -> pixels; 380 by default

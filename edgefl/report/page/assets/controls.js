@@ -51,13 +51,18 @@
     const told = element("output", {}, words(value));
     const input = element("input", { type: "range", name: `${id}-${one.name}`, min: 0, max: values.length - 1, step: 1,
                                      value: values.indexOf(value), "aria-valuetext": words(value),
-                                     oninput: (event) => {
-                                       const now = values[event.target.valueAsNumber];
+                                     oninput: () => {
+                                       const now = values[input.valueAsNumber];
                                        told.textContent = words(now);
-                                       event.target.setAttribute("aria-valuetext", words(now));
+                                       input.setAttribute("aria-valuetext", words(now));
                                        changed(now);
                                      } });
-    return element("label", { class: "slider" }, element("span", {}, one.label), input, told);
+    const jump = ({ label, value: to }) => element("button", { type: "button", onclick: () => {
+      input.value = values.indexOf(to);
+      input.dispatchEvent(new Event("input"));
+    } }, label);
+    return element("div", { class: "slider" },
+      element("label", {}, element("span", {}, one.label), input, told), ...(one.jumps ?? []).map(jump));
   }
 
   const KINDS = { radio, check, select, slider };

@@ -19,12 +19,11 @@
       this.csv = element("button", { type: "button", onclick: () => edgefl.saveCsv(plot.id, this.table()) }, "CSV");
       this.picture.setAttribute("aria-label", `Download ${plot.title} as SVG`);
       this.csv.setAttribute("aria-label", `Download the data of ${plot.title} as CSV`);
-      this.details = element("details", { ontoggle: () => this.tell() }, element("summary", {}, `Data of ${plot.title}`));
-      this.downloads = element("div", { class: "downloads" }, this.picture, this.csv);
+      this.details = element("details", { ontoggle: () => this.tell() }, element("summary", {}, "Table", element("span", { class: "unseen" }, ` of the data of ${plot.title}`)));
+      this.downloads = element("div", { class: "downloads" }, this.picture, this.csv, this.details);
       const heading = element("h3", { id: `plot-${plot.id}-title` }, plot.title);
       this.node = element("figure", { class: "plot", id: `plot-${plot.id}`, "aria-labelledby": heading.id },
-        heading, this.why, this.switches, this.legend, this.canvas, this.note, this.words,
-        this.downloads, this.details);
+        heading, this.why, this.switches, this.legend, this.canvas, this.note, this.words, this.downloads);
     }
 
     table() {
@@ -56,7 +55,7 @@
       this.words.textContent = words;
       this.words.hidden = !words;
       for (const part of [this.canvas, this.legend, this.note, this.picture]) part.hidden = Boolean(words);
-      for (const part of [this.switches, this.downloads, this.details]) part.hidden = Boolean(words) && !chosen;
+      for (const part of [this.switches, this.downloads]) part.hidden = Boolean(words) && !chosen;
       this.node.dataset.drawn = words ? "words" : "plot";
     }
 
@@ -94,7 +93,7 @@
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
       this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
-      this.legend.hidden = !value(this.plot.groups, state.page, this.choice);
+      edgefl.legendOf(this, found.data);
       this.note.textContent = found.note ?? "";
       this.note.hidden = !found.note;
       this.shown = this.ready(found);
@@ -145,6 +144,22 @@
         edgefl.swatch(group), element("bdi", {}, edgefl.short(group.name)));
       return element("li", {}, button);
     }));
+    if (groups.length < MANY) return;
+    const all = element("button", { type: "button", class: "all", onclick: edgefl.hideAll }, allWords());
+    figure.legend.append(element("li", {}, all));
+  };
+
+  // With so many groups one button hides them all, so that a few can be chosen.
+  const MANY = 6;
+  const allWords = () => (state.hidden.size ? "Show all" : "Hide all");
+
+  /** The legend has the groups that are drawn. */
+  edgefl.legendOf = (figure, traces) => {
+    const drawn = new Set(traces.map(({ group }) => group).filter((group) => group !== undefined));
+    figure.legend.hidden = !value(figure.plot.groups, state.page, figure.choice) || !drawn.size;
+    [...figure.legend.children].forEach((item, place) => {
+      item.hidden = place < state.page.groups.length ? !drawn.has(place) : drawn.size < MANY;
+    });
   };
 
   const DASHES = { solid: "", dot: "2 2", dash: "6 3", longdash: "9 3", dashdot: "6 2 2 2", longdashdot: "9 2 2 2" };
@@ -166,11 +181,24 @@
   /** Hides a group in all plots, or shows it again. */
   edgefl.hide = (group) => {
     if (!state.hidden.delete(group)) state.hidden.add(group);
+    hidden();
+  };
+
+  /** Hides all groups, or where some are hidden shows them all. */
+  edgefl.hideAll = () => {
+    state.hidden = new Set(state.hidden.size ? [] : state.page.groups.keys());
+    hidden();
+  };
+
+  function hidden() {
     for (const figure of state.figures) {
-      figure.legend.querySelectorAll("button")[group]?.setAttribute("aria-pressed", String(!state.hidden.has(group)));
+      figure.legend.querySelectorAll("[aria-pressed]").forEach((button, group) => {
+        button.setAttribute("aria-pressed", String(!state.hidden.has(group)));
+      });
+      for (const button of figure.legend.querySelectorAll(".all")) button.textContent = allWords();
       if (figure.seen) figure.draw();
     }
-  };
+  }
 
   /** Draws again what is drawn; all plots where `all`. */
   edgefl.redraw = (all = false) => {

@@ -136,7 +136,8 @@
       const values = (finest ? [1, 1.5, 2, 3, 4, 5, 7] : fine ? [1, 2, 5] : [1]).map((first) =>
         Number(`${first}e${power}`),
       );
-      found.push(...values.filter((value) => unit !== "s" || value < 60));
+      // Half a minute and one are too near each other but on a very short axis.
+      found.push(...values.filter((value) => unit !== "s" || value < (finest ? 60 : 45)));
     }
     return found.sort((one, other) => one - other);
   }

@@ -30,23 +30,32 @@
   const FIRST = "first";
   const ALL = "all";
 
-  // Of more groups than these, one run is shown at first.
-  const MOST_AT_ONCE = 12;
-
   /** A switch between one run of each group, all runs, and each of them. */
   function runsSwitch(page, records) {
     const one = runSwitch(page, records);
     const all = { value: ALL, label: "all runs" };
-    const seeds = page.groups.some((group) => group.runs.length > 1);
-    const many = seeds ? [{ value: FIRST, label: "the first seed of each" }, all] : [all];
-    const options = one.options.length > 1 ? [...many, ...one.options] : [all];
-    return {
-      ...one,
-      label: "Runs",
-      options,
-      initial: options[page.groups.length > MOST_AT_ONCE ? many.length : 0].value,
-    };
+    const many = hasSeeds(page) ? [{ value: FIRST, label: "all, the first seed of each" }, all] : [all];
+    return { ...one, label: "Runs", options: one.options.length > 1 ? [...many, ...one.options] : [all] };
   }
+
+  const hasSeeds = (page) => page.groups.some((group) => group.runs.length > 1);
+
+  /** Which seeds such a switch shows. */
+  const seedsNote = (page, run) =>
+    run === FIRST ? "Of runs with several seeds the first is drawn." : "";
+
+  // Where the longest line ends so much later than the shortest, the axis is a log axis at first.
+  const APART = 30;
+
+  /** A log switch for an axis on which lines end at some values. */
+  function logX(ends) {
+    const known = ends.filter((end) => edgefl.known(end) && end > 0);
+    const initial = known.length > 0 && Math.max(...known) > APART * Math.min(...known);
+    return { name: "log_x", label: "Log x", kind: "check", initial };
+  }
+
+  /** Sentences one after the other, without those that are not there. */
+  const sentences = (...all) => all.filter(Boolean).join(" ");
 
   /** The records of the runs that such a switch names. */
   const chosenRuns = (page, records, run) =>
@@ -160,8 +169,16 @@
   /** The height of a plot with a row for each of some things. */
   const rowsHeight = (rows, each = 30) => Math.min(Math.max(rows * each, 90), 1800) + 110;
 
+  const FOLDED = 40;
+
+  /** That of a row for each group, where long names take more than one line. */
+  function namesHeight(page) {
+    const lines = page.groups.map(({ name }) => folded(edgefl.short(name)).split("<br>").length);
+    return rowsHeight(page.groups.length, page.groups.length > FOLDED ? 20 : Math.max(30, 16 * Math.max(...lines) + 6));
+  }
+
   /** An axis with a row for each of some texts, the first on top; rows of one name stay apart. */
-  const rows = (texts, fold = texts.length <= 40) => ({
+  const rows = (texts, fold = texts.length <= FOLDED) => ({
     tickmode: "array",
     tickvals: texts.map((_, place) => place),
     ticktext: fold ? texts.map(folded) : texts,
@@ -170,10 +187,24 @@
     zeroline: false,
   });
 
-  /** "a, b and c"; of many the first ones. */
+  /** Lines between rows, of which each holds several marks. */
+  const between = (count) =>
+    Array.from({ length: Math.max(count - 1, 0) }, (_, row) => ({
+      type: "line",
+      layer: "below",
+      xref: "paper",
+      x0: 0,
+      x1: 1,
+      y0: row + 0.5,
+      y1: row + 0.5,
+      line: { width: 1, color: edgefl.colour("--rule") },
+    }));
+
+  /** "a, b and c", of many the first ones; "a, 1; b, 2 and c, 3" where there are commas in them. */
   function listed(words) {
     const shown = words.length > 5 ? [...words.slice(0, 4), `${words.length - 4} others`] : words;
-    return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+    const apart = words.some((one) => one.includes(",")) ? "; " : ", ";
+    return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(apart)} and ${shown.at(-1)}`;
   }
 
   /** Places of at most `most` of some things, evenly spaced, the first and the last among them. */
@@ -192,6 +223,11 @@
     runSwitch,
     runsSwitch,
     chosenRuns,
+    hasSeeds,
+    seedsNote,
+    logX,
+    sentences,
+    FIRST,
     ALL,
     kept,
     budget,
@@ -202,7 +238,9 @@
     heat,
     legend,
     rowsHeight,
+    namesHeight,
     rows,
+    between,
     listed,
     spaced,
     distinct,

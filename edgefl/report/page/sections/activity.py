@@ -11,6 +11,8 @@ import numpy as np
 from edgefl.report.timeline import Floats, Ints, Timeline
 
 _MOST = 400
+# Intervals that a wide one covers.
+_WIDE = 10
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Activity:
         interval_s: how long each is.
         active_mean: jobs in flight in each, the mean over its time.
         active_max: the most at once, for however short a time.
+        wide_t_s: the beginnings of intervals ten times as long: at most 40.
+        wide_mean: the mean over each of these.
         staleness_t_s: times of merges in rounds that took jobs; of more than 400, the last of as many in a
             row as it takes.
         staleness_mean: by how many versions the merged jobs were behind, in the mean: the server's version
@@ -40,6 +44,8 @@ class Activity:
     interval_s: float
     active_mean: Sequence[float]
     active_max: Sequence[int]
+    wide_t_s: Sequence[float]
+    wide_mean: Sequence[float]
     staleness_t_s: Sequence[float]
     staleness_mean: Sequence[float]
     staleness_max: Sequence[int]
@@ -64,6 +70,8 @@ def activity(found: Timeline, run: int, end_s: float) -> list[Activity]:
             interval_s=end_s / _MOST,
             active_mean=means.tolist(),
             active_max=most.tolist(),
+            wide_t_s=edges[:-1:_WIDE].tolist(),
+            wide_mean=means.reshape(-1, _WIDE).mean(axis=1).tolist(),
             **_staleness(found),
         )
     ]

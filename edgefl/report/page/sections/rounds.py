@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.core.event import Kind
-from edgefl.report.timeline import Floats, Ints, Timeline
+from edgefl.report.timeline import Floats, Ints, Jobs, Timeline
 from edgefl.report.usage import ENDINGS
 from edgefl.report.waiting import PARTS, Waits
 
@@ -18,10 +18,14 @@ from edgefl.report.waiting import PARTS, Waits
 _ROUNDS, _JOBS = 200, 40
 # At least the first, the last and the longest.
 _FEWEST = 3
+# Differences of times that are smaller, relative to the times, are rounding errors.
+_ROUNDING = 1e-9
 # Digits of a job's seconds, relative to a round's length.
 _DIGITS = 5
 _CUT = ENDINGS.index(Kind.CUT)
 _STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s")
+# A stage goes from one station to the next.
+_STAGES = ("receive", "work", "transmit")
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Rounds:
         waited_client: the client that its merge waited for; -1 for nobody in particular.
         waited_part: what took that client longest, see ``waiting.PARTS``; empty for nobody.
         waited_s: virtual seconds lost to it, see ``waiting``; 0 for nobody.
+        slowest: the place of the round that took longest from ``from_s`` to ``to_s``, merged ones first.
         client: of each job, its client; within a round those that arrived or ended last come first.
         device: the place of its device.
         dispatched_s: when it was dispatched. Jobs' seconds are rounded to a hundred-thousandth of a round.
@@ -55,6 +60,9 @@ class Rounds:
         worked_s: when it had worked.
         arrived_s: when it had arrived.
         ended_s: when it was merged or given up.
+        receive_away_s: seconds of each stage, as far as it came, in which its client was away or paused.
+        work_away_s: likewise.
+        transmit_away_s: likewise.
         ending: "merged", "late", "lost" or "cut".
     """
 
@@ -70,6 +78,7 @@ class Rounds:
     waited_client: Sequence[int]
     waited_part: Sequence[str]
     waited_s: Sequence[float]
+    slowest: int
     client: Sequence[int]
     device: Sequence[int]
     dispatched_s: Sequence[float]
@@ -77,6 +86,9 @@ class Rounds:
     worked_s: Sequence[float]
     arrived_s: Sequence[float]
     ended_s: Sequence[float]
+    receive_away_s: Sequence[float]
+    work_away_s: Sequence[float]
+    transmit_away_s: Sequence[float]
     ending: Sequence[str]
 
 
@@ -122,6 +134,7 @@ def rounds(found: Timeline, waits: Waits, run: int, most_jobs: int) -> list[Roun
             first=first.tolist(),
             omitted=omitted.tolist(),
             **_waited(waits, every.version[kept]),
+            slowest=int(np.lexsort((every.to_s[kept] - from_s, every.version[kept] >= 0))[-1]),
             **_columns(found, jobs, every.to_s[kept] - from_s),
         )
     ]
@@ -213,5 +226,16 @@ def _columns(found: Timeline, jobs: Ints, lengths_s: Floats) -> dict[str, list[A
         "client": found.jobs.client[jobs].tolist(),
         "device": found.fleet.device[found.jobs.client[jobs]].tolist(),
         **{name: np.round(getattr(found.jobs, name)[jobs], decimals).tolist() for name in _STATIONS},
+        **{f"{name}_away_s": np.round(away_s, decimals).tolist() for name, away_s in _away(found.jobs, jobs)},
         "ending": [str(ENDINGS[ending]) for ending in found.jobs.ending[jobs].tolist()],
     }
+
+
+def _away(all_jobs: Jobs, jobs: Ints) -> Iterator[tuple[str, Floats]]:
+    """Each stage's name, and the seconds of some jobs' stages in which they were not busy."""
+    ended_s = all_jobs.ended_s[jobs]
+    for name, start, end in zip(_STAGES, _STATIONS, _STATIONS[1:], strict=False):
+        from_s, to_s = getattr(all_jobs, start)[jobs], getattr(all_jobs, end)[jobs]
+        span_s = np.where(np.isnan(to_s), ended_s, to_s) - from_s
+        away_s = np.nan_to_num(span_s - getattr(all_jobs, f"{name}_s")[jobs])
+        yield name, np.where(away_s > _ROUNDING * ended_s, away_s, 0.0)

@@ -4,117 +4,134 @@
   // With more lines than these, only means are drawn.
   const WITH_MOST = 8;
 
-  const controls = (page) => [
-    series.runsSwitch(page, page.activity),
-    { name: "log_x", label: "Log x", kind: "check" },
-  ];
+  const controls = (records) => (page) => {
+    const found = records(page);
+    return [series.runsSwitch(page, found), series.logX(found.map((one) => one.t_s.at(-1)))];
+  };
 
-  /* Two lines of a run: the mean, and the most in a thin line. */
-  function lines(page, one, { t, mean, most, what, xs, ys, count }) {
+  /* A line of a run over the places of some columns, thinned. */
+  function line(page, one, { t, y, words, xs, ys, lines, shape, ...more }) {
     const { group } = page.runs[one.run];
-    const words = (place) =>
-      series.hover(
-        series.runName(page, one.run),
-        `${what}: ${edgefl.number(one[mean][place])} in the mean,` +
-          ` ${edgefl.number(one[most][place])} at most`,
-        `virtual time ${edgefl.number(one[t][place], "s")}`,
-      );
-    const of = (key) =>
-      series.points(one[key], 2 * count, {
-        x: (place) => xs.of(one[t][place]),
-        y: (place) => ys.of(one[key][place]),
-        text: words,
-      });
-    const first = one.run === page.groups[group].runs[0];
-    const marker = { size: 9, symbol: series.look(group).symbol };
-    const drawn = [edgefl.line(page, group, { ...of(mean), marker, showlegend: first })];
-    if (count <= WITH_MOST) {
-      drawn.push(
-        edgefl.line(page, group, { ...of(most), line: { width: 1 }, opacity: 0.55, showlegend: false }),
-      );
-    }
-    return drawn;
+    return edgefl.line(page, group, {
+      ...series.points(y, lines, {
+        x: (place) => xs.of(t[place]),
+        y: (place) => ys.of(y[place]),
+        text: (place) => series.hover(series.runName(page, one.run), ...words(place)),
+      }),
+      marker: { size: 9, symbol: series.look(group).symbol },
+      showlegend: one.run === page.groups[group].runs[0],
+      ...more,
+      line: { shape, ...more.line },
+    });
   }
 
-  function drawn(page, all, choice, { t, mean, most, what }) {
-    const found = series.chosenRuns(page, all, choice.run);
-    if (!found.length) return { nothing: `Nothing to draw: of this run no ${what} are known.`, chosen: true };
-    const xs = edgefl.axis(
-      "virtual time",
-      "s",
-      found.flatMap((one) => one[t]),
-      { log: choice.log_x },
-    );
-    const ys = edgefl.axis(what, "", [1], { rangemode: "tozero" });
-    const data = found.flatMap((one) =>
-      lines(page, one, { t, mean, most, what, xs, ys, count: found.length }),
-    );
-    const note =
-      found.length <= WITH_MOST
-        ? "Thick lines are means, thin ones the most at once."
-        : "Only means are drawn; the CSV has the most, too.";
-    return { data, note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
+  const THIN = { line: { width: 1 }, opacity: 0.55, showlegend: false };
+
+  /* Steps of equal width: those of one run short ones with the most, those of several long ones. */
+  function steps(page, one, { wide, ...drawn }) {
+    const [t, mean] = wide ? [one.wide_t_s, one.wide_mean] : [one.t_s, one.active_mean];
+    const length = t[1] - t[0];
+    const end = t.at(-1) + length;
+    const words = (place) => {
+      const at = Math.min(place, t.length - 1);
+      return [
+        `${edgefl.number(mean[at])} active clients in the mean`,
+        wide ? "" : `${edgefl.number(one.active_max[at])} at most`,
+        `from ${edgefl.number(t[at], "s")} to ${edgefl.number(t[at] + length, "s")}`,
+      ];
+    };
+    const of = (values) => ({ ...drawn, t: [...t, end], y: [...values, values.at(-1)], words, shape: "hv" });
+    const own = line(page, one, of(mean));
+    return wide ? [own] : [line(page, one, { ...of(one.active_max), ...THIN }), own];
   }
 
-  const table = (page, [t, mean, most], columns) => ({
-    columns: ["run", ...columns],
-    rows: page.activity.flatMap((one) =>
-      one[t].map((time, place) => [series.runName(page, one.run), time, one[mean][place], one[most][place]]),
-    ),
-  });
+  const begun = (page) => page.activity.filter((one) => one.t_s.length);
+  const isStale = (one) => one.staleness_max.some((most) => most > 0);
+  const stale = (page) => page.activity.filter(isStale);
 
   edgefl.plot({
     id: "active",
     section: "activity",
     title: "Active clients",
-    controls,
-    why: "Clients that receive, work or send at once, over virtual time.",
+    controls: controls(begun),
+    why: "Clients that are receiving, working or transmitting, over virtual time.",
     draw(page, choice) {
-      const found = page.activity.filter((one) => one.t_s.length);
-      if (!found.length) return { nothing: "Nothing to draw: no client has been asked for anything yet." };
-      return drawn(page, found, choice, {
-        t: "t_s",
-        mean: "active_mean",
-        most: "active_max",
-        what: "active clients",
-      });
+      if (!begun(page).length) return { nothing: "Nothing to draw: no client has been asked for anything yet." };
+      const found = series.chosenRuns(page, begun(page), choice.run);
+      const wide = found.length > 1;
+      const xs = edgefl.axis("virtual time", "s", found.flatMap((one) => one.t_s), { log: choice.log_x });
+      const ys = edgefl.axis("active clients", "", [1], { rangemode: "tozero" });
+      return {
+        data: found.flatMap((one) => steps(page, one, { wide, xs, ys, lines: found.length })),
+        note: series.sentences(
+          wide
+            ? "Each step is the mean over a fortieth of the run. Choose one run to see its rounds."
+            : "The thick line is the mean over a four-hundredth of the run, the thin one the most at once.",
+          series.seedsNote(page, choice.run),
+        ),
+        layout: { xaxis: xs.layout, yaxis: ys.layout },
+      };
     },
-    table: (page) =>
-      table(
-        page,
-        ["t_s", "active_mean", "active_max"],
-        ["from (s)", "mean of active clients", "most active clients"],
+    table: (page) => ({
+      columns: ["run", "from (s)", "mean of active clients", "most active clients"],
+      rows: page.activity.flatMap((one) =>
+        one.t_s.map((t, at) => [series.runName(page, one.run), t, one.active_mean[at], one.active_max[at]]),
       ),
+    }),
   });
 
   edgefl.plot({
     id: "staleness",
     section: "activity",
     title: "Staleness of merged uploads",
-    controls,
+    controls: controls(stale),
     why: "How many versions the server's model was ahead of the one that a merged upload had started from.",
     draw(page, choice) {
-      const found = page.activity.filter((one) => one.staleness_t_s.length);
-      if (!found.length) return { nothing: "Nothing to draw: nothing has been merged yet." };
-      if (!found.some((one) => one.staleness_max.some((most) => most > 0))) {
-        return {
-          nothing:
-            "Nothing to draw: no upload was stale. Every one was merged into the version that it had" +
-            " started from.",
-        };
-      }
-      return drawn(page, found, choice, {
-        t: "staleness_t_s",
-        mean: "staleness_mean",
-        most: "staleness_max",
-        what: "versions behind",
+      if (!page.activity.some((one) => one.staleness_t_s.length))
+        return { nothing: "Nothing to draw: nothing has been merged yet." };
+      if (!stale(page).length)
+        return { nothing: "Nothing to draw: every upload was merged into the version it had started from." };
+      const found = series.chosenRuns(page, stale(page), choice.run);
+      const xs = edgefl.axis(
+        "virtual time",
+        "s",
+        found.flatMap((one) => one.staleness_t_s),
+        { log: choice.log_x },
+      );
+      const ys = edgefl.axis("versions behind", "", [1], { rangemode: "tozero" });
+      const most = found.length <= WITH_MOST;
+      const data = found.flatMap((one) => {
+        const words = (place) => [
+          `${edgefl.number(one.staleness_mean[place])} versions behind in the mean,` +
+            ` ${edgefl.number(one.staleness_max[place])} at most`,
+          `merged at ${edgefl.number(one.staleness_t_s[place], "s")}`,
+        ];
+        const of = (y) => ({ t: one.staleness_t_s, y, words, xs, ys, lines: 2 * found.length });
+        const mean = line(page, one, of(one.staleness_mean));
+        return most ? [line(page, one, { ...of(one.staleness_max), ...THIN }), mean] : [mean];
       });
+      const drawn = new Set(stale(page).map((one) => page.runs[one.run].group));
+      const without = page.groups.flatMap((_, group) => (drawn.has(group) ? [] : [series.groupName(page, group)]));
+      return {
+        data,
+        note: series.sentences(
+          most ? "Thick lines are means, thin ones the most." : "Only means are drawn; the CSV has the most, too.",
+          series.seedsNote(page, choice.run),
+          without.length && `Not drawn, since no upload was stale: ${series.listed(without)}.`,
+        ),
+        layout: { xaxis: xs.layout, yaxis: ys.layout },
+      };
     },
-    table: (page) =>
-      table(
-        page,
-        ["staleness_t_s", "staleness_mean", "staleness_max"],
-        ["merged at (s)", "mean staleness (versions)", "largest staleness (versions)"],
+    table: (page) => ({
+      columns: ["run", "merged at (s)", "mean staleness (versions)", "largest staleness (versions)"],
+      rows: page.activity.flatMap((one) =>
+        one.staleness_t_s.map((t, at) => [
+          series.runName(page, one.run),
+          t,
+          one.staleness_mean[at],
+          one.staleness_max[at],
+        ]),
       ),
+    }),
   });
 })();

@@ -1,19 +1,28 @@
-/* Bytes, energy, work and client-seconds by part, phase and ending. */
+/* Bars of a group each: bytes and energy by part and phase, and what was useful and what wasted. */
 (() => {
   const { series } = edgefl;
-  const ENDINGS = [
-    ["merged", "merged (useful)"],
-    ["late", "late (wasted)"],
-    ["lost", "lost (wasted)"],
-    ["cut", "cut (wasted)"],
-  ];
-  const ENDING_UNITS = { bytes: "B", joules: "J", flops: "FLOP", client_s: "s", jobs: "" };
   const WAYS = ["down", "up"];
 
+  // What became of jobs: colours from cool to warm, patterns for those who do not see colours.
+  const ENDINGS = {
+    merged: ["merged (useful)", "#0072b2", ""],
+    late: ["late (wasted)", "#e69f00", "/"],
+    lost: ["lost (wasted)", "#d55e00", "x"],
+    cut: ["cut (wasted)", "#cc79a7", "."],
+  };
+  const byEnding = (key) => (one) =>
+    Object.entries(ENDINGS).map(([ending, [label]]) => [label, one.endings[ending]?.[key]]);
+
   /* What can be shown: [label, title of the axis, unit, (costs) -> [[part, amount]]]. */
-  const byEnding = (key) => (one) => ENDINGS.map(([ending, label]) => [label, one.endings[ending]?.[key]]);
-  const SHOWN = {
-    "bytes-part": [
+  const WASTE = {
+    client_s: ["client time", "client-seconds", "s", byEnding("client_s")],
+    bytes: ["bytes", "bytes of all clients", "B", byEnding("bytes")],
+    joules: ["energy", "energy of all clients", "J", byEnding("joules")],
+    flops: ["operations", "operations of all clients", "FLOP", byEnding("flops")],
+    jobs: ["jobs", "jobs", "", byEnding("jobs")],
+  };
+  const COSTS = {
+    bytes: [
       "bytes by part",
       "bytes of all clients",
       "B",
@@ -22,48 +31,37 @@
           WAYS.map((way) => [`${part}, ${way}`, moved[way]]),
         ),
     ],
-    "bytes-ending": ["bytes by ending", "bytes of all clients", "B", byEnding("bytes")],
-    "joules-phase": [
-      "energy by phase",
-      "energy of all clients",
-      "J",
-      (one) => Object.entries(one.joules_by_phase),
-    ],
-    "joules-ending": ["energy by ending", "energy of all clients", "J", byEnding("joules")],
-    "client_s-ending": ["client-seconds by ending", "client-seconds", "s", byEnding("client_s")],
-    "flops-ending": ["operations by ending", "operations of all clients", "FLOP", byEnding("flops")],
-    "jobs-ending": ["jobs by ending", "jobs", "", byEnding("jobs")],
+    joules: ["energy by phase", "energy of all clients", "J", (one) => Object.entries(one.joules_by_phase)],
   };
 
-  /* Parts of one payload share a colour; what is sent has a pattern. */
-  function marker(part, place, choice) {
-    if (choice.what !== "bytes-part") return series.filled(place);
-    return series.filled(Math.floor(place / WAYS.length), place % WAYS.length ? "/" : "");
-  }
+  /* Parts of one payload share a colour; what is sent up has a pattern. */
+  const MARKERS = {
+    bytes: (place) => series.filled(Math.floor(place / WAYS.length), place % WAYS.length ? "/" : ""),
+    joules: (place) => series.filled(place),
+    ending: (place) => {
+      const [, color, shape] = Object.values(ENDINGS)[place];
+      return { ...series.filled(0, shape), color };
+    },
+  };
 
   /* The parts with an amount in any group, by their place among all, and each group's amounts. */
-  function amounts(page, choice) {
-    const found = page.costs.map(
-      (one) => new Map(SHOWN[choice.what][3](one).filter(([, amount]) => edgefl.known(amount))),
-    );
-    const all = series.distinct(
-      page.costs.flatMap((one) => SHOWN[choice.what][3](one).map(([part]) => part)),
-    );
+  function amounts(page, [, , , of]) {
+    const found = page.costs.map((one) => new Map(of(one).filter(([, amount]) => edgefl.known(amount))));
+    const all = series.distinct(page.costs.flatMap((one) => of(one).map(([part]) => part)));
     const parts = all.filter((part) => found.some((one) => one.get(part) > 0));
-    return { found, parts, all };
+    const totals = found.map((one) => parts.reduce((sum, part) => sum + (one.get(part) ?? 0), 0));
+    return { found, parts, all, totals };
   }
 
-  function bars(page, { found, parts, all }, choice, xs) {
-    const [, , unit] = SHOWN[choice.what];
+  function bars(page, { found, parts, all, totals }, { unit, share, marker, xs }) {
     const shareOf = (part, at) => (found[at].get(part) ?? 0) / (totals[at] || 1);
-    const totals = found.map((one) => parts.reduce((sum, part) => sum + (one.get(part) ?? 0), 0));
     return parts.map((part) => ({
       type: "bar",
       orientation: "h",
       name: edgefl.text(part),
-      marker: marker(part, all.indexOf(part), choice),
+      marker: marker(all.indexOf(part)),
       y: page.costs.map((_, at) => at),
-      x: found.map((one, at) => xs.of(choice.share ? shareOf(part, at) : (one.get(part) ?? 0))),
+      x: found.map((one, at) => xs.of(share ? shareOf(part, at) : (one.get(part) ?? 0))),
       text: found.map((one, at) =>
         series.hover(
           series.groupName(page, page.costs[at].group),
@@ -76,16 +74,27 @@
     }));
   }
 
+  function draw(page, what, share, marker) {
+    const [, title, unit] = what;
+    const found = amounts(page, what);
+    const xs = share ? edgefl.axis(`share of ${title}`, "share", [1]) : edgefl.axis(title, unit, found.totals);
+    const rows = page.costs.map((one) => edgefl.text(page.groups[one.group].name));
+    return {
+      data: bars(page, found, { unit, share, marker, xs }),
+      note: series.sentences(missing(page, found.found), unit === "J" && partly(page)),
+      layout: { ...series.legend, barmode: "stack", bargap: 0.3, xaxis: xs.layout, yaxis: series.rows(rows) },
+    };
+  }
+
   /* Idle power while uploads wait for the server is no part of the energy, so it is told beside it. */
-  function waiting(page, choice) {
-    if (choice.what !== "joules-phase") return "";
+  function waiting(page) {
     const known = page.costs.filter((one) => edgefl.known(one.waiting_joules) && one.waiting_joules > 0);
-    if (!known.length) return "";
     const told = known.map(
       (one) => `${series.groupName(page, one.group)} ${edgefl.number(one.waiting_joules, "J")}`,
     );
-    const what = "idle while uploads wait for the server";
-    return `Not in the bars, since it is no part of the energy: ${what}, ${series.listed(told)}.`;
+    return told.length
+      ? `Not included: idle energy while uploads wait for the server, ${series.listed(told)}.`
+      : "";
   }
 
   /* Groups without a bar, and those whose energy is that of some clients alone. */
@@ -108,49 +117,63 @@
       : "";
   }
 
+  const controls = (shown) => (page) => [
+    {
+      name: "what",
+      label: "Show",
+      kind: "radio",
+      options: Object.keys(shown)
+        .filter((what) => amounts(page, shown[what]).parts.length)
+        .map((value) => ({ value, label: shown[value][0] })),
+    },
+    { name: "share", label: "As shares", kind: "check" },
+  ];
+  const height = (page) => series.namesHeight(page) + 30;
+  const NOTHING = "Nothing to draw: no job has ended yet, so nothing was spent.";
+  const isWasted = ({ endings }) =>
+    Object.entries(endings).some(([ending, { jobs }]) => ending !== "merged" && jobs > 0);
+
+  edgefl.plot({
+    id: "waste",
+    section: "costs",
+    title: "Useful and wasted",
+    groups: false,
+    why: "Only jobs that were merged are useful: what late, lost and cut jobs took is wasted. Means over seeds.",
+    controls: (page) => (page.costs.some(isWasted) ? controls(WASTE)(page) : []),
+    height,
+    draw(page, choice) {
+      if (!page.costs.length) return { nothing: NOTHING };
+      if (!choice.what) return { nothing: "Nothing to draw: no job was late, lost or cut, so nothing was wasted." };
+      return draw(page, WASTE[choice.what], choice.share, MARKERS.ending);
+    },
+    table(page) {
+      const rows = page.costs.flatMap((one) =>
+        Object.entries(one.endings).flatMap(([ending, spent]) =>
+          Object.entries(WASTE).map(([key, [label, , unit]]) => [
+            series.groupName(page, one.group),
+            ending,
+            label,
+            unit,
+            spent[key],
+          ]),
+        ),
+      );
+      return { columns: ["run", "ending", "figure", "unit", "mean over seeds"], rows };
+    },
+  });
+
   edgefl.plot({
     id: "costs",
     section: "costs",
-    title: "What was spent, and on what",
+    title: "Bytes by part and energy by phase",
     groups: false,
-    why:
-      "Means over seeds. Only jobs that were merged are useful: what late, lost and cut jobs cost is" +
-      " wasted.",
-    controls: (page) => [
-      {
-        name: "what",
-        label: "Show",
-        kind: "select",
-        options: Object.keys(SHOWN)
-          .filter((what) => amounts(page, { what }).parts.length)
-          .map((value) => ({ value, label: SHOWN[value][0] })),
-      },
-      { name: "share", label: "As shares", kind: "check" },
-    ],
-    height: (page) => series.rowsHeight(page.costs.length) + 30,
+    why: "What all jobs took, useful or wasted. Means over seeds.",
+    controls: controls(COSTS),
+    height,
     draw(page, choice) {
-      if (!page.costs.length || !choice.what)
-        return { nothing: "Nothing to draw: no job has ended yet, so nothing was spent." };
-      const { found, parts, all } = amounts(page, choice);
-      const [, title, unit] = SHOWN[choice.what];
-      const totals = found.map((one) => parts.reduce((sum, part) => sum + (one.get(part) ?? 0), 0));
-      const xs = choice.share
-        ? edgefl.axis(`share of ${title}`, "share", [1])
-        : edgefl.axis(title, unit, totals);
-      const rows = page.costs.map((one) => edgefl.text(page.groups[one.group].name));
-      return {
-        data: bars(page, { found, parts, all }, choice, xs),
-        note: [missing(page, found), unit === "J" && partly(page), waiting(page, choice)]
-          .filter(Boolean)
-          .join(" "),
-        layout: {
-          ...series.legend,
-          barmode: "stack",
-          bargap: 0.3,
-          xaxis: xs.layout,
-          yaxis: series.rows(rows),
-        },
-      };
+      if (!page.costs.length || !choice.what) return { nothing: NOTHING };
+      const drawn = draw(page, COSTS[choice.what], choice.share, MARKERS[choice.what]);
+      return choice.what === "joules" ? { ...drawn, note: series.sentences(drawn.note, waiting(page)) } : drawn;
     },
     table(page) {
       const rows = [];
@@ -161,11 +184,7 @@
         }
         for (const [phase, joules] of Object.entries(one.joules_by_phase))
           rows.push([name, "energy by phase", phase, "J", joules]);
-        rows.push([name, "idle while waiting, no part of the energy", "", "J", one.waiting_joules]);
-        for (const [ending, spent] of Object.entries(one.endings)) {
-          for (const [key, unit] of Object.entries(ENDING_UNITS))
-            rows.push([name, `${key} by ending`, ending, unit, spent[key]]);
-        }
+        rows.push([name, "idle while waiting, not included", "", "J", one.waiting_joules]);
       }
       return { columns: ["run", "figure", "of", "unit", "mean over seeds"], rows };
     },

@@ -2,11 +2,13 @@
 (() => {
   const { series } = edgefl;
   const SHOWN = {
-    joules_per_round: ["energy of a client a round", "J"],
+    joules_per_round: ["energy per client and round", "J"],
     joules: ["energy of all its clients", "J"],
-    battery_share_per_round: ["share of a full battery a round", "share"],
-    battery_share_per_day: ["share of a full battery a day", "share"],
+    battery_share_per_round: ["share of a full battery per round", "share"],
+    battery_share_per_day: ["share of a full battery per day", "share"],
   };
+  // How much of a row its groups take.
+  const SPREAD = 0.7;
   const of = (page, what) => page.devices.filter((one) => edgefl.known(one[what]));
 
   function words(page, one) {
@@ -18,9 +20,9 @@
       series.groupName(page, one.group),
       `${one.device}, ${edgefl.number(one.clients)} clients`,
       `all its clients: ${edgefl.number(one.joules, "J")}`,
-      `a client a round: ${edgefl.number(one.joules_per_round, "J")}`,
+      `per client and round: ${edgefl.number(one.joules_per_round, "J")}`,
       edgefl.known(one.battery_share_per_round)
-        ? `of its battery: ${edgefl.number(one.battery_share_per_round, "share")}${bounds}`
+        ? `of its battery per round: ${edgefl.number(one.battery_share_per_round, "share")}${bounds}`
         : "no battery",
     );
   }
@@ -28,7 +30,7 @@
   /* Groups side by side in the row of their device. */
   function trace(page, group, found, { devices, groups, what, xs }) {
     const own = found.filter((one) => one.group === group);
-    const shift = groups.length > 1 ? (groups.indexOf(group) / (groups.length - 1) - 0.5) * 0.6 : 0;
+    const shift = groups.length > 1 ? (groups.indexOf(group) / (groups.length - 1) - 0.5) * SPREAD : 0;
     const drawn = {
       x: own.map((one) => xs.of(one[what])),
       y: own.map((one) => devices.indexOf(one.device) + shift),
@@ -50,7 +52,7 @@
       ...drawn,
       mode: "markers",
       marker: {
-        size: groups.length > 12 ? 6 : 11,
+        size: groups.length > 8 ? 7 : 11,
         symbol: series.look(group).symbol,
         color: page.groups[group].colour,
       },
@@ -62,8 +64,8 @@
     section: "devices",
     title: "Energy by class of devices",
     why:
-      "Means over seeds of what the clients with one device took. Bars beside a share of the battery are" +
-      " its bounds.",
+      "The energy of the clients with each device; means over seeds. Bars at a share of the battery are its" +
+      " bounds.",
     controls: (page) => [
       {
         name: "what",
@@ -78,7 +80,7 @@
     height: (page, choice) =>
       series.rowsHeight(
         series.distinct(of(page, choice.what).map((one) => one.device)).length,
-        Math.max(40, Math.min(page.groups.length, 20) * 14),
+        Math.min(Math.max(page.groups.length * 10, 40), 70),
       ),
     draw(page, choice) {
       if (!page.devices.length) return { nothing: "Nothing to draw: no client has done anything yet." };
@@ -103,7 +105,11 @@
       return {
         data: groups.map((group) => trace(page, group, found, { devices, groups, what: choice.what, xs })),
         note: unknown.length ? `Not drawn, ${why}: ${series.listed(unknown)}.` : "",
-        layout: { xaxis: xs.layout, yaxis: series.rows(devices.map(edgefl.text)) },
+        layout: {
+          xaxis: xs.layout,
+          yaxis: series.rows(devices.map(edgefl.text)),
+          shapes: series.between(devices.length),
+        },
       };
     },
     table(page) {

@@ -1,17 +1,14 @@
 /* How long jobs, their stages and rounds took, as cumulative distributions. */
 (() => {
   const { series } = edgefl;
-  const STAGES = { round: "rounds", job: "jobs", receive: "receiving", work: "work", transmit: "sending" };
-  const ALL = "all";
+  const STAGES = { round: "rounds", job: "jobs", receive: "receiving", work: "work", transmit: "transmission" };
+  const isOne = (choice) => typeof choice.run === "number";
 
   /* Lines of whole runs, or of one run's devices. */
-  const of = (page, choice) =>
-    page.durations.filter(
-      (one) =>
-        one.what === choice.what &&
-        one.seconds.length &&
-        (choice.run === ALL ? one.device === "" : one.run === choice.run),
-    );
+  function of(page, choice) {
+    const own = page.durations.filter((one) => one.what === choice.what && one.seconds.length);
+    return series.chosenRuns(page, own, choice.run).filter((one) => isOne(choice) || one.device === "");
+  }
 
   function hovers(page, one) {
     const who = one.device
@@ -27,13 +24,19 @@
 
   function line(page, one, choice, devices, { xs, ys, lines }) {
     const { group } = page.runs[one.run];
+    // A distribution rises from nothing at its least duration.
+    const [seconds, share] = [
+      [one.seconds[0], ...one.seconds],
+      [0, ...one.share],
+    ];
+    const words = hovers(page, one);
     const of = {
-      x: (place) => xs.of(one.seconds[place]),
-      y: (place) => ys.of(one.share[place]),
-      text: hovers(page, one),
+      x: (place) => xs.of(seconds[place]),
+      y: (place) => ys.of(share[place]),
+      text: (place) => words(Math.max(place - 1, 0)),
     };
-    const drawn = { ...series.points(one.seconds, lines, of), line: { shape: "hv" } };
-    if (choice.run === ALL)
+    const drawn = { ...series.points(seconds, lines, of), line: { shape: "hv" } };
+    if (!isOne(choice))
       return edgefl.line(page, group, { ...drawn, showlegend: one.run === page.groups[group].runs[0] });
     if (!one.device)
       return {
@@ -56,12 +59,12 @@
   edgefl.plot({
     id: "durations",
     section: "durations",
-    title: "How long it took",
+    title: "Durations of rounds and jobs (CDF)",
     why:
-      "The share of rounds, jobs or their stages that took at most so long, in virtual time. Choose a run" +
-      " to see its classes of devices.",
+      "The share of rounds, jobs or stages that took at most a given virtual time. Choose a run to compare" +
+      " its classes of devices.",
     controls(page) {
-      const runs = series.runSwitch(page, page.durations);
+      const runs = series.runsSwitch(page, page.durations);
       const whats = Object.keys(STAGES).filter((what) =>
         page.durations.some((one) => one.what === what && one.seconds.length),
       );
@@ -75,15 +78,14 @@
         {
           ...runs,
           label: "Compare",
-          options: [
-            { value: ALL, label: "all runs" },
-            ...runs.options.map((one) => ({ ...one, label: `devices of ${one.label}` })),
-          ],
+          options: runs.options.map((one) =>
+            isOne({ run: one.value }) ? { ...one, label: `devices of ${one.label}` } : one,
+          ),
         },
         { name: "log_x", label: "Log x", kind: "check", initial: true },
       ];
     },
-    groups: (page, choice) => choice.run === ALL,
+    groups: (page, choice) => !isOne(choice),
     draw(page, choice) {
       if (!page.durations.some((one) => one.seconds.length))
         return { nothing: "Nothing to draw: no job has ended yet." };
@@ -99,18 +101,17 @@
       const ys = edgefl.axis(`share of ${STAGES[choice.what]}`, "share", [1], { rangemode: "tozero" });
       const devices = series.distinct(found.map((one) => one.device).filter(Boolean)).sort();
       const data = found.map((one) => line(page, one, choice, devices, { xs, ys, lines: found.length }));
-      const alone = choice.run !== ALL && !devices.length;
+      const alone = isOne(choice) && !devices.length;
       const left = found.filter((one) => one.device === "").reduce((sum, one) => sum + one.left_out, 0);
-      const note = [
-        alone ? "A round is of no single class of devices." : "",
-        left ? `${edgefl.number(left)} jobs that were not merged do not count.` : "",
-      ]
-        .filter(Boolean)
-        .join(" ");
+      const note = series.sentences(
+        alone && choice.what === "round" && "A round is of no single class of devices.",
+        series.seedsNote(page, choice.run),
+        left && `${edgefl.number(left)} jobs that were not merged do not count.`,
+      );
       return {
         data,
         note,
-        layout: { ...(choice.run === ALL ? {} : series.legend), xaxis: xs.layout, yaxis: ys.layout },
+        layout: { ...(isOne(choice) ? series.legend : {}), xaxis: xs.layout, yaxis: ys.layout },
       };
     },
     table(page) {

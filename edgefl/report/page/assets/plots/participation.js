@@ -1,26 +1,40 @@
 /* How many clients took part, and how evenly, over rounds. */
 (() => {
   const { series } = edgefl;
-  const SHOWN = { fairness: "Jain's index", distinct: "clients that took part" };
+  const SHOWN = { fairness: "Jain's index", distinct: "participating clients" };
+
+  /* Which runs' lines lie on one another. */
+  function equal(page, found, what) {
+    const same = Map.groupBy(found, (one) => JSON.stringify([one.round, one[what]]));
+    const told = [...same.values()]
+      .filter((runs) => runs.length > 1)
+      .map((runs) => series.listed(runs.map((one) => series.runName(page, one.run))));
+    return told.length ? `On the same line: ${told.join("; ")}.` : "";
+  }
 
   edgefl.plot({
     id: "participation",
     section: "participation",
-    title: "Who took part",
+    title: "Participation and fairness",
     why:
-      "Clients with a job merged so far, and Jain's index of how many each had merged: 1 if all had the" +
-      " same number, 1/n if one of n clients had them all.",
-    controls: [
+      "Clients with at least one job merged so far, and Jain's fairness index of jobs merged per client: 1 if" +
+      " all have the same number, 1/n if one of n clients has them all.",
+    controls: (page) => [
       {
         name: "what",
         label: "Show",
         kind: "radio",
         options: Object.keys(SHOWN).map((value) => ({ value, label: SHOWN[value] })),
       },
+      series.runsSwitch(page, page.participation),
+      series.logX(page.participation.map((one) => one.round.length)),
     ],
     draw(page, choice) {
-      const found = page.participation.filter((one) => one.round.length);
-      if (!found.length) return { nothing: "Nothing to draw: no round has been merged yet." };
+      const all = page.participation.filter((one) => one.round.length);
+      if (!all.length) return { nothing: "Nothing to draw: no round has been merged yet." };
+      const found = series.chosenRuns(page, all, choice.run);
+      const rounds = found.flatMap((one) => one.round);
+      const xs = edgefl.axis("round", "", rounds, { log: choice.log_x, ...(choice.log_x ? {} : edgefl.rounds(rounds)) });
       const ys = edgefl.axis(
         SHOWN[choice.what],
         "",
@@ -36,14 +50,15 @@
             `Jain's index ${edgefl.number(one.fairness[place])}`,
             `${one.distinct[place]} of ${clients - refused} clients took part`,
           );
-        const of = { x: (place) => one.round[place], y: (place) => one[choice.what][place], text: words };
+        const of = { x: (place) => xs.of(one.round[place]), y: (place) => one[choice.what][place], text: words };
         return edgefl.line(page, group, {
           ...series.points(one[choice.what], found.length, of),
           marker: { size: 9, symbol: series.look(group).symbol },
           showlegend: one.run === page.groups[group].runs[0],
         });
       });
-      return { data, layout: { xaxis: edgefl.rounds(found.flatMap((one) => one.round)), yaxis: ys.layout } };
+      const note = series.sentences(series.seedsNote(page, choice.run), equal(page, found, choice.what));
+      return { data, note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
     },
     table(page) {
       const rows = page.participation.flatMap((one) =>

@@ -6,8 +6,8 @@
     ["receive", "dispatched_s", "received_s"],
     ["work", "received_s", "worked_s"],
     ["transmit", "worked_s", "arrived_s"],
-    ["wait for the merge", "arrived_s", "ended_s"],
   ];
+  const WAIT = ["wait for the merge", "arrived_s", "ended_s"];
   const PARTS = {
     link: "its link",
     compute: "its compute",
@@ -15,7 +15,9 @@
     jitter: "jitter",
     away: "being away",
   };
-  const WAIT = "#b9bec5";
+  const WAIT_COLOUR = "rgba(136, 144, 154, 0.3)";
+  // How much is seen of a job whose result nobody took.
+  const FAINT = 0.4;
 
   const of = (page, choice) => page.rounds.find((one) => one.run === choice.run) ?? page.rounds[0];
 
@@ -29,56 +31,77 @@
 
   const whoOf = (run, place) => `${run.client[place]}, ${run.device_names[run.device[place]]}`;
 
-  /* A job's stage as [from, to]; one that it broke off in ends with the job. */
-  function stretch(run, place, [, from, to]) {
+  /* A job's stage as [from, to, whether it was broken off, seconds away]. */
+  function stretch(run, place, [name, from, to]) {
     if (!edgefl.known(run[from][place])) return null;
     const broken = !edgefl.known(run[to][place]);
-    return [run[from][place], broken ? run.ended_s[place] : run[to][place], broken];
+    const end = broken ? run.ended_s[place] : run[to][place];
+    return [run[from][place], end, broken, run[`${name}_away_s`]?.[place] ?? 0];
   }
 
+  const isMerged = (run, place) => run.ending[place] === "merged";
+
+  /* Bars of some jobs, of those that were not merged faint ones: [row, place, from, to, words]. */
+  const trace = (run, at, xs, name, marker, found) => ({
+    type: "bar",
+    orientation: "h",
+    name,
+    marker: { ...marker, opacity: found.map(([, place]) => (isMerged(run, place) ? 1 : FAINT)) },
+    y: found.map(([row]) => row),
+    base: found.map(([, , from]) => xs.of(from - run.from_s[at])),
+    x: found.map(([, , from, to]) => xs.of(to - from)),
+    text: found.map(([, , , , words]) => words),
+    textposition: "none",
+    hovertemplate: "%{text}<extra></extra>",
+  });
+
+  /* The stages' bars, and those of the time in which clients were away. */
   function bars(run, at, jobs, xs) {
-    const start = run.from_s[at];
-    return STAGES.map((stage, number) => {
-      const found = jobs
-        .map((place, row) => [row, place, stretch(run, place, stage)])
-        .filter(([, , between]) => between && between[1] > between[0]);
-      const words = ([, place, [from, to, broken]]) =>
-        series.hover(
-          `client ${whoOf(run, place)}`,
-          `${stage[0]}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}`,
-          `from ${edgefl.number(from - start, "s")} to ${edgefl.number(to - start, "s")} of the round`,
-          run.ending[place],
-        );
-      const marker = number === STAGES.length - 1 ? { color: WAIT, opacity: 0.45 } : series.filled(number);
-      return {
-        type: "bar",
-        orientation: "h",
-        name: stage[0],
-        marker,
-        y: found.map(([row]) => row),
-        base: found.map(([, , [from]]) => xs.of(from - start)),
-        x: found.map(([, , [from, to]]) => xs.of(to - from)),
-        text: found.map(words),
-        textposition: "none",
-        hovertemplate: "%{text}<extra></extra>",
-      };
+    const since = (t) => edgefl.number(t - run.from_s[at], "s");
+    const words = (stage, place, [from, to, broken, away]) =>
+      series.hover(
+        `client ${whoOf(run, place)}`,
+        `${stage}${broken ? ", broken off" : ""}: ${edgefl.number(to - from, "s")}` +
+          (away > 0 ? `, of which ${edgefl.number(away, "s")} away or paused` : ""),
+        `from ${since(from)} to ${since(to)} after the first dispatch`,
+        isMerged(run, place) ? "merged" : `${run.ending[place]}: wasted`,
+      );
+    const away = [];
+    const stages = STAGES.map((stage, number) => {
+      const busy = [];
+      jobs.forEach((place, row) => {
+        const found = stretch(run, place, stage);
+        if (!found || found[1] <= found[0]) return;
+        const told = words(stage[0], place, found);
+        const until = found[1] - found[3];
+        if (until > found[0]) busy.push([row, place, found[0], until, told]);
+        if (found[3] > 0) away.push([row, place, until, found[1], told]);
+      });
+      return trace(run, at, xs, stage[0], series.filled(number), busy);
     });
+    const wait = jobs.flatMap((place, row) => {
+      const found = stretch(run, place, WAIT);
+      return found && found[1] > found[0] ? [[row, place, found[0], found[1], words(WAIT[0], place, found)]] : [];
+    });
+    return [
+      ...stages,
+      ...(away.length ? [trace(run, at, xs, "away or paused", series.filled(STAGES.length), away)] : []),
+      trace(run, at, xs, WAIT[0], { color: WAIT_COLOUR }, wait),
+    ];
   }
 
-  /* A mark and a word behind each job that was not merged, and behind the one that was waited for. */
+  /* The words behind a job that was not merged, and behind the one that was waited for. */
+  function markOf(run, at, place) {
+    const waited = run.client[place] === run.waited_client[at];
+    const words = [
+      !isMerged(run, place) && (edgefl.narrow() ? "✕" : `✕ ${run.ending[place]}`),
+      waited && (edgefl.narrow() ? "◀" : "◀ waited for"),
+    ];
+    return words.filter(Boolean).join(" ");
+  }
+
   function marks(run, at, jobs, xs) {
-    const marked = jobs
-      .map((place, row) => [row, place])
-      .filter(([, place]) => run.ending[place] !== "merged" || run.client[place] === run.waited_client[at]);
-    const waited = edgefl.narrow() ? "◀" : "◀ waited for";
-    const word = (place) => {
-      const ending = edgefl.narrow() ? "✕" : `✕ ${run.ending[place]}`;
-      const words = [
-        run.ending[place] !== "merged" && ending,
-        run.client[place] === run.waited_client[at] && waited,
-      ];
-      return words.filter(Boolean).join(" ");
-    };
+    const marked = jobs.map((place, row) => [row, place]).filter(([, place]) => markOf(run, at, place));
     return {
       type: "scatter",
       mode: "text",
@@ -87,7 +110,7 @@
       hoverinfo: "skip",
       textposition: "middle right",
       y: marked.map(([row]) => row),
-      text: marked.map(([, place]) => `<b>${word(place)}</b>`),
+      text: marked.map(([, place]) => `<b>${markOf(run, at, place)}</b>`),
       x: marked.map(([, place]) => xs.of((run.arrived_s[place] ?? run.ended_s[place]) - run.from_s[at])),
     };
   }
@@ -103,12 +126,20 @@
   /* The merge in words. */
   function told(run, at, jobs) {
     const left = run.omitted[at];
-    const omitted = left ? ` ${edgefl.number(left)} jobs that ended earlier are not listed.` : "";
+    const omitted =
+      wasted(run, jobs) + (left ? ` ${edgefl.number(left)} jobs that ended earlier are not listed.` : "");
     if (run.version[at] < 0) return `No merge took these jobs.${omitted}`;
     const took = edgefl.number(run.to_s[at] - run.from_s[at], "s");
     const beyond = isShort(run, at, jobs) ? " Most of the wait is not drawn." : "";
     const whole = `From the first of these jobs to the merge it took ${took}`;
     return `${whole}${waitedFor(run, at, jobs)}.${beyond}${omitted}`;
+  }
+
+  /* How many of the jobs were not merged, and why. */
+  function wasted(run, jobs) {
+    const count = (ending) => jobs.filter((place) => run.ending[place] === ending).length;
+    const told = ["late", "lost", "cut"].filter(count).map((ending) => `${count(ending)} ${ending}`);
+    return told.length ? ` Faint jobs were not merged: ${series.listed(told)} of ${jobs.length}.` : "";
   }
 
   function waitedFor(run, at, jobs) {
@@ -138,22 +169,24 @@
   /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */
   function frame(run, at, jobs) {
     const last = endOf(run, at, jobs);
-    const xs = edgefl.axis("virtual time of the round", "s", [last - run.from_s[at]]);
+    const xs = edgefl.axis("virtual time since the first dispatch", "s", [last - run.from_s[at]]);
     const merged = xs.of(run.to_s[at] - run.from_s[at]);
     const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
     const merge = { type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1, line };
-    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at]) * 1.15] };
+    const longest = Math.max(0, ...jobs.map((place) => markOf(run, at, place).length));
+    const room = 1.02 + Math.min(longest, 20) / (edgefl.narrow() ? 50 : 100);
+    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at]) * room] };
     return { xs, layout: { xaxis, shapes: [merge] } };
   }
 
   edgefl.plot({
     id: "round",
     section: "rounds",
-    title: "A round, job by job",
+    title: "Timeline of a round",
     groups: false,
     why:
-      "Each row is a client's job: receive, work, transmit, and the wait until the merge. Times are" +
-      " virtual, from the round's first dispatch.",
+      "Each row is a client's job: receiving, work, transmission and the wait for the merge. Time in which" +
+      " the client was away or paused stands at the end of its stage.",
     controls(page, choice) {
       if (!page.rounds.length) return [];
       const run = of(page, choice);
@@ -166,6 +199,7 @@
           kind: "slider",
           values,
           text: (at) => nameOf(page, run, at),
+          jumps: [{ label: "Slowest round", value: run.slowest }],
         },
       ];
     },
@@ -205,6 +239,9 @@
         "worked (s)",
         "arrived (s)",
         "ended (s)",
+        "away while receiving (s)",
+        "away while working (s)",
+        "away while transmitting (s)",
         "ending",
         "waited for",
       ];
@@ -222,6 +259,9 @@
           run.worked_s[place],
           run.arrived_s[place],
           run.ended_s[place],
+          run.receive_away_s[place],
+          run.work_away_s[place],
+          run.transmit_away_s[place],
           run.ending[place],
           run.client[place] === run.waited_client[at] ? run.waited_part[at] || "yes" : "",
         ]),
