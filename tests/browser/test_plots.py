@@ -147,7 +147,7 @@ def test_files_hold_the_records_numbers(visit, record):
     moved = [way for one in record.costs for part in one.bytes_by_part.values() for way in part.values()]
     assert [float(row[4]) for row in costs if row[1] == "bytes by part"] == moved
     spent = [ending.client_s for one in record.costs for ending in one.endings.values()]
-    assert [float(row[4]) for row in costs if row[1] == "client_s by ending"] == spent
+    assert [float(row[4]) for row in rows_of(page, "waste") if row[2] == "client time"] == spent
     first = record.rounds[0]
     jobs = numbers(rows_of(page, "round"), "client", "ended (s)")
     assert sorted(jobs) == sorted(zip(first.client, first.ended_s, strict=True))
