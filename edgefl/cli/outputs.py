@@ -24,7 +24,7 @@ class Own(NamedTuple):
 
 
 def check_out(
-    path: Path, example: str, *, force: bool, suffixes: Sequence[str] = (), own: Own | None = None
+    path: Path, example: str, *, force: bool, suffixes: Sequence[str], own: Own | None = None
 ) -> None:
     """Checks before a run is read that a file can be written.
 
@@ -32,7 +32,7 @@ def check_out(
         path: the file.
         example: a file's name that will do.
         force: whether to overwrite whatever file is there.
-        suffixes: what its name may end in; empty for anything.
+        suffixes: what its name may end in.
         own: the files that are overwritten anyway; None for none.
 
     Raises:
@@ -41,13 +41,16 @@ def check_out(
     """
     if path.is_dir():
         raise _refused(f"{path} is a folder", f"try --out {path / example}")
-    if suffixes and path.suffix.lower() not in suffixes:
-        *others, last = suffixes
-        raise _refused(f"{path.name} must end in {', '.join(others)} or {last}")
-    if not path.parent.is_dir():
-        raise _refused(f"the folder {path.parent} does not exist", f"mkdir -p {path.parent}")
     if path.exists() and not path.is_file():
         raise _refused(f"{path} is not a regular file", _OTHER)
+    if path.suffix.lower() not in suffixes:
+        *others, last = suffixes
+        ends = f"{path.name} must end in {', '.join(others)} or {last}"
+        raise _refused(ends, f"try --out {path.parent / example}")
+    if not path.parent.exists():
+        raise _refused(f"the folder {path.parent} does not exist", f"mkdir -p {path.parent}")
+    if not path.parent.is_dir():
+        raise _refused(f"{path.parent} is not a folder", _OTHER)
     if path.exists() and not force and not (own and _is_one(path, own)):
         is_not = f" and is not {own.what}" if own else ""
         raise _refused(f"{path} exists{is_not}", f"{_OTHER}, or overwrite it with --force")

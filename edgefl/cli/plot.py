@@ -57,5 +57,5 @@ def plot(
         print_note(line)
     width, height = made.get_size_inches()
     console = stdout()
-    console.print(f"saved in {out}, {width:.3g} x {height:.3g} in", soft_wrap=True)
+    console.print(f"saved {out} ({width:.3g} x {height:.3g} in)", soft_wrap=True)
     console.print(f"caption: {drawn.caption}", soft_wrap=True)

@@ -39,12 +39,12 @@ def report(
     """
     from edgefl.core.units import show_bytes
     from edgefl.report.page.build import page
-    from edgefl.report.page.files import is_page, named_after, write
+    from edgefl.report.page.files import SUFFIXES, is_page, named_after, write
     from edgefl.report.page.html import html
 
     name = named_after(runs)
     path = Path(name) if out is None else out
-    check_out(path, name, force=force, own=Own("a report page", is_page))
+    check_out(path, name, force=force, suffixes=SUFFIXES, own=Own("a report page", is_page))
     with stderr().status(Text("reading runs")):
         size = write(path, html(page(runs, target, salvage=salvage, note=print_note)))
     if as_json:

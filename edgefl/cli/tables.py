@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_note
+from edgefl.cli.console import print_note, stdout
 from edgefl.cli.options import RunFolders, Salvage
 from edgefl.cli.outputs import check_out
 from edgefl.cli.streams import results
@@ -44,6 +44,7 @@ def table(
 
     Parquet needs pyarrow, which the extra `parquet` brings along.
     """
+    from edgefl.core.units import show_bytes
     from edgefl.report.frames import sources, to_csv, to_parquet
     from edgefl.report.settings import settings_of
     from edgefl.report.summary import each_run
@@ -61,8 +62,10 @@ def table(
     found = sources(named, salvage=salvage)
     if out is None:
         to_csv(found, name, results())
-    elif out.suffix.lower() == ".parquet":
+        return
+    if out.suffix.lower() == ".parquet":
         to_parquet(found, name, out)
     else:
         with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
             to_csv(found, name, stream)
+    stdout().print(f"saved {out} ({show_bytes(out.stat().st_size)})", soft_wrap=True)

@@ -7,7 +7,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from edgefl.core.errors import RunError
@@ -51,21 +51,24 @@ def sha256_of(path: Path) -> str:
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file that is renamed to ``path`` at the end, and removed on failure.
 
-    The file has the mode of any new file, whoever writes it.
+    A link stays: what it leads to is replaced. The file has the mode of any new file, whoever writes it.
 
     Raises:
         RunError: it cannot be written; an existing file is unchanged.
     """
     # Unique to the thread, so that two writers of one path do not mix their output.
-    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.tmp")
+    file = Path(os.path.realpath(path))
+    temporary = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}.tmp")
     try:
         temporary.touch()
         mode = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
         # Libraries replace it with a file that only its owner may read.
         temporary.chmod(mode)
-        temporary.replace(path)
+        temporary.replace(file)
     except OSError as error:
         raise RunError(f"cannot write {path.name}: {error.strerror or error}", where=str(path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        # Where it could not be made, it cannot be removed either.
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

@@ -58,7 +58,7 @@ class Choice:
     target: float | None = None
 
     def __post_init__(self) -> None:
-        _check("x", self.x.replace("-", "_"), tuple(AXES), got=self.x)
+        _check("x", str(self.x).replace("-", "_"), tuple(AXES), got=self.x)
         _check("y", self.y, MEASURES)
         _check("model", self.model, (*MODELS, None))
         _check("columns", self.columns, COLUMNS)

@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.style import context
 from matplotlib.ticker import LogFormatter
 
-from edgefl.core.files import replacing
+from edgefl.core.files import atomically
 from edgefl.report.charts import Chart, Line
 from edgefl.report.figure_files import METADATA
 from edgefl.report.texts import visible, wrapped
@@ -138,8 +138,9 @@ def write(chart: Chart, path: Path) -> tuple[Plot, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = figure(chart)
-        with replacing(path) as temporary:
-            made.savefig(temporary, format=path.suffix.lower()[1:])
+        content = io.BytesIO()
+        made.savefig(content, format=path.suffix.lower()[1:])
+    atomically(path, content.getvalue())
     return made, list(dict.fromkeys(str(one.message).strip() for one in caught))
 
 

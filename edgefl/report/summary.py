@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +12,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.documents import INLINE, OPTIONAL
 from edgefl.core.errors import UserError
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.wording import quoted
 from edgefl.report.batteries import BatteryUse, battery_use
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Footprint, Until, footprint
@@ -212,7 +214,7 @@ def each_run(
             if note is None or path in folders:
                 raise
             skipped.append(error)
-            left_out = [f"{error.what}; the run is left out"]
+            left_out = [f"{path} is left out: {error.what.removeprefix(f'{path.name}: ')}"]
         if note is not None:
             for line in left_out:
                 note(line)
@@ -221,14 +223,15 @@ def each_run(
     return found
 
 
-def check_target(target: float | None, where: str) -> None:
-    """Refuses a target accuracy outside of (0, 1].
+def check_target(target: object, where: str) -> None:
+    """Refuses a target that is no accuracy in (0, 1].
 
     Raises:
-        UserError: it is.
+        UserError: it is not.
     """
-    if target is not None and not 0 < target <= 1:
-        raise UserError(f"the target accuracy must be between 0 and 1, not {target:g}", where=where)
+    if target is not None and not (isinstance(target, Real) and 0 < float(target) <= 1):
+        what = f"the target accuracy must be greater than 0 and at most 1, not {quoted(target)}"
+        raise UserError(what, where=where)
 
 
 def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:

@@ -142,7 +142,7 @@ class Result:
             target: an accuracy in (0, 1]; None for each run's own.
 
         Raises:
-            UserError: the target is out of range.
+            UserError: the target is out of range, or no run can be read.
         """
         return [run.summary(target) for run in self._readable]
 
@@ -163,7 +163,7 @@ class Result:
             kind: "pandas" for a DataFrame, "arrow" for a pyarrow Table.
 
         Raises:
-            UserError: the library is not installed, or there is no such table or kind.
+            UserError: the library is not installed, there is no such table or kind, or no run can be read.
         """
         return _frame(self._readable, table, kind)
 
@@ -214,7 +214,11 @@ class Result:
 
     @property
     def _readable(self) -> Sequence[RunResult]:
-        return [run for run in self.runs if run.status != UNREADABLE]
+        found = [run for run in self.runs if run.status != UNREADABLE]
+        if self.runs and not found:
+            first = self.runs[0]
+            raise UserError(first.reason, where=str(first.folder))
+        return found
 
 
 def open_result(folder: str | Path) -> Result:
@@ -235,6 +239,8 @@ def _opened(folder: Path) -> RunResult:
     try:
         with read(folder) as reader:
             meta = reader.meta
+            # Its settings cannot be read without.
+            reader.plan_text()
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
     return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))

@@ -22,6 +22,7 @@ from edgefl.core.nodes import Node, written
 from edgefl.core.notes import note
 from edgefl.core.params import Component, OfKind, Strict
 from edgefl.core.user_code import explained, returned, user_code
+from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 from edgefl.planning.plan import Planned
 from edgefl.report.averages import numbers
@@ -44,9 +45,9 @@ PATIENCE_S, INTERRUPTED_S, _SILENT_S = 60.0, 8.0, 2.0
 
 
 class _Asked(Strict):
-    """The trackers that are asked for."""
+    """A tracker that is asked for."""
 
-    trackers: Annotated[tuple[Component, ...], OfKind("trackers")]
+    tracker: Annotated[Component, OfKind("trackers")]
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,27 @@ def chosen(trackers: Trackers) -> list[Chosen]:
             say.
     """
     given = [trackers] if isinstance(trackers, str | Mapping) else trackers
-    nodes = [each if isinstance(each, Node) else written(each, "trackers") for each in given]
-    asked = Document.of(Node({"trackers": Node(nodes, "trackers")}, "trackers"), "trackers")
-    found = []
-    for place, component in enumerate(read(_Asked, asked.data, asked).trackers):
-        module, params = resolve("trackers", component, asked, ["trackers", place])
-        name = component.name.replace("_", "-")
-        if hasattr(module, "check"):
-            try:
-                module.check(params)
-            except UserError as error:
-                where = error.where or str(asked.place(["trackers", place]))
-                raise UserError(f"{name}: {error.what}", where=where, hint=error.hint) from error
-        found.append(Chosen(name, module, params))
-    return found
+    if not isinstance(given, Sequence):
+        raise UserError(f"trackers must be a name, a mapping or a list of those; got {quoted(given)}")
+    return [
+        _chosen(each if isinstance(each, Node) else written(each, f"trackers[{place}]"))
+        for place, each in enumerate(given)
+    ]
+
+
+def _chosen(tracker: Node) -> Chosen:
+    asked = Document.of(Node({"tracker": tracker}, tracker.file), tracker.file)
+    component = read(_Asked, asked.data, asked).tracker
+    module, params = resolve("trackers", component, asked, ["tracker"])
+    name = component.name.replace("_", "-")
+    if hasattr(module, "check"):
+        try:
+            module.check(params)
+        except UserError as error:
+            raise UserError(
+                f"{name}: {error.what}", where=error.where or tracker.file, hint=error.hint
+            ) from error
+    return Chosen(name, module, params)
 
 
 class Final:

@@ -256,7 +256,7 @@ def check_table(table: str, where: str = "") -> None:
         UnknownNameError: it is one.
     """
     if table not in TABLES:
-        raise UnknownNameError(f"unknown table {table!r}", where=where, hint=nearest(table, TABLES))
+        raise UnknownNameError(f"unknown table {table!r}", where=where, hint=nearest(str(table), TABLES))
 
 
 def content_damage(path: Path, sha256: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 
@@ -34,7 +35,7 @@ def test_a_figure_is_written_and_its_caption_printed(result, tmp_path, capsys):
     status, printed, err = run_command(capsys, "plot", result.folder, "--out", out, "--x", "client-seconds")
     assert (status, err) == (0, "")
     saved, caption = printed.splitlines()
-    assert saved == f"saved in {out}, 3.5 x 2.22 in"
+    assert saved == f"saved {out} (3.5 x 2.22 in)"
     assert caption.startswith(
         "caption: accuracy of the global model, on test data; mean and standard deviation"
     )
@@ -57,7 +58,7 @@ def test_python_has_the_same_figure(result, tmp_path, capsys):
     ("arguments", "words"),
     [
         (["--x", "metres"], "x must be time"),
-        (["--target", "90"], "must be between 0 and 1"),
+        (["--target", "90"], "must be greater than 0 and at most 1, not 90.0"),
         (["--out", "fig.jpg"], "fig.jpg must end in .pdf, .svg or .png"),
         (["--out", "none/fig.pdf"], "the folder none does not exist"),
         (["--out", "folder.pdf"], "folder.pdf is a folder"),
@@ -120,3 +121,16 @@ def test_nothing_is_drawn_with_until_it_is_asked_for():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg", "png"])
+def test_a_file_that_cannot_be_written_whole_is_one_message(result, suffix, tmp_path, capsys):
+    """In each type of file; Matplotlib's own writers hide what went wrong."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        status, _, err = run_command(capsys, "plot", result.folder, "--out", tmp_path / f"fig.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (status, f"cannot write fig.{suffix}: File too large" in err) == (1, True)
+    assert list(tmp_path.iterdir()) == []

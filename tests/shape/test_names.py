@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from collections.abc import Set as AbstractSet
 
 import edgefl
 
@@ -49,10 +50,24 @@ def test_a_wrong_name_is_an_attribute_error():
     assert not hasattr(edgefl, "rnu")
 
 
-def _loaded(code: str) -> set[str]:
+_HEAVY = {
+    "http.server",
+    "matplotlib",
+    "mlflow",
+    "pandas",
+    "plotly",
+    "pyarrow",
+    "simpy",
+    "tensorboard",
+    "torch",
+    "torchvision",
+    "wandb",
+}
+
+
+def _loaded(code: str, more: AbstractSet[str] = frozenset()) -> set[str]:
     """Which of the heavy packages a fresh interpreter has loaded after ``code``."""
-    heavy = "{'torch', 'torchvision', 'simpy', 'pandas'}"
-    after = f"import sys; print(*({heavy} & set(sys.modules)), file=sys.stderr)"
+    after = f"import sys; print(*({_HEAVY | more} & set(sys.modules)), file=sys.stderr)"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"{code}\n{after}"], capture_output=True, text=True, check=True
     )
@@ -79,8 +94,10 @@ def test_errors_are_light():
 
 
 def test_help_is_light():
-    """``edgefl --help`` answers without torch."""
-    assert _loaded(_command("--help")) == set()
+    """``edgefl --help`` answers without them, and so does the help of a command that needs them."""
+    assert _loaded(_command("--help"), {"jinja2", "numpy"}) == set()
+    code = "".join(_command(name, "--help") for name in ("report", "plot", "table", "compare", "run"))
+    assert _loaded(code) == set()
 
 
 def test_list_is_light():

@@ -9,6 +9,8 @@ from pathlib import Path
 from edgefl.core.files import atomically
 from edgefl.report.page.html import GENERATOR
 
+SUFFIXES = (".html", ".htm")
+
 # A page is known by its first bytes.
 _HEAD = 8192
 _LONGEST_NAME = 100

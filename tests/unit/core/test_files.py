@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -46,3 +49,26 @@ def test_none_is_written_where_one_cannot_be(tmp_path):
     with pytest.raises(RunError, match="cannot write b"):
         all_atomically({tmp_path / "a": b"1", tmp_path / "missing" / "b": b"2"})
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old"}
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.ENOTDIR])
+def test_where_nothing_can_be_made_or_removed_there_is_one_reason(tmp_path, monkeypatch, code):
+    """A read-only disk refuses to remove the temporary file too, even though there is none."""
+
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(RunError, match=f"cannot write a: {os.strerror(code)}"):
+        all_atomically({tmp_path / "a": b"1"})
+
+
+def test_a_link_stays_a_link(tmp_path):
+    """What it leads to is replaced, in its own folder."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "kept").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "kept")
+    all_atomically({tmp_path / "link": b"new"})
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "kept").read_bytes() == b"new"

@@ -126,7 +126,7 @@ def test_evaluations_without_a_counterpart_are_said():
         ({"y": "f1"}, "y must be accuracy or loss, not 'f1'"),
         ({"model": "own"}, "model must be global or personal, not 'own'"),
         ({"columns": 3}, "columns must be 1 or 2, not 3"),
-        ({"target": 95.0}, "the target accuracy must be between 0 and 1, not 95"),
+        ({"target": 95.0}, "the target accuracy must be greater than 0 and at most 1, not 95.0"),
         ({"target": 0.9, "y": "loss"}, "a target is an accuracy: it cannot be drawn with y = loss"),
     ],
 )

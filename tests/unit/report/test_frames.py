@@ -109,8 +109,8 @@ def test_csv_has_every_value(runs, capsys):
 def test_files_hold_the_table(runs, tmp_path, capsys):
     """CSV as on standard output, Parquet as the frame; before one run's stand its name and its seed."""
     _, out, _ = run_command(capsys, "table", runs.folder, "evaluations")
-    status, nothing, _ = run_command(capsys, "table", runs.folder, "evaluations", "--out", tmp_path / "e.CSV")
-    assert (status, nothing) == (0, "")
+    status, said, _ = run_command(capsys, "table", runs.folder, "evaluations", "--out", tmp_path / "e.CSV")
+    assert (status, said.split(" (")[0]) == (0, f"saved {tmp_path / 'e.CSV'}")
     assert (tmp_path / "e.CSV").read_bytes().decode() == out
     run_command(capsys, "table", *(run.folder for run in runs.runs), "jobs", "--out", tmp_path / "j.parquet")
     assert parquet.read_table(tmp_path / "j.parquet").equals(runs.frame("jobs", kind="arrow"))
@@ -127,6 +127,7 @@ def test_files_hold_the_table(runs, tmp_path, capsys):
         (["jobs", "--out", "jobs.json"], "jobs.json must end in .csv or .parquet"),
         (["jobs", "--out", "there.csv"], "there.csv exists"),
         (["jobs", "--out", "none/jobs.csv"], "the folder none does not exist"),
+        (["jobs", "--out", "there.csv/jobs.csv"], "there.csv is not a folder"),
         (["jobs", "--out", "."], "try --out jobs.csv"),
         (["jobs", "--out", "folder.csv"], "folder.csv is a folder"),
     ],
@@ -179,7 +180,11 @@ def test_a_run_that_cannot_be_read_is_left_out_with_a_note(runs, tmp_path, capsy
     (tmp_path / "02-broken").mkdir()
     (tmp_path / "02-broken" / "run.sqlite").write_bytes(b"nothing" * 200)
     status, out, err = run_command(capsys, "table", tmp_path, "jobs")
-    assert (status, "02-broken" in err, "the run is left out" in err) == (0, True, True)
+    assert (status, "02-broken" in err, "02-broken is left out: run.sqlite cannot be read" in err) == (
+        0,
+        True,
+        True,
+    )
     assert len(out.splitlines()) == 1 + len(runs.runs[0].table("jobs"))
     status, out, _ = run_command(capsys, "table", tmp_path / "02-broken", "jobs")
     assert (status, out) == (2, "")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pytest
 
 import edgefl
-from edgefl.runs.results import RunResult
+from edgefl.runs.results import Result, RunResult
 from edgefl.store import Store
 
 SCENARIO = {
@@ -150,5 +151,41 @@ def test_a_run_that_is_gone_is_one_message(tmp_path):
 @pytest.mark.parametrize("target", [0, 1.5, 90])
 def test_a_target_out_of_range_is_refused(swept, target):
     """As by the command; a percentage would be "not reached" by every run."""
-    with pytest.raises(edgefl.UserError, match="the target accuracy must be between 0 and 1"):
+    with pytest.raises(edgefl.UserError, match="the target accuracy must be greater than 0 and at most 1"):
         swept.summary(target)
+
+
+def test_a_run_without_its_settings_is_unreadable(swept, tmp_path):
+    """Where it is opened, so that its group's figures and frames leave it out."""
+    shutil.copytree(swept.folder, tmp_path / "runs")
+    (tmp_path / "runs" / "02-temperature-0.5-seed-2" / "plan.yaml").write_text("task: {")
+    found = edgefl.open(tmp_path / "runs")
+    assert [run.status for run in found.runs] == ["done", "unreadable", "done", "done"]
+    assert "plan.yaml is damaged" in found.runs[1].reason
+    assert len(found.summary()) == 3
+    assert found.frame("merges")["run"].nunique() == 3
+
+
+def test_where_no_run_can_be_read_that_is_said(tmp_path):
+    """In place of an empty frame, or of nothing to draw."""
+    run = RunResult("gone", tmp_path / "gone", "unreadable", "gone: run.sqlite cannot be read")
+    for asked in (lambda one: one.summary(), lambda one: one.frame("jobs"), lambda one: one.plot()):
+        with pytest.raises(edgefl.UserError, match="gone: run") as caught:
+            asked(Result(tmp_path, (run,)))
+        assert caught.value.where == str(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda result: result.frame(None), "unknown table None"),
+        (lambda result: result.plot(None), "x must be time"),
+        (lambda result: result.plot(target="0.9"), "the target accuracy must be greater than 0 .*'0.9'"),
+        (lambda _: edgefl.run("quickstart", trackers=None), "trackers must be a name, .*; got null"),
+        (lambda _: edgefl.run("quickstart", trackers=[3]), "tracker must be a name, .*; got 3"),
+    ],
+)
+def test_values_of_another_type_are_refused_in_words(swept, ask, message):
+    """As wrong values are."""
+    with pytest.raises(edgefl.UserError, match=message):
+        ask(swept)
