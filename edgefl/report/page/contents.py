@@ -143,6 +143,8 @@ def _counted(counts: Iterable[tuple[str, int]]) -> str:
 
 
 _MOST_VALUES = 6
+# Runs whose events and machines are seen at once.
+_FEW = 12
 
 
 def _once(texts: Iterable[str]) -> str:
@@ -162,25 +164,29 @@ def _partition(page: Page) -> Section:
 
 def _published(page: Page) -> Section:
     rows = [row for one in page.published for row in _claimed(one, page)]
-    table = Table(
-        "Published savings beside these runs'", ["saving", "published", "here", "device", "source"], rows
+    head = ["saving", "runs", "published", "here", "device"]
+    table = Table("Published savings beside these runs'", head, rows)
+    told = (text for one in page.published for text in (f"Source: {one.source}.", one.note) if text)
+    return Section(
+        "published",
+        "Published figures",
+        nothing="" if rows else "The scenarios carry no published figures.",
+        tables=[table] if rows else (),
+        notes=list(dict.fromkeys(told)),
     )
-    nothing = "" if rows else "The scenarios carry no published figures."
-    return Section("published", "Published figures", nothing, tables=[table] if rows else ())
 
 
 def _claimed(one: Claim, page: Page) -> Iterator[list[Cell]]:
     """A row for each pair of groups, or one that says why there is none."""
-    what = f"{one.figure} of {one.exchange}, {one.method} over {one.against}"
+    what = Cell(f"{one.figure} of {one.exchange}, {one.method} over {one.against}")
     published = Cell(f"up to {show_share(one.published)}", one.published)
-    source = Cell(f"{one.source}; {one.note}" if one.note else one.source)
     if not one.ours:
-        yield [Cell(what), published, Cell(one.why), Cell(MISSING), source]
+        yield [what, Cell(MISSING), published, Cell(one.why), Cell(MISSING)]
     for saving in one.ours:
-        pair = f"{page.groups[saving.group].name} over {page.groups[saving.against_group].name}"
+        pair = f"{_cut(page.groups[saving.group].name)} over {_cut(page.groups[saving.against_group].name)}"
         ours = UNKNOWN if saving.saved is None else show_share(saving.saved)
         device = f"{saving.device}, {saving.model}"
-        yield [Cell(f"{what} ({pair})"), published, Cell(ours, saving.saved), Cell(device), source]
+        yield [what, Cell(pair), published, Cell(ours, saving.saved), Cell(device)]
 
 
 def _figures(page: Page) -> Section:
@@ -229,8 +235,7 @@ def _setting(value: Any) -> str:
 
 def _provenance(page: Page) -> Section:
     texts: dict[str, str] = {}
-    tables: list[Table] = []
-    facts = {"made by": f"edgefl {page.edgefl}"}
+    rows = []
     for one in page.provenance:
         name = page.runs[one.run].name
         folder = page.runs[one.run].run_dir
@@ -239,11 +244,13 @@ def _provenance(page: Page) -> Section:
         if one.assumed:
             texts[f"Assumed by {of}"] = "\n".join(one.assumed)
         machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
-        facts[f"events of {of}"] = one.event_hash or "unknown"
-        facts[f"machine of {of}"] = machine or "unknown"
+        rows.append([Cell(text) for text in (of, one.event_hash or "unknown", machine or "unknown")])
+    head = ["run", "hash of its events", "machine"]
+    tables = [Table("Each run's events and the machine that ran it", head, rows, folded=len(rows) > _FEW)]
     for fleet in page.fleets:
         texts[f"Fleet of {_once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet
     tables += _sources(page)
+    facts = {"made by": f"edgefl {page.edgefl}"}
     return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)
 
 

@@ -146,7 +146,7 @@
     }));
     if (groups.length < MANY) return;
     const all = element("button", { type: "button", class: "all", onclick: edgefl.hideAll }, allWords());
-    figure.legend.append(element("li", {}, all));
+    figure.legend.prepend(element("li", {}, all));
   };
 
   // With so many groups one button hides them all, so that a few can be chosen.
@@ -157,9 +157,10 @@
   edgefl.legendOf = (figure, traces) => {
     const drawn = new Set(traces.map(({ group }) => group).filter((group) => group !== undefined));
     figure.legend.hidden = !value(figure.plot.groups, state.page, figure.choice) || !drawn.size;
-    [...figure.legend.children].forEach((item, place) => {
-      item.hidden = place < state.page.groups.length ? !drawn.has(place) : drawn.size < MANY;
+    figure.legend.querySelectorAll("[aria-pressed]").forEach((button, group) => {
+      button.parentElement.hidden = !drawn.has(group);
     });
+    for (const button of figure.legend.querySelectorAll(".all")) button.parentElement.hidden = drawn.size < MANY;
   };
 
   const DASHES = { solid: "", dot: "2 2", dash: "6 3", longdash: "9 3", dashdot: "6 2 2 2", longdashdot: "9 2 2 2" };

@@ -215,6 +215,10 @@
     );
   }
 
+  /** Places of at most `most` of some things, each as far from the next: the first, and every other or third. */
+  const everyNth = (count, most) =>
+    Array.from({ length: count }, (_, at) => at).filter((at) => at % Math.ceil(count / most) === 0);
+
   const distinct = (values) => [...new Set(values)];
 
   edgefl.series = {
@@ -243,6 +247,7 @@
     between,
     listed,
     spaced,
+    everyNth,
     distinct,
   };
 })();

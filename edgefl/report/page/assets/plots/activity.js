@@ -6,7 +6,9 @@
 
   const controls = (records) => (page) => {
     const found = records(page);
-    return [series.runsSwitch(page, found), series.logX(found.map((one) => one.t_s.at(-1)))];
+    return found.length
+      ? [series.runsSwitch(page, found), series.logX(found.map((one) => one.t_s.at(-1)))]
+      : [];
   };
 
   /* A line of a run over the places of some columns, thinned. */

@@ -15,7 +15,7 @@
 
   /* What can be shown: [label, title of the axis, unit, (costs) -> [[part, amount]]]. */
   const WASTE = {
-    client_s: ["client time", "client-seconds", "s", byEnding("client_s")],
+    client_s: ["client time", "time of all clients", "s", byEnding("client_s")],
     bytes: ["bytes", "bytes of all clients", "B", byEnding("bytes")],
     joules: ["energy", "energy of all clients", "J", byEnding("joules")],
     flops: ["operations", "operations of all clients", "FLOP", byEnding("flops")],

@@ -12,10 +12,12 @@
   /* What a measure's parts are: classes, where they have their names. */
   const kindOf = (one, classes) => (partsOf(one).every((label) => classes.has(label)) ? "class" : "part");
 
+  const classesOf = (page) => new Set(page.partition.flatMap((each) => each.classes));
+
   /* What can be shown: each figure of all together, over clients if it has their quantiles, and by part. */
   function shown(page) {
     const found = new Map();
-    const classes = new Set(page.partition.flatMap((each) => each.classes));
+    const classes = classesOf(page);
     for (const one of page.measures.filter((each) => each.round.length)) {
       const name = nameOf(one);
       if (one.labels.includes("") && one.quantile === null) found.set(name, { name, kind: "line" });
@@ -106,11 +108,11 @@
     };
   }
 
-  function map(one) {
+  function map(one, kind) {
     const parts = partsOf(one);
     const columns = parts.map((label) => one.labels.indexOf(label));
     const places = series.spaced(one.round.length, COLUMNS);
-    const ticks = series.spaced(places.length, edgefl.narrow() ? 6 : 12);
+    const ticks = series.everyNth(places.length, edgefl.narrow() ? 6 : 12);
     const value = (row, at) => one.values[places[at]][columns[row]];
     const heat = series.heat({
       rows: parts.length,
@@ -136,7 +138,7 @@
     return {
       data: [heat],
       note: left === "0" ? "" : `${left} of ${all} rounds are not drawn; the CSV has them all.`,
-      layout: { xaxis, yaxis: series.rows(parts.map(edgefl.text)) },
+      layout: { xaxis, yaxis: { ...series.rows(parts.map(edgefl.text)), title: kind } },
     };
   }
 
@@ -146,7 +148,7 @@
     id: "measures",
     section: "measures",
     title: "Measures",
-    why: "What the scenarios' measures say of each version that was evaluated.",
+    why: "The measures that the scenarios ask for, of each version that was evaluated.",
     controls(page, choice) {
       const options = [...shown(page).keys()].map((value) => ({ value, label: value }));
       const own = { name: "what", label: "Measure", kind: "select", options };
@@ -167,7 +169,7 @@
             " asks for them under evaluate.measures.",
         };
       }
-      return chosen.kind === "map" ? map(mapOf(chosen.found, choice)) : lines(page, chosen);
+      return chosen.kind === "map" ? map(mapOf(chosen.found, choice), kindOf(mapOf(chosen.found, choice), classesOf(page))) : lines(page, chosen);
     },
     table(page) {
       const rows = page.measures.flatMap((one) =>

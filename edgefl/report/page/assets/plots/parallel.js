@@ -62,10 +62,28 @@
     };
   }
 
+  // Of more settings than these, those are left out that say nothing about all runs' training.
+  const MOST = 8;
+  const isShared = ([key, values]) => !key.startsWith("evaluate.") && values.every((value) => value !== null);
+
+  function settingsOf(page) {
+    const all = Object.entries(page.sweep.settings);
+    const shared = all.filter(isShared);
+    return all.length > MOST && shared.length ? shared : all;
+  }
+
+  function without(page) {
+    const shown = settingsOf(page).map(([key]) => key);
+    const left = Object.keys(page.sweep.settings).filter((key) => !shown.includes(key));
+    return left.length
+      ? `Not drawn, since some runs lack them or they are about evaluation: ${left.join(", ")}.`
+      : "";
+  }
+
   /* The axes from left to right: the settings that differ, then the figures that are known. */
   function axes(page) {
-    const { settings, figures } = page.sweep;
-    const own = Object.entries(settings).map(([key, values]) => {
+    const { figures } = page.sweep;
+    const own = settingsOf(page).map(([key, values]) => {
       const numeric =
         values.some(edgefl.known) && values.every((value) => value === null || edgefl.known(value));
       return { name: key, ...(numeric ? numbers(values, "") : categories(values)) };
@@ -147,8 +165,8 @@
   edgefl.plot({
     id: "parallel",
     section: "sweep",
-    title: "Settings and what became of them",
-    why: "A line is a run: its settings first, then its figures. Point at a line to see it alone.",
+    title: "Settings and results",
+    why: "Each line is a run: first its settings, then its results. Point at a line to see it alone.",
     height(page) {
       const found = axes(page);
       return isUpright(found) ? 460 : 70 * found.length + 60;
@@ -175,7 +193,7 @@
           line: { width: page.groups.length > 20 ? 1.5 : 2.5 },
         });
       });
-      return { data, layout: layout(found, upright) };
+      return { data, note: without(page), layout: layout(found, upright) };
     },
     /* The line under the pointer stays, all others are faint. */
     listen(canvas) {

@@ -75,12 +75,12 @@
 
   edgefl.plot({
     id: "pareto",
-    section: "sweep",
-    title: "Accuracy against its cost",
+    section: "curves",
+    title: "Accuracy against cost (Pareto front)",
     height: 420,
     why:
-      "Each run's last accuracy and what it spent in all. The line joins the runs that no other beats: the" +
-      " Pareto front.",
+      "Each run's last accuracy and its total cost. The line joins the Pareto front: the runs that no other" +
+      " run beats in both.",
     controls(page, choice) {
       const accuracies = options(
         page,
@@ -98,7 +98,7 @@
             frontsOf(page, accuracy).map((front) => front.cost),
           ),
         },
-        { name: "log_x", label: "Log x", kind: "check" },
+        ...(accuracies.length ? [{ name: "log_x", label: "Log x", kind: "check" }] : []),
       ];
     },
     draw(page, choice) {

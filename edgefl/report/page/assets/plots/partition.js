@@ -10,10 +10,9 @@
   const totalOf = (row) => row.reduce((sum, count) => sum + count, 0);
 
   function axes(one) {
-    const every = Math.ceil(one.clients.length / 40);
-    const shown = one.clients.map((_, at) => at).filter((at) => at % every === 0);
+    const shown = series.everyNth(one.clients.length, 40);
     const bare = { tickmode: "array", showgrid: false, zeroline: false };
-    const some = series.spaced(one.classes.length, edgefl.narrow() ? NAMED / 2 : NAMED);
+    const some = series.everyNth(one.classes.length, edgefl.narrow() ? NAMED / 2 : NAMED);
     return {
       xaxis: {
         ...bare,
@@ -34,7 +33,7 @@
   edgefl.plot({
     id: "partition",
     section: "partition",
-    title: "Classes of each client's data",
+    title: "Class distribution by client",
     groups: false,
     why: "Training samples by client and class. Runs that share their data share the map.",
     controls: (page) => [

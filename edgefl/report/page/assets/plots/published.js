@@ -29,7 +29,7 @@
   edgefl.plot({
     id: "published",
     section: "published",
-    title: "Published and ours",
+    title: "Published and reproduced savings",
     groups: false,
     why: "The largest share that a paper says its method saves, and what these runs save on each device.",
     height: (page) => series.rowsHeight(page.published.length, 60),
