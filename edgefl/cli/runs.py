@@ -53,6 +53,7 @@ _RUN = examples(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
+    "run quickstart --watch",
     "run quickstart --track '{name: wandb, project: mine}'",
 )
 

@@ -7,6 +7,7 @@ by its dotted key.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import chain, repeat
@@ -48,7 +49,8 @@ def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]], *, salvage: boo
     """The sources of some runs.
 
     Args:
-        runs: each one's name, directory and settings by dotted key.
+        runs: each one's name, directory and settings by dotted key. Of those that share a name, each is told
+            from the others by its directory, so that tables can be joined by ``run``.
         salvage: as of ``Source``.
     """
     settings = [
@@ -56,12 +58,13 @@ def sources(runs: Sequence[tuple[str, Path, Mapping[str, Any]]], *, salvage: boo
         for _, _, each in runs
     ]
     differing = [key for key in differences(settings) if key != "seed"]
-    return [
-        Source(
-            folder, {"run": name, "seed": each["seed"], **{key: each.get(key) for key in differing}}, salvage
-        )
-        for (name, folder, _), each in zip(runs, settings, strict=True)
-    ]
+    names = Counter(name for name, _, _ in runs)
+    found = []
+    for (name, folder, _), each in zip(runs, settings, strict=True):
+        run = name if names[name] == 1 else f"{name}, {folder}"
+        own = {"run": run, "seed": each["seed"], **{key: each.get(key) for key in differing}}
+        found.append(Source(folder, own, salvage))
+    return found
 
 
 def to_pandas(found: Sequence[Source], table: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sys
 
 import pandas as pd
@@ -200,3 +201,12 @@ def test_lists_are_json_texts(tmp_path):
     assert first.salvage is one.salvage is False
     with pytest.raises(edgefl.UserError, match="unknown table 'jbos'"):
         to_arrow([], "jbos")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(runs, tmp_path, capsys):
+    """Of two groups, or of two copies: what is joined by ``run`` must not mix them."""
+    first, copied = runs.runs[0], tmp_path / "copied"
+    shutil.copytree(first.folder, copied)
+    _, out, _ = run_command(capsys, "table", first.folder, copied, "clients")
+    named = {row["run"] for row in csv.DictReader(out.splitlines())}
+    assert named == {f"{first.name}, {first.folder}", f"{first.name}, {copied}"}
