@@ -16,11 +16,11 @@ from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
 from edgefl.report.curves import AXES, Curve, curves
 from edgefl.report.history import History, histories
+from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary, check_target, each_run, summary
 from edgefl.report.timeline import Floats
 
 MEASURES = ("accuracy", "loss")
-MODELS = ("global", "personal")
 COLUMNS = (1, 2)
 
 # The largest in which the greatest value has this many whole units is printed.

@@ -10,12 +10,18 @@ from edgefl.report.texts import visible
 
 # What begins or ends something within a line, mathematics, mentions and references of GitHub's among it.
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>|~&$#@]")
+# What would make a paragraph a list, a heading or code.
+_BEGINNING = re.compile(r"^(\d*)(?=[-+=.)])")
 
 
 def markdown(found: TextTables) -> str:
     """The tables, and each note as a paragraph."""
     blocks = ["\n".join(_table(table)) for table in found.tables]
-    return "\n\n".join([*blocks, *(escaped(note.text) for note in found.notes)]) + "\n"
+    return "\n\n".join([*blocks, *(_paragraph(note.text) for note in found.notes)]) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    return _BEGINNING.sub(r"\1\\", escaped(text).strip(" "))
 
 
 def _table(table: TextTable) -> Iterable[str]:

@@ -116,6 +116,23 @@ def test_a_heading_of_two_lines_and_an_indented_label():
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1. run failed", "1\\. run failed"),
+        ("- run failed", "\\- run failed"),
+        ("+ run", "\\+ run"),
+        ("==", "\\=="),
+        ("     run", "run"),
+        ("2) run", "2\\) run"),
+        ("12 runs", "12 runs"),
+    ],
+)
+def test_a_note_is_a_paragraph(text, shown):
+    """Whatever a run's name, with which it may begin; neither a list, nor a heading, nor code."""
+    assert markdown(TextTables([], [Note(text)])).strip() == shown
+
+
 @cache
 def runs():
     """Three dry runs; two of them differ in nothing but their seeds."""
