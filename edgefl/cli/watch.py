@@ -61,7 +61,7 @@ class Watch(Callbacks):
         """Serves the page until Ctrl-C, if somebody is there to press it."""
         if self._server is not None and _at_a_terminal():
             self._server.follower.over()
-            self._console.print(f"watch: {self._server.url} until Ctrl-C", soft_wrap=True)
+            self._console.print(f"watch: {self._server.url} is served until Ctrl-C", soft_wrap=True)
             with suppress(KeyboardInterrupt):
                 _for_ever()
 

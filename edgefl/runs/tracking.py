@@ -177,7 +177,7 @@ class Feed:
         except BaseException as error:  # noqa: BLE001 - whatever it is, the runs go on
             if not self._off:
                 self._off = True
-                self._say(f"the tracker {self._tracker.name} stopped, the runs go on: {_told(error)}")
+                self._say(f"the tracker {self._tracker.name} failed and was turned off: {_told(error)}")
 
     def _record(self) -> None:
         tracker: Tracker | None = None

@@ -51,6 +51,8 @@ def build(params: Params, run: Run) -> MlflowRun:
     """The run in the store, with its settings."""
     # Read when MLflow is imported. It reports its use unless told otherwise.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    # Half a minute for a server that does not answer, in place of minutes.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "4")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     from mlflow import MlflowClient
 

@@ -75,6 +75,15 @@ def done(environment, tmp_path_factory):
     return edgefl.run(SCENARIO, overrides=SHORT, engine="loop", out=folder, trackers=environment.trackers)
 
 
+@pytest.mark.usefixtures("done")
+def test_a_server_that_does_not_answer_is_given_up_in_time_to_say_why():
+    """MLflow waits twice as long at each try; with its own default it would not be waited for."""
+    variables = pytest.importorskip("mlflow.environment_variables")
+    tries = variables.MLFLOW_HTTP_REQUEST_MAX_RETRIES.get()
+    factor_s = variables.MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR.get()
+    assert sum(factor_s * 2**number for number in range(1, tries)) < tracking.PATIENCE_S / 2
+
+
 def test_there_are_three():
     """They are what ``edgefl list trackers`` lists, and each says which extra it needs."""
     listed = catalogue.entries("trackers")

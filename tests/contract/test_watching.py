@@ -176,7 +176,7 @@ def test_in_a_terminal_the_page_stays_until_an_interrupt(
         capsys, "run", scenario, "--watch", "--set", f"local.optimizer.lr={rate}", "--out", tmp_path / "run"
     )
     assert (status, seen) == (expected, ["failed" if expected else "done"])
-    assert err.splitlines()[-1] == f"watch: {browsers[0].url} until Ctrl-C"
+    assert err.splitlines()[-1] == f"watch: {browsers[0].url} is served until Ctrl-C"
     assert "saved in" in out
 
 

@@ -188,7 +188,7 @@ def test_a_failure_is_said_once_with_its_line(code, what, tmp_path, monkeypatch,
     result = run(out, "mine", sweep={"seed": [1, 2]})
     assert [one.status for one in result.runs] == ["done", "done"]
     (note,) = about(caplog, "tracker")
-    assert note.startswith(f"{out}: the tracker mine stopped, the runs go on: ")
+    assert note.startswith(f"{out}: the tracker mine failed and was turned off: ")
     assert what in note
     assert f"({file}:" in note or "KeyboardInterrupt" in note
 
