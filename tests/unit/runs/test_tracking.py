@@ -379,7 +379,7 @@ def test_the_command_tracks(tmp_path, monkeypatch, capsys):
     assert status == 0
     assert printed.startswith("{")
     assert journal(tmp_path / "one") == journal(tmp_path / "two")
-    assert err.count("note: ") == err.count("the tracker bad stopped") + err.count("assumed")
+    assert err.count("note: ") == err.count("the tracker bad failed") + err.count("assumed")
     assert "ZeroDivisionError" in err
 
 
