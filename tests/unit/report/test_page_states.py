@@ -104,7 +104,10 @@ def test_what_did_not_happen_is_said(folders):
     (warning,) = sections["verdict"].warnings
     assert warning == f"state failed: {record.runs[0].reason}"
     assert len(warning) > 200
-    assert {row.texts[0] for row in record.figures if row.key == "joules"} == {"-"}
+    beside = build.page([folders / "nobody", folders / "done"])
+    energies = {row.key: row.texts for row in beside.figures if row.key in {"joules", "waiting_joules"}}
+    assert [texts[0] for texts in energies.values()] == ["-", "-"]
+    assert "J" in energies["waiting_joules"][1]
 
 
 def test_a_run_in_progress_has_no_machine_yet(folders):
