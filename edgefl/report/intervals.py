@@ -10,7 +10,7 @@ from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
 from edgefl.core.units import show_joules
 from edgefl.report.averages import Bounds, Compared, Figure
-from edgefl.report.tables import UNKNOWN, energy
+from edgefl.report.tables import MISSING, UNKNOWN, energy
 
 AT_LEAST = ">"
 """Stands before a figure that is a lower bound."""
@@ -65,7 +65,9 @@ def _around(text: str, value: str, low: str, high: str | None) -> str:
 
 
 def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
-    """An energy with its bounds; of a part of the clients, with the bounds of all."""
+    """An energy with its bounds, of a part of the clients with those of all; "-" where nobody took part."""
+    if not total.energy_clients:
+        return MISSING
     partial = total.joules is not None and total.energy_known < total.energy_clients
     if bounds is None:
         return energy(total)

@@ -45,7 +45,8 @@ def _jobs(one: Compared) -> str:
 
 def _shared(one: Compared, show: Show, part: Figure, whole: Figure, sign: str = "") -> str:
     """A quantity and its share of a whole, with a sign before the share if it is no part of it."""
-    text = one.show(show, part, UNKNOWN)
+    took_part = any(run.energy.energy_clients for run in one.runs)
+    text = one.show(show, part, UNKNOWN if took_part else MISSING)
     some, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (part, whole))
     return f"{text} ({sign}{show_share(some / all_)})" if some and all_ else text
 

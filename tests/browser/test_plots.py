@@ -323,12 +323,15 @@ def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
     unknown = dict.fromkeys(
         ("joules", "joules_per_round", "battery_share_per_round", "battery_share_per_day")
     )
+    ended = {name: replace(one, jobs=0) for name, one in record.costs[0].endings.items()}
+    nothing = {"bytes_by_part": {}, "joules_by_phase": {}, "endings": ended}
     page = visit(
         replace(
             record,
             activity=still,
             devices=[replace(one, **unknown) for one in record.devices],
             partition=[replace(record.partition[0], counts=[], why="so"), *record.partition],
+            costs=[replace(record.costs[0], **nothing), *record.costs[1:]],
         )
     )
     page.draw_all()
@@ -336,6 +339,8 @@ def test_what_is_empty_has_nothing_to_choose_nor_to_save(visit, record):
         for part in (".switches", ".downloads", ".downloads details"):
             assert page.page.locator(f"#plot-{plot} > {part}").is_visible() == shown
     assert page.page.locator("#plot-partition .words").inner_text() == "Nothing to draw: so."
+    name = record.groups[0].name
+    assert f"No job has ended of {name}." in page.page.inner_text("#plot-costs .note")
     page.page.locator("#plot-partition select").select_option(index=1)
     assert page.page.locator("#plot-partition .canvas").is_visible()
 

@@ -6,16 +6,16 @@ import json
 import re
 from functools import partial
 
+import numpy as np
 import pytest
 from paged import compared, means
 
 from edgefl.core.documents import document
 
 SIZES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "m": 1e-3, "u": 1e-6, "min": 60, "h": 3600, "d": 86400}
-ENDINGS = {"bytes": ("down_bytes", "up_bytes"), "energy": ("joules",), "client-seconds": ("client_s",),
-           "operations": ("flops",), "jobs": ("jobs",)}  # fmt: skip
-COSTS = {"virtual time": ["virtual_s"], "bytes": ["down_bytes", "up_bytes"], "energy": ["joules"],
-         "client-seconds": ["client_s"]}  # fmt: skip
+AXES = {"time": ["virtual_s"], "bytes": ["down_bytes", "up_bytes"], "joules": ["joules"],
+        "client_seconds": ["client_s"]}  # fmt: skip
+CHOSEN = "([id, name]) => edgefl.state.figures.find(({plot}) => plot.id === id).choice[name]"
 equal = partial(pytest.approx, rel=1e-12)
 
 
@@ -35,107 +35,95 @@ def drawn(page, plot):
     return shown["data"], size
 
 
-def choices(page, plot, name, only=""):
-    """Chooses each of a switch's options in turn, and gives its label; ``only`` without a switch."""
+def choices(page, plot, name):
+    """Chooses each of a switch's options in turn, and gives its value; the only one without a switch."""
     switch = page.page.locator(f"#plot-{plot} [name={plot}-{name}]")
-    if not switch.count():
-        yield only
-    elif switch.first.evaluate("one => one.tagName") == "SELECT":
-        for label in switch.locator("option").all_inner_texts():
-            switch.select_option(label)
-            yield label
-    else:
-        for place in range(switch.count()):
+    options = switch.locator("option").count()
+    for place in range(options or switch.count() or 1):
+        if options:
+            switch.select_option(index=place)
+        elif switch.count():
             switch.nth(place).check()
-            yield switch.nth(place).evaluate("one => one.labels[0].textContent")
+        yield page.page.evaluate(CHOSEN, [plot, name])
 
 
-def cost_keys(what, part):
+def cost_keys(plot, what, part):
     """The keys whose sum a bar of costs is."""
-    if what == "bytes by part":
-        return [f"bytes_by_part.{part.replace(', ', '.')}"]
-    if what == "energy by phase":
-        return [f"joules_by_phase.{part}"]
-    return [f"spent.{part.split(' (')[0]}.{key}" for key in ENDINGS[what.removesuffix(" by ending")]]
+    if plot == "waste":
+        keys = ["down_bytes", "up_bytes"] if what == "bytes" else [what]
+        return [f"spent.{part.split(' (')[0]}.{key}" for key in keys]
+    return [f"bytes_by_part.{part.replace(', ', '.')}" if what == "bytes" else f"joules_by_phase.{part}"]
 
 
-def costs(page, found):
+def costs(page, found, _):
     """Each bar of each choice; as shares, they are of the sum of the bars."""
     seen = set()
-    for what in choices(page, "costs", "what"):
-        data, size = drawn(page, "costs")
-        for trace in data:
-            keys = cost_keys(what, trace["name"].strip("\u2068\u2069"))
-            assert [size * x for x in trace["x"]] == equal([sum(one[key] for key in keys) for one in found])
-            seen |= set(keys)
-        totals = [sum(trace["x"][group] for trace in data) for group in range(len(found))]
-        page.page.check("#plot-costs [name=costs-share]")
-        for trace, share in zip(data, drawn(page, "costs")[0], strict=True):
-            assert [x / 100 * total for x, total in zip(share["x"], totals, strict=True)] == equal(trace["x"])
-        page.page.uncheck("#plot-costs [name=costs-share]")
-    costs = {key for one in found for key in one if re.match(r"bytes_by_part|joules_by_phase|spent", key)}
-    assert all(one[key] == 0 for one in found for key in costs - seen)
+    for plot in ("costs", "waste"):
+        for what in choices(page, plot, "what"):
+            data, size = drawn(page, plot)
+            for trace in data:
+                keys = cost_keys(plot, what, trace["name"].strip("\u2068\u2069"))
+                told = [sum(one[key] for key in keys) for one in found]
+                assert [size * x for x in trace["x"]] == equal(told)
+                seen |= set(keys)
+            page.page.check(f"#plot-{plot} [name={plot}-share]")
+            totals = np.sum([trace["x"] for trace in data], axis=0)
+            shares = [np.array(trace["x"]) / 100 for trace in drawn(page, plot)[0]]
+            assert np.allclose(shares * totals, [trace["x"] for trace in data], rtol=1e-12)
+            page.page.uncheck(f"#plot-{plot} [name={plot}-share]")
+    every = {key for one in found for key in one if re.match(r"bytes_by_part|joules_by_phase|spent", key)}
+    assert all(one[key] == 0 for one in found for key in every - seen)
+    assert "spent.late.joules" in seen
 
 
-def devices(page, found):
+def devices(page, found, _):
     """Each device's energy and share of its battery."""
-    devices = sorted({key.split(".")[1] for one in found for key in one if key.startswith("devices.")})
-    keys = {"energy of a client a round": "joules_per_round", "energy of all its clients": "joules"}
-    seen = []
+    names = sorted({key.split(".")[1] for one in found for key in one if key.startswith("devices.")})
     for what in choices(page, "devices", "what"):
         data, size = drawn(page, "devices")
         for trace in data:
             one = found[trace["meta"]["group"]]
-            told = [one[f"devices.{devices[round(y)]}.{keys[what]}"] for y in trace["y"]]
+            told = [one[f"devices.{names[round(y)]}.{what}"] for y in trace["y"]]
             assert [size * x for x in trace["x"]] == equal(told)
-        seen.append(what)
-    assert seen == list(keys)
 
 
-def curves(page, found):
+def curves(page, found, _):
     """Lines of accuracies end in the last accuracy, and at what the runs took in all."""
-    seen = []
-    for model in choices(page, "accuracy", "model", "global"):
-        for axis in choices(page, "accuracy", "x"):
-            data, size = drawn(page, "accuracy")
-            for trace in (one for one in data if one["name"]):
-                one = found[trace["meta"]["group"]]
-                assert trace["y"][-1] / 100 == equal(one[f"accuracy.{model}.value"])
-                took = COSTS.get(axis.split(",")[0].split(" of ")[0], [f"accuracy.{model}.round"])
-                assert size * trace["x"][-1] == equal(sum(one[key] for key in took))
-                seen.append((model, axis))
-    assert {axis for _, axis in seen} > {"round", *COSTS} - {"bytes", "energy"}
-    assert len(set(seen)) == 5
+    for axis in choices(page, "accuracy", "x"):
+        data, size = drawn(page, "accuracy")
+        for trace in (one for one in data if one["name"]):
+            one = found[trace["meta"]["group"]]
+            assert trace["y"][-1] / 100 == equal(one["accuracy.global.value"])
+            took = AXES.get(axis, ["accuracy.global.round"])
+            assert size * trace["x"][-1] == equal(sum(one[key] for key in took))
 
 
-def participation(page, found):
+def participation(page, found, _):
     """Lines of several seeds end in numbers whose mean is that of the group."""
-    for what, key in zip(choices(page, "participation", "what"), ["fairness", "merged_clients"], strict=True):
+    assert "all" in choices(page, "participation", "run")
+    for what in choices(page, "participation", "what"):
         ends = {}
-        for trace in drawn(page, "participation")[0]:
+        for trace in page.drawn("participation")["data"]:
             ends.setdefault(trace["meta"]["group"], []).append(trace["y"][-1])
         for group, values in ends.items():
-            assert sum(values) / len(values) == equal(found[group][key]), what
+            told = found[group]["merged_clients" if what == "distinct" else what]
+            assert sum(values) / len(values) == equal(told)
 
 
-def pareto(page, found):
-    """Each point of each accuracy and each cost."""
-    seen = 0
-    for accuracy in choices(page, "pareto", "accuracy", "accuracy, global"):
-        for cost in choices(page, "pareto", "cost"):
-            data, size = drawn(page, "pareto")
-            for trace in (one for one in data if one["meta"]):
-                one = found[trace["meta"]["group"]]
-                assert trace["y"][0] / 100 == equal(one[f"accuracy.{accuracy.split(', ')[1]}.value"])
-                took = COSTS[re.split(r",| of ", cost)[0]]
-                assert size * trace["x"][0] == equal(sum(one[key] for key in took))
-                seen += 1
-    assert seen == 3 * len(found)
+def pareto(page, found, record):
+    """Each point of each cost."""
+    for cost in choices(page, "pareto", "cost"):
+        data, size = drawn(page, "pareto")
+        keys = record.sweep.figures[cost].key.split(" + ")
+        for trace in (one for one in data if one["meta"]):
+            one = found[trace["meta"]["group"]]
+            assert trace["y"][0] / 100 == equal(one["accuracy.global.value"])
+            assert size * trace["x"][0] == equal(sum(one[key] for key in keys))
 
 
-def test_plots_are_given_what_compare_says(visit, found):
+def test_plots_are_given_what_compare_says(visit, found, record):
     """Costs, devices, curves, participation and the Pareto plot, whatever is chosen."""
     page = visit()
     page.draw_all()
     for check in (costs, devices, curves, participation, pareto):
-        check(page, found)
+        check(page, found, record)

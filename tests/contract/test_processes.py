@@ -101,6 +101,7 @@ def test_the_number_of_workers_changes_no_bit(tmp_path, method, workers):
     one = run(tmp_path / "one", {"name": "processes", "workers": workers}, **changes)
     assert bits(one) == bits(loop)
     assert one.table("events") == loop.table("events")
+    assert one.summary().event_hash == loop.summary().event_hash
 
 
 @pytest.mark.parametrize("method", ["spherefed", "fedavg"])

@@ -86,8 +86,7 @@ def across(
         heads = [Cell(label.strip(), kind="part" if label.startswith(" ") else "") for label in labels]
         rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
         return Table(caption, ["figure", *groups], rows, sorts=False)
-    turned = zip(*cells, strict=True)
-    rows = [[Cell(name), *row] for name, row in zip(groups, turned, strict=True)]
+    rows = [[Cell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
     return Table(caption, ["run", *_whole(labels)], rows)
 
 

@@ -16,7 +16,7 @@ from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.texts import unfinished
 
 # Characters of a name that a table shows; the data have all of them.
-_LONGEST = 200
+_LONGEST, _LONGEST_REASON = 200, 2000
 
 
 def contents(page: Page) -> list[Section]:
@@ -27,15 +27,17 @@ def contents(page: Page) -> list[Section]:
 def _sections(page: Page) -> Iterator[Section]:
     yield _verdict(page)
     yield _drawn("curves", "Learning", page.curves, "Nothing was evaluated.")
-    yield _drawn("costs", "Costs", page.costs, "No job has ended.")
+    spent = [one for one in page.costs if any(ending.jobs for ending in one.endings.values())]
+    yield _drawn("costs", "Costs", spent, "No job has ended.")
     yield _drawn("durations", "Durations", page.durations, "No job has ended.")
     yield _drawn("rounds", "Rounds", page.rounds, "No round has ended.")
     yield _drawn("activity", "Activity", page.activity, "No job was dispatched.")
     yield _drawn("participation", "Participation", page.participation, "Nothing was merged.")
     yield _drawn("memory", "Memory", page.memory, "No memory needs are known.")
-    yield _drawn("devices", "Energy by device", page.devices, "No energy is known.")
+    yield _devices(page)
     yield _partition(page)
-    yield _drawn("measures", "Measures", page.measures, "No measures were asked for.")
+    nothing = "No measures were asked for." if page.curves else "Nothing was evaluated."
+    yield _drawn("measures", "Measures", page.measures, nothing)
     alone = len(page.runs) == 1
     nothing = "There is only one run." if alone else "The runs differ in no setting."
     yield _drawn("sweep", "Settings", page.sweep.settings, nothing)
@@ -54,8 +56,8 @@ def _names(page: Page) -> list[str]:
     return [_cut(group.name) for group in page.groups]
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def _cut(text: str, longest: int = _LONGEST) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _verdict(page: Page) -> Section:
@@ -71,7 +73,7 @@ def _verdict(page: Page) -> Section:
         nothing="" if page.verdict else "There is nothing to judge.",
         facts=_facts(page.runs),
         warnings=[
-            unfinished(_cut(run.name), run.status, _cut(run.reason))
+            unfinished(_cut(run.name), run.status, _cut(run.reason, _LONGEST_REASON))
             for run in page.runs
             if run.status != "done"
         ],
@@ -133,7 +135,7 @@ def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
 
 
 def _rounds(run: RunHead) -> str:
-    return "not over" if run.rounds is None else f"{run.rounds:,}"
+    return "not finished" if run.rounds is None else f"{run.rounds:,}"
 
 
 def _counted(counts: Iterable[tuple[str, int]]) -> str:
@@ -153,6 +155,12 @@ def _once(texts: Iterable[str]) -> str:
     more = f" and {len(found) - _MOST_VALUES} more" if len(found) > _MOST_VALUES else ""
     apart = "; " if any("," in text for text in found) else ", "
     return apart.join(map(_cut, found[:_MOST_VALUES])) + more
+
+
+def _devices(page: Page) -> Section:
+    known = [one for one in page.devices if one.joules is not None]
+    nothing = "No energy is known: a number that it needs is unknown for every device."
+    return _drawn("devices", "Energy by device", known, nothing if page.devices else "No client took part.")
 
 
 def _partition(page: Page) -> Section:

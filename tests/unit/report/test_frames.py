@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from commands import run_command
 from compared import rich
+from damage import rewritten
 from pyarrow import parquet
 
 import edgefl
@@ -54,6 +55,42 @@ def test_every_table_is_what_its_rows_are(runs, found, table):
             whole = "Int64" if missing else "int64"
             assert str(frame[name].dtype) == (whole if kind == "INTEGER" else "float64")
         assert [None if pd.isna(value) else value for value in frame[name]] == values
+
+
+LARGE, ODD = 2**53 + 1, "=ä\"'\U0001f600,\r\n\t"
+
+
+def test_awkward_values_are_the_stores(runs, tmp_path, capsys):
+    """Integers beyond 2^53, alone and beside NULLs, a text like a formula, a boolean; in each form."""
+    folder = tmp_path / "run"
+    shutil.copytree(runs.runs[0].folder, folder)
+    rewritten(
+        folder,
+        f"UPDATE jobs SET flops = {LARGE}, into_version = NULL WHERE job = 1",  # noqa: S608 - our own numbers
+        f"UPDATE jobs SET into_version = {LARGE} WHERE job = 2",  # noqa: S608 - our own numbers
+        "UPDATE measures SET label = '{}' WHERE rowid = 1".format(ODD.replace("'", "''")),  # noqa: S608 - our own text
+    )
+    one = sources([("-x", folder, {"seed": LARGE})])
+    own = [one[0]._replace(own={**one[0].own, "x": value}) for value in (True, None)]
+    for table in ("jobs", "measures"):
+        with read(folder) as reader:
+            rows = list(reader.rows(table))
+        run_command(capsys, "table", folder, table, "--out", tmp_path / f"{table}.parquet")
+        for found in (to_arrow(one, table), parquet.read_table(tmp_path / f"{table}.parquet")):
+            assert found.select(list(COLUMNS[table])).to_pylist() == rows
+        frame = to_pandas(one, table)
+        for name in COLUMNS[table]:
+            assert [None if pd.isna(value) else value for value in frame[name]] == [row[name] for row in rows]
+        stream = io.StringIO(newline="")
+        to_csv(own, table, stream)
+        written = list(csv.DictReader(io.StringIO(stream.getvalue(), newline="")))
+        for row, found in zip([*rows, *rows], written, strict=True):
+            assert {name: found[name] for name in row} == {
+                name: "" if value is None else f"'{value}" if value == ODD else str(value)
+                for name, value in row.items()
+            }
+        assert {(row["run"], row["seed"]) for row in written} == {("'-x", str(LARGE))}
+        assert [row["x"] for row in written[:: len(rows)]] == ["true", ""]
 
 
 def test_missing_values_are_of_each_type(found):

@@ -12,6 +12,8 @@ from unfinished import UNPOWERED
 
 import edgefl
 from edgefl.core.errors import UserError
+from edgefl.report.page import build
+from edgefl.report.page.contents import contents
 from edgefl.runs import Callbacks
 from edgefl.store.checks import unstamp
 from edgefl.store.schema import STORED
@@ -85,6 +87,27 @@ def test_where_nobody_was_admitted(folders):
     assert (page["devices"], page["measures"], page["costs"][0]["bytes_by_part"]) == ([], [], {})
     assert page["costs"][0]["waiting_joules"] is None
     assert page["costs"][0]["endings"]["merged"]["jobs"] == 0
+
+
+def test_what_did_not_happen_is_said(folders):
+    """Each section in its own words, no unknown energy where nobody spent any, and the whole reason."""
+    record = build.page([folders / "nobody"])
+    sections = {one.id: one for one in contents(record)}
+    words = {name: sections[name].nothing for name in ("costs", "devices", "measures", "curves", "partition")}
+    assert words == {
+        "costs": "No job has ended.",
+        "devices": "No client took part.",
+        "measures": "Nothing was evaluated.",
+        "curves": "Nothing was evaluated.",
+        "partition": "",
+    }
+    (warning,) = sections["verdict"].warnings
+    assert warning == f"state failed: {record.runs[0].reason}"
+    assert len(warning) > 200
+    beside = build.page([folders / "nobody", folders / "done"])
+    energies = {row.key: row.texts for row in beside.figures if row.key in {"joules", "waiting_joules"}}
+    assert [texts[0] for texts in energies.values()] == ["-", "-"]
+    assert "J" in energies["waiting_joules"][1]
 
 
 def test_a_run_in_progress_has_no_machine_yet(folders):

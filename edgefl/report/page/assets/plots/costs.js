@@ -99,10 +99,14 @@
 
   /* Groups without a bar, and those whose energy is that of some clients alone. */
   function missing(page, found) {
-    const names = page.costs
-      .filter((_, at) => !found[at].size)
-      .map((one) => series.groupName(page, one.group));
-    return names.length ? `Unknown of ${series.listed(names)}: a number that it needs is unknown.` : "";
+    const bare = page.costs.filter((_, at) => !found[at].size);
+    const named = (wanted) => series.listed(bare.filter(wanted).map((one) => series.groupName(page, one.group)));
+    const isIdle = (one) => Object.values(one.endings).every(({ jobs }) => !jobs);
+    const [idle, unknown] = [named(isIdle), named((one) => !isIdle(one))];
+    return series.sentences(
+      idle && `No job has ended of ${idle}.`,
+      unknown && `Unknown of ${unknown}: a number that it needs is unknown.`,
+    );
   }
 
   function partly(page) {
