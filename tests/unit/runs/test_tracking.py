@@ -332,7 +332,7 @@ def test_nothing_is_kept_for_a_tracker_that_stopped(tmp_path):
         ("tensorbord", "unknown tracker 'tensorbord'"),
         ("{name: mine, fil: x}", "fil"),
         ("{name: mine}", "file"),
-        ("3", "trackers"),
+        ("3", "tracker must be a name"),
         ("{file: x}", "name"),
         ("{name: mine", "--track"),
     ],
