@@ -143,8 +143,8 @@ class Row:
         figure: it as a number in base units; None of a row of several figures, or of words.
         unit: "s", "B", "FLOP", "J", "g" (of CO2e), "share" (of 1), "days", a measure's, or empty for a count.
         better: which one is ahead; empty where none is better than another.
-        key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` between
-            them, of which it is the sum; see ``at``.
+        key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` or
+            `` - `` between them, of which it is the sum or the difference; see ``at``.
         bounds: of the figure; None where it has none.
         complete: whether the figure covers all clients of a run.
     """
@@ -188,8 +188,13 @@ def at(figures: Mapping[str, Any], key: str) -> Any:
         KeyError: there is no such place.
     """
     flat = dotted(figures)
-    found = [flat[term] for term in key.split(" + ")]
-    return None if None in found else found[0] if len(found) == 1 else sum(found)
+    first, *more = re.split(r" ([+-]) ", key)
+    found = flat[first]
+    for sign, term in zip(more[::2], more[1::2], strict=True):
+        if found is None or flat[term] is None:
+            return None
+        found += flat[term] if sign == "+" else -flat[term]
+    return found
 
 
 def mean(one: Compared, figure: Figure) -> float | None:

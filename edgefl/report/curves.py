@@ -29,7 +29,7 @@ class Axis(NamedTuple):
 AXES: Mapping[str, Axis] = {
     "time": Axis("virtual time", "s"),
     "round": Axis("round", ""),
-    "bytes": Axis("bytes, down and up", "B"),
+    "bytes": Axis("bytes of all clients", "B"),
     "joules": Axis("energy of all clients", "J"),
     "client_seconds": Axis("client-seconds", "s"),
 }

@@ -21,12 +21,17 @@ def differing(compared: Sequence[Compared]) -> dict[str, list[Any]]:
     """
     found = differences([one.settings for one in compared])
     if "fleet" in found:
-        found["fleet"] = [one.settings.get("fleet") or one.settings.get(_TITLE) for one in compared]
+        found["fleet"] = [fleet_name(one.settings) or None for one in compared]
     return {
         key: values
         for key, values in found.items()
         if not _is_another_component(key, [setting_text(value) for value in values], found)
     }
+
+
+def fleet_name(settings: Mapping[str, Any]) -> str:
+    """The fleet's name, or its title where it has none; empty where it has neither."""
+    return str(settings.get("fleet") or settings.get(_TITLE) or "")
 
 
 def _is_another_component(key: str, texts: Sequence[str], found: Mapping[str, Sequence[Any]]) -> bool:

@@ -251,6 +251,15 @@ _REFUSED = Row(
     better="lower",
     key="refused",
 )
+BYTES = amount(
+    "bytes of all clients",
+    show_bytes,
+    lambda run: run.down_bytes + run.up_bytes,
+    "B",
+    key="down_bytes + up_bytes",
+    main=True,
+)
+"""In both directions; a comparison has a row for each."""
 
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Row]:

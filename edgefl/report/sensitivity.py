@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
 
@@ -30,6 +30,8 @@ from edgefl.planning.sensitivity import (
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.bounds import read_jobs
 from edgefl.report.intervals import between, span
+from edgefl.report.reached import Reached, Target
+from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, Fitted, Line
 from edgefl.store import read
@@ -42,22 +44,28 @@ _SHOWS: Mapping[str, Callable[[float], str]] = {"energy": show_joules, "time": s
 
 
 def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
-    """The sensitivity of runs' energies, and of their times where all are blind to time.
+    """The sensitivity of runs, see ``of_groups``; those that differ in nothing but their seeds are one."""
+    return of_groups(seeds_together(runs), factor)
 
-    Of runs that all reached their targets it is what they took to reach them. Runs that differ in nothing but
-    their seeds are one side.
+
+def of_groups(compared: Sequence[Compared], factor: float, *, whole: bool = False) -> Sensitivity:
+    """The sensitivity of groups' energies, and of their times where all runs are blind to time.
+
+    Of runs that all reached their targets it is what they took to reach them.
 
     Args:
-        runs: read from their directories.
+        compared: a side each; the runs are read from their directories.
         factor: by which assumed numbers are changed; 1 for intervals alone.
+        whole: whether it is that of the whole runs too, and of what those took to reach their targets that
+            did, where not all have.
 
     Raises:
         UserError: the factor is below 1, a run is damaged, two have devices or links of one name with other
             numbers, or there is no number to sweep.
     """
     check_factor(factor)
-    compared = seeds_together(runs)
-    model = _reached(runs)
+    runs = [run for one in compared for run in one.runs]
+    model = _reached(runs, any if whole else all)
     found = {id(run): _Run(run, model) for run in runs}
     records: dict[str, Any] = {}
     for run in found.values():
@@ -68,29 +76,45 @@ def of_runs(runs: Sequence[Summary], factor: float) -> Sensitivity:
                     where="--sensitivity",
                     hint="compare runs on the same devices and links, or run them again",
                 )
-    to = f" to the {model} target" if model else ""
-    names = [f"energy{to}", *([f"time{to}"] if all(run.blind for run in found.values()) else [])]
-    sides = [Side(_title(one), _mean([found[id(run)] for run in one.runs], names)) for one in compared]
+    ends = [*([f" to the {model} target"] if model else []), *([""] if whole or not model else [])]
+    kinds = ["energy", *(["time"] if all(run.blind for run in found.values()) else [])]
+    names = [kind + end for end in ends for kind in kinds]
+    sides = [Side(title(one), _mean([found[id(run)] for run in one.runs], names)) for one in compared]
     return study(sides, names, records, numbers_of(records, factor), factor)
 
 
-def _title(one: Compared) -> str:
+def quantity(key: str) -> str:
+    """What a ``Row``'s figure is called here; empty for one that is not studied."""
+    model = next((model for model in MODELS if key.startswith(f"target.{model}.")), "")
+    kind = _KINDS.get(key.removeprefix(f"target.{model}."), "")
+    return f"{kind} to the {model} target" if kind and model else kind
+
+
+_KINDS = {"joules": "energy", "virtual_s": "time", "t_s": "time"}
+
+
+def title(one: Compared) -> str:
+    """What a group is called as a side."""
     return one.name.replace("\n", " ")
 
 
-def _reached(runs: Sequence[Summary]) -> str:
-    """The model that reached its target in all runs; empty for none."""
-    targets = [run.target for run in runs]
-    for model, name in (("global", "global_"), ("personal", "personal")):
-        if all(target is not None and getattr(target, name) is not None for target in targets):
-            return model
-    return ""
+def _reached(runs: Sequence[Summary], which: Callable[[Iterable[bool]], bool]) -> str:
+    """The model that reached its target in all runs, else in ``which`` of them; empty for none."""
+    found = {
+        model: [run.target is not None and _of(run.target, model) is not None for run in runs]
+        for model in MODELS
+    }
+    return next((model for test in (all, which) for model in MODELS if test(found[model])), "")
+
+
+def _of(target: Target, model: str) -> Reached | None:
+    return target.global_ if model == "global" else target.personal
 
 
 def _mean(runs: Sequence[_Run], names: Sequence[str]) -> Callable[[Records], Mapping[str, float]]:
     def figures(records: Records) -> dict[str, float]:
         found = [run.figures(records) for run in runs]
-        return {name: fmean(one[name.partition(" ")[0]] for one in found) for name in names}
+        return {name: fmean(one.get(name, math.nan) for one in found) for name in names}
 
     return figures
 
@@ -105,12 +129,14 @@ class _Run:
             if not all(prices.traces for prices in found.plan.prices):
                 raise UserError(f"{run.name}: its traces are damaged", where=run.run_dir)
             self._jobs, self.blind = read_jobs(reader), bool(reader.meta.get("blind"))
-            self._t_s, self._version = run.virtual_s, None
+            # Until when, and at which version of the server, by what the names of figures end with.
+            self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
             if model and run.target:
-                reached = run.target.global_ if model == "global" else run.target.personal
+                reached = _of(run.target, model)
                 sql = "SELECT MIN(version) AS version FROM evaluations WHERE model = ? AND accuracy >= ?"
-                self._t_s = reached.t_s if reached else run.virtual_s
-                self._version = reader.query(sql, model, run.target.accuracy)[0]["version"]
+                if reached:
+                    version = reader.query(sql, model, run.target.accuracy)[0]["version"]
+                    self._ends[f" to the {model} target"] = reached.t_s, version
         self.name = run.name
         self._plan, self._repricer = found.plan, Repricer(found.plan)
         clients = found.plan.clients
@@ -123,21 +149,22 @@ class _Run:
         }
 
     def figures(self, records: Records) -> dict[str, float]:
-        """The energy and the time on other numbers; NaN for unknown ones."""
+        """The energies and the times on other numbers, by quantity; NaN for unknown ones."""
         devices = {name: records.get(name, one) for name, one in self._devices.items()}
         links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
         there = self._repricer.prices(devices, links)
         found = Repriced(self._jobs, self._plan.prices, there, blind=self.blind)
-        seconds = found.seconds(self._version)
-        return {
-            "energy": found.joules(self._t_s, self._version),
-            "time": self._t_s if seconds is None else seconds,
-        }
+        figures = {}
+        for end, (t_s, version) in self._ends.items():
+            seconds = found.seconds(version)
+            figures[f"energy{end}"] = found.joules(t_s, version)
+            figures[f"time{end}"] = t_s if seconds is None else seconds
+        return figures
 
 
 def sensitivity(found: Sensitivity) -> RenderableType:
     """Verdicts, then what changes the figures most."""
-    return Group(*_verdicts(found), Line(), *_effects(found), Line(_about(found), "dim"))
+    return Group(*_verdicts(found), Line(), *_effects(found), Line(about(found), "dim"))
 
 
 def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
@@ -145,16 +172,21 @@ def _verdicts(found: Sensitivity) -> Iterator[RenderableType]:
         yield Line()
         yield Line(found.name, "bold")
     for verdict in found.verdicts:
-        yield Line(_said(verdict), "" if verdict.robust else "yellow")
-        for turn in verdict.turns[:_SHOWN]:
-            way = "rises above" if turn.above else "falls below"
-            yield Line(f"  turns where {turn.number} {way} {turn.value}")
-        if len(verdict.turns) > _SHOWN:
-            yield Line(f"  and where {len(verdict.turns) - _SHOWN} more numbers do; --json has all", "dim")
+        first, *turns = said(verdict)
+        yield Line(first, "" if verdict.robust else "yellow")
+        yield from map(Line, turns[:_SHOWN])
+        if len(turns) > _SHOWN:
+            yield Line(f"  and where {len(turns) - _SHOWN} more numbers do; --json has all", "dim")
     for quantity, sides in found.figures.items():
         unknown = [name for name, figure in sides.items() if figure is None]
         if unknown:
             yield Line(f"{quantity} of {', '.join(unknown)} is unknown, so it is not compared", "yellow")
+
+
+def said(verdict: Verdict) -> list[str]:
+    """A verdict in words, then a line for each number that turns it alone."""
+    ways = ((turn, "rises above" if turn.above else "falls below") for turn in verdict.turns)
+    return [_said(verdict), *(f"  turns where {turn.number} {way} {turn.value}" for turn, way in ways)]
 
 
 def _said(verdict: Verdict) -> str:
@@ -175,6 +207,32 @@ def _times(ratio: float) -> str:
 
 
 def _effects(found: Sensitivity) -> Iterator[RenderableType]:
+    for table in effects(found):
+        if table.numbers:
+            yield Fitted(table.numbers, table.columns, wraps=("range",))
+        totals = "; ".join(f"{side} {text}" for side, text in table.together.items())
+        yield Line(f"all together: {totals}")
+        yield Line()
+
+
+class Effects(NamedTuple):
+    """What changes a quantity most.
+
+    Attributes:
+        quantity: its name.
+        numbers: those that change it most, first.
+        columns: their texts: the number, its range, and each side's figure at both ends.
+        together: each side's figure, and between what it is with all numbers at once.
+    """
+
+    quantity: str
+    numbers: Sequence[Effect]
+    columns: Mapping[str, Callable[[Effect], str]]
+    together: Mapping[str, str]
+
+
+def effects(found: Sensitivity) -> Iterator[Effects]:
+    """What changes each quantity most."""
     for quantity, sides in found.figures.items():
         show = _SHOWS[quantity.partition(" ")[0]]
         columns: dict[str, Callable[[Effect], str]] = {
@@ -186,10 +244,7 @@ def _effects(found: Sensitivity) -> Iterator[RenderableType]:
         total = {side: between(show, value, found.between[quantity][side]) for side, value in sides.items()}
         strong = sorted(found.effects, key=lambda one, of=quantity: -strength(one, of))  # type: ignore[misc]
         strong = [one for one in strong if strength(one, quantity) > _VISIBLE][:_SHOWN]
-        if strong:
-            yield Fitted(strong, columns, wraps=("range",))
-        yield Line("all together: " + "; ".join(f"{side} {text}" for side, text in total.items()))
-        yield Line()
+        yield Effects(quantity, strong, columns, total)
 
 
 def _column(quantity: str, side: str, show: Callable[[float], str]) -> Callable[[Effect], str]:
@@ -200,7 +255,8 @@ def _column(quantity: str, side: str, show: Callable[[float], str]) -> Callable[
     return cell
 
 
-def _about(found: Sensitivity) -> str:
+def about(found: Sensitivity) -> str:
+    """How the numbers were swept."""
     swept_ = (
         "intervals from end to end"
         if found.factor == 1

@@ -19,11 +19,10 @@ from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
 
 def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
     """The rows of each of the models, if any run has a target."""
-    targets = {run.target.accuracy for run in runs if run.target}
-    if not targets:
+    name = _name(runs)
+    if not name:
         return
-    name = _percent(max(targets)) if len(targets) == 1 else "its target"
-    if len(targets) > 1:
+    if name == _ITS:
         yield Row("target", lambda one: one.all(_target), main=True)
     for model in models:
         found = [reached for run in runs if (reached := _reached(run, model))]
@@ -38,6 +37,21 @@ def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
             yield emission_to_row(f"CO2e to {name}, {model}", model)
 
 
+def useful_to_target(runs: Sequence[Summary], model: str) -> Iterator[Row]:
+    """What a model's way to the target took of bytes and energy less what of it was wasted."""
+    for label, took in _USEFUL.items():
+        yield _row(f"{label} to {_name(runs)}, {model}", model, took._replace(better=""))
+
+
+_ITS = "its target"
+
+
+def _name(runs: Sequence[Summary]) -> str:
+    """How the runs' target is called; empty without any."""
+    targets = {run.target.accuracy for run in runs if run.target}
+    return _ITS if len(targets) > 1 else "".join(map(_percent, targets))
+
+
 BELOW = "  last evaluation below"
 """The time that it took at least to reach the target."""
 
@@ -48,7 +62,7 @@ class _Took(NamedTuple):
     Attributes:
         show: a number as text.
         unit, better: as of ``Row``.
-        key: its place in the document of an evaluation.
+        key: its place in the document of an evaluation, which ``{}`` stands for if there are two places.
         figure, bounds: the number and its bounds.
         below: whether it is that of the last evaluation below the target.
     """
@@ -85,10 +99,23 @@ _TOOK = {
 _WASTED = {"wasted bytes", "wasted energy"}
 
 
+def _useful_joules(reached: Evaluated) -> float | None:
+    joules, wasted = reached.energy.joules, reached.wasted.joules
+    return None if joules is None or wasted is None else joules - wasted
+
+
+# More of it is neither better nor worse.
+_USEFUL = {
+    "useful bytes": _Took(show_bytes, "B", "bytes - {}wasted.bytes", lambda at: at.bytes - at.wasted.bytes),
+    "useful energy": _Took(show_joules, "J", "joules - {}wasted.joules", _useful_joules),
+}
+
+
 def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
     def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
         return lambda run: part(found) if (found := took.evaluation(run, model)) else None
 
+    place = f"target.{model}.{'last_below.' if took.below else ''}"
     return Row(
         label,
         partial(_took, model=model, took=took),
@@ -96,7 +123,7 @@ def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
         figure=of(took.figure),
         unit=took.unit,
         better=took.better,
-        key=f"target.{model}.{'last_below.' if took.below else ''}{took.key}",
+        key=place + took.key.format(place),
         bounds=of(took.bounds),
         complete=lambda run: took.unit != "J" or _energy_is_whole(took.evaluation(run, model)),
     )

@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from edgefl.core.host import version
+from edgefl.planning.sensitivity import check_factor
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
 from edgefl.report.comparison import signs
-from edgefl.report.curves import curves
+from edgefl.report.curves import AXES, curves
+from edgefl.report.differing import differing, fleet_name
 from edgefl.report.history import History, histories
 from edgefl.report.page.records import Group, Page, RunHead
 from edgefl.report.page.sections.activity import Activity, activity
 from edgefl.report.page.sections.costs import costs
+from edgefl.report.page.sections.dependence import dependence
 from edgefl.report.page.sections.devices import devices
 from edgefl.report.page.sections.durations import Durations, durations
 from edgefl.report.page.sections.figures import figures
@@ -35,7 +38,6 @@ from edgefl.report.page.sections.rounds import Rounds, rounds
 from edgefl.report.page.sections.shared import shared
 from edgefl.report.page.sections.sweep import sweep
 from edgefl.report.page.sections.verdict import verdict
-from edgefl.report.settings import differences
 from edgefl.report.summary import Summary, check_target, each_run, summary
 from edgefl.report.timeline import timeline
 from edgefl.report.waiting import waits
@@ -74,6 +76,7 @@ def page(
     salvage: bool = False,
     note: Callable[[str], None] | None = None,
     live: bool = False,
+    sensitivity: float | None = None,
 ) -> Page:
     """The page of some runs.
 
@@ -83,11 +86,15 @@ def page(
         salvage: as in ``summary.each_run``.
         note: likewise.
         live: whether it follows runs in progress, which this process writes.
+        sensitivity: a factor, to say whether the order of the runs holds over all that their devices' numbers
+            may be; see ``report.sensitivity``.
 
     Raises:
-        UserError: as ``summary.each_run``, or the target is out of range.
+        UserError: as ``summary.each_run``, or the target or the factor is out of range.
     """
     check_target(target, "--target")
+    if sensitivity is not None:
+        check_factor(sensitivity)
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
     read = each_run(
         folders,
@@ -97,14 +104,17 @@ def page(
         note=note,
     )
     compared = seeds_together([run.summary for run in read])
+    depends = None if sensitivity is None else dependence(compared, sensitivity)
     histories_of = {id(run.summary): run.histories for run in read}
     return Page(
         title=_title(folders),
         edgefl=version(),
         live=live,
+        axes=AXES,
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
-        verdict=verdict(compared),
+        verdict=verdict(compared, depends),
+        dependence=depends,
         figures=figures(compared),
         signs=[note.text for note in signs(compared)],
         curves=curves(compared, lambda one: histories_of[id(one)]),
@@ -183,12 +193,13 @@ def _head(run: _Run, group: int) -> RunHead:
         refused=one.refused,
         devices=run.devices,
         links=run.links,
+        fleet=fleet_name(one.settings or {}),
     )
 
 
 def _groups(runs: Sequence[Summary], compared: Sequence[Compared]) -> list[Group]:
     place_of = {id(run): place for place, run in enumerate(runs)}
-    differing = differences([one.settings for one in compared])
+    settings = differing(compared)
     shown = styles([one.name for one in compared])
     return [
         Group(
@@ -196,7 +207,7 @@ def _groups(runs: Sequence[Summary], compared: Sequence[Compared]) -> list[Group
             runs=[place_of[id(run)] for run in one.runs],
             colour=colour,
             dash=dash,
-            settings={key: values[place] for key, values in differing.items()},
+            settings={key: values[place] for key, values in settings.items()},
         )
         for place, (one, (colour, dash)) in enumerate(zip(compared, shown, strict=True))
     ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from edgefl.report.page.records import Page, RunHead
+from edgefl.report.settings import setting_text
 
 
 class Cell(NamedTuple):
@@ -13,14 +16,18 @@ class Cell(NamedTuple):
     Attributes:
         text: what it shows.
         value: what it is sorted by; None for its text.
-        mark: what is said below the text, such as that it is the best.
-        kind: "best"; of a row's label "part", of the row before; or empty.
+        sign: a sign behind the text, such as that of the best.
+        meaning: of the sign, for those who do not see it.
+        below: what is said below the text.
+        part: whether it is the label of a part of the row before.
     """
 
     text: str
     value: float | None = None
-    mark: str = ""
-    kind: str = ""
+    sign: str = ""
+    meaning: str = ""
+    below: str = ""
+    part: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class Table:
         rows: the cells.
         sorts: whether its rows can be sorted; figures of several units cannot.
         folded: whether it is shown on demand alone.
+        many: whether its columns are narrow, since there are many.
     """
 
     caption: str
@@ -40,6 +48,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     sorts: bool = True
     folded: bool = False
+    many: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,8 +76,8 @@ class Section:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-# Groups that have a column each; more have a row each.
-_ABREAST = 4
+ABREAST = 4
+"""Groups that have a column each; more have a row each."""
 
 
 def across(
@@ -82,12 +91,12 @@ def across(
         labels: the figures' names; one that begins with spaces is a part of the last that does not.
         cells: for each figure, each group's.
     """
-    if len(groups) <= _ABREAST:
-        heads = [Cell(label.strip(), kind="part" if label.startswith(" ") else "") for label in labels]
+    if len(groups) <= ABREAST:
+        heads = [Cell(label.strip(), part=label.startswith(" ")) for label in labels]
         rows = [[head, *row] for head, row in zip(heads, cells, strict=True)]
         return Table(caption, ["figure", *groups], rows, sorts=False)
     rows = [[Cell(name), *(row[place] for row in cells)] for place, name in enumerate(groups)]
-    return Table(caption, ["run", *_whole(labels)], rows)
+    return Table(caption, ["run", *_whole(labels)], rows, many=True)
 
 
 def _whole(labels: Sequence[str]) -> Iterator[str]:
@@ -97,3 +106,35 @@ def _whole(labels: Sequence[str]) -> Iterator[str]:
         part = label.startswith(" ")
         whole = whole if part else label
         yield f"{whole}: {label.strip()}" if part else label
+
+
+# Characters of a name that a table shows; the data have all of them.
+_LONGEST = 200
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """A name, or another text, as far as a table shows it."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def names(page: Page) -> list[str]:
+    """The groups' names, as far as tables show them."""
+    return [cut(group.name) for group in page.groups]
+
+
+def once(texts: Iterable[str], most: int = 6) -> str:
+    """Each text once; of many, how many more there are."""
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    apart = "; " if any("," in text for text in found) else ", "
+    return apart.join(map(cut, found[:most])) + more
+
+
+def setting(value: Any) -> str:
+    """A setting's value as far as a table shows it."""
+    return "not set" if value is None else cut(setting_text(value))
+
+
+def rounds(run: RunHead) -> str:
+    """How many rounds a run had."""
+    return "not finished" if run.rounds is None else f"{run.rounds:,}"

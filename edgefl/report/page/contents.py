@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sized
 
 from edgefl.core.units import show_share
-from edgefl.report.page.cells import Cell, Section, Table, across
-from edgefl.report.page.records import Page, RunHead
+from edgefl.report.page.cells import Cell, Section, Table, across, cut, names, once, rounds, setting
+from edgefl.report.page.first_screen import first_screen
+from edgefl.report.page.records import Page
 from edgefl.report.page.sections.published import Claim
-from edgefl.report.page.sections.verdict import Verdict
 from edgefl.report.settings import setting_text
 from edgefl.report.tables import MISSING, UNKNOWN
-from edgefl.report.texts import unfinished
 
-# Characters of a name that a table shows; the data have all of them.
-_LONGEST, _LONGEST_REASON = 200, 2000
+# Runs whose events and machines are seen at once.
+_FEW = 12
 
 
 def contents(page: Page) -> list[Section]:
@@ -25,7 +22,7 @@ def contents(page: Page) -> list[Section]:
 
 
 def _sections(page: Page) -> Iterator[Section]:
-    yield _verdict(page)
+    yield first_screen(page)
     yield _drawn("curves", "Learning", page.curves, "Nothing was evaluated.")
     spent = [one for one in page.costs if any(ending.jobs for ending in one.endings.values())]
     yield _drawn("costs", "Costs", spent, "No job has ended.")
@@ -50,111 +47,6 @@ def _sections(page: Page) -> Iterator[Section]:
 def _drawn(name: str, title: str, records: Sized, nothing: str) -> Section:
     """A section that has plots alone."""
     return Section(name, title, nothing="" if records else nothing)
-
-
-def _names(page: Page) -> list[str]:
-    return [_cut(group.name) for group in page.groups]
-
-
-def _cut(text: str, longest: int = _LONGEST) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _verdict(page: Page) -> Section:
-    cells = [[_judged(row, place) for place in range(len(page.groups))] for row in page.verdict]
-    labels = [row.label for row in page.verdict]
-    table = across("Verdict: each figure, and which run is ahead", _names(page), labels, cells)
-    if not table.sorts and len(page.groups) > 1:
-        rows = [[*row, Cell(_ahead(one, page))] for row, one in zip(table.rows, page.verdict, strict=True)]
-        table = replace(table, head=[*table.head, "ahead"], rows=rows)
-    return Section(
-        "verdict",
-        "Verdict",
-        nothing="" if page.verdict else "There is nothing to judge.",
-        facts=_facts(page.runs),
-        warnings=[
-            unfinished(_cut(run.name), run.status, _cut(run.reason, _LONGEST_REASON))
-            for run in page.runs
-            if run.status != "done"
-        ],
-        tables=[table] if page.verdict else (),
-        notes=list(_notes(page)),
-    )
-
-
-BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= equal best"
-"""What is said below a figure: no other is as good, another may be as good or better, others are equal."""
-
-
-def _judged(row: Verdict, place: int) -> Cell:
-    mark = TIED if place in row.tied else "" if row.winner != place else CLOSE if row.close else BEST
-    return Cell(row.texts[place], row.means[place], mark, "best" if mark == BEST else "")
-
-
-def _ahead(row: Verdict, page: Page) -> str:
-    """Who is ahead, in words."""
-    if row.tied:
-        everyone = len(row.tied) == len(page.groups)
-        return (
-            "all equal"
-            if everyone
-            else f"equal: {', '.join(_cut(page.groups[one].name) for one in row.tied)}"
-        )
-    if row.winner is None:
-        return MISSING
-    return "too close to call" if row.close else _cut(page.groups[row.winner].name)
-
-
-def _notes(page: Page) -> Iterator[str]:
-    """What the verdict's signs mean."""
-    if any(row.winner is not None for row in page.verdict):
-        yield (
-            "A run is ahead only where no other is within the standard deviations over seeds (n - 1), or "
-            "within the intervals of the devices' numbers."
-        )
-        if all(len(group.runs) == 1 for group in page.groups):
-            yield "Each was run with one seed: how much figures differ between seeds is not known."
-    if any(row.key.startswith("target.") for row in page.verdict):
-        yield "To a target: until the first evaluation at or above it."
-    if page.verdict and not any(row.key.startswith("wasted.") for row in page.verdict):
-        yield "Nothing was wasted: no job was late, lost or cut."
-
-
-def _facts(runs: Sequence[RunHead]) -> dict[str, str]:
-    """What was compared, and on which fleet; what differs between runs is in their table."""
-    facts: dict[str, Callable[[RunHead], str]] = {
-        "methods": lambda run: run.method,
-        "data sets": lambda run: run.dataset or "unknown",
-        "clients": lambda run: f"{run.clients:,}" + (f", {run.refused:,} refused" if run.refused else ""),
-        "devices": lambda run: _counted(run.devices.items()),
-        "links": lambda run: _counted(run.links.items()),
-        "rounds": _rounds,
-        "seeds": lambda run: str(run.seed),
-    }
-    return {label: _once(map(text, runs)) for label, text in facts.items()}
-
-
-def _rounds(run: RunHead) -> str:
-    return "not finished" if run.rounds is None else f"{run.rounds:,}"
-
-
-def _counted(counts: Iterable[tuple[str, int]]) -> str:
-    """Names with how many clients have each, the most first."""
-    ordered = sorted(counts, key=lambda one: -one[1])
-    return ", ".join(f"{count:,} {name}" for name, count in ordered) or MISSING
-
-
-_MOST_VALUES = 6
-# Runs whose events and machines are seen at once.
-_FEW = 12
-
-
-def _once(texts: Iterable[str]) -> str:
-    """Each text once; of many, how many more there are."""
-    found = list(dict.fromkeys(texts))
-    more = f" and {len(found) - _MOST_VALUES} more" if len(found) > _MOST_VALUES else ""
-    apart = "; " if any("," in text for text in found) else ", "
-    return apart.join(map(_cut, found[:_MOST_VALUES])) + more
 
 
 def _devices(page: Page) -> Section:
@@ -191,7 +83,7 @@ def _claimed(one: Claim, page: Page) -> Iterator[list[Cell]]:
     if not one.ours:
         yield [what, Cell(MISSING), published, Cell(one.why), Cell(MISSING)]
     for saving in one.ours:
-        pair = f"{_cut(page.groups[saving.group].name)} over {_cut(page.groups[saving.against_group].name)}"
+        pair = f"{cut(page.groups[saving.group].name)} over {cut(page.groups[saving.against_group].name)}"
         ours = UNKNOWN if saving.saved is None else show_share(saving.saved)
         device = f"{saving.device}, {saving.model}"
         yield [what, Cell(pair), published, Cell(ours, saving.saved), Cell(device)]
@@ -202,7 +94,7 @@ def _figures(page: Page) -> Section:
         [Cell(text, mean) for text, mean in zip(row.texts, row.means, strict=True)] for row in page.figures
     ]
     labels = [row.label for row in page.figures]
-    table = across("All figures, as edgefl compare shows them", _names(page), labels, cells)
+    table = across("All figures, as edgefl compare shows them", names(page), labels, cells)
     notes = list(page.signs)
     if any(text == MISSING for row in page.figures for text in row.texts):
         notes.append(f"{MISSING} stands where a run has no such figure.")
@@ -213,13 +105,13 @@ def _runs(page: Page) -> Section:
     head = ["run", "method", "data set", "seed", "clients", "refused", "rounds", "engine", "status", "folder"]
     rows = [
         [
-            Cell(_cut(run.name)),
+            Cell(cut(run.name)),
             Cell(run.method),
             Cell(run.dataset or "unknown"),
             Cell(str(run.seed)),
             Cell(f"{run.clients:,}", run.clients),
             Cell(f"{run.refused:,}", run.refused),
-            Cell(_rounds(run), run.rounds),
+            Cell(rounds(run), run.rounds),
             Cell(run.engine),
             Cell(f"failed: {run.reason}" if run.status == "failed" and run.reason else run.status),
             Cell(run.run_dir),
@@ -233,12 +125,8 @@ def _settings(page: Page) -> Iterator[Table]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
-        cells = [[Cell(_setting(group.settings.get(key))) for group in page.groups] for key in keys]
-        yield across("The settings in which they differ", _names(page), keys, cells)
-
-
-def _setting(value: Any) -> str:
-    return "not set" if value is None else _cut(setting_text(value))
+        cells = [[Cell(setting(group.settings.get(key))) for group in page.groups] for key in keys]
+        yield across("The settings in which they differ", names(page), keys, cells)
 
 
 def _provenance(page: Page) -> Section:
@@ -247,7 +135,7 @@ def _provenance(page: Page) -> Section:
     for one in page.provenance:
         name = page.runs[one.run].name
         folder = page.runs[one.run].run_dir
-        of = f"{_cut(name)} ({folder})" if folder else _cut(name)
+        of = f"{cut(name)} ({folder})" if folder else cut(name)
         texts[f"Resolved scenario of {of}"] = one.scenario
         if one.assumed:
             texts[f"Assumed by {of}"] = "\n".join(one.assumed)
@@ -256,7 +144,7 @@ def _provenance(page: Page) -> Section:
     head = ["run", "hash of its events", "machine"]
     tables = [Table("Each run's events and the machine that ran it", head, rows, folded=len(rows) > _FEW)]
     for fleet in page.fleets:
-        texts[f"Fleet of {_once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet
+        texts[f"Fleet of {once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet
     tables += _sources(page)
     facts = {"made by": f"edgefl {page.edgefl}"}
     return Section("provenance", "Provenance", facts=facts, tables=tables, texts=texts)

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.report.curves import Curve
+from edgefl.report.curves import Axis, Curve
 from edgefl.report.page.sections.activity import Activity
 from edgefl.report.page.sections.costs import Costs
+from edgefl.report.page.sections.dependence import Dependence
 from edgefl.report.page.sections.devices import DeviceEnergy
 from edgefl.report.page.sections.durations import Durations
 from edgefl.report.page.sections.figures import Figures
@@ -33,6 +34,7 @@ class RunHead:
         group: the place of its group.
         devices: how many clients have each.
         links: how many clients have each.
+        fleet: the fleet's name or title; empty where it has none.
     """
 
     name: str
@@ -50,6 +52,7 @@ class RunHead:
     refused: int
     devices: Mapping[str, int]
     links: Mapping[str, int]
+    fleet: str
 
 
 @dataclass(frozen=True)
@@ -59,9 +62,9 @@ class Group:
     Attributes:
         name: a heading; it may have two lines.
         runs: their places.
-        colour: "#rrggbb"; the same wherever a group of this name is shown.
+        colour: "#rrggbb"; see ``report.colours.styles``.
         dash: a line's style in Plotly's words.
-        settings: those in which groups differ, by dotted key.
+        settings: those in which groups differ, by dotted key; see ``report.differing``.
     """
 
     name: str
@@ -79,9 +82,11 @@ class Page:
         title: of what.
         edgefl: the version that made it.
         live: whether it follows runs in progress.
+        axes: what curves are drawn against, by their keys in ``Curve.x``.
         runs: every run.
         groups: see ``Group``.
         verdict: who is ahead.
+        dependence: whether that holds on other numbers of the devices; None where it was not asked for.
         figures: all figures of the groups.
         signs: what the signs in figures mean, and what figures count.
         curves: accuracy and loss against what was spent, by group and model.
@@ -96,9 +101,11 @@ class Page:
     title: str
     edgefl: str
     live: bool
+    axes: Mapping[str, Axis]
     runs: Sequence[RunHead]
     groups: Sequence[Group]
     verdict: Sequence[Verdict]
+    dependence: Dependence | None
     figures: Sequence[Figures]
     signs: Sequence[str]
     curves: Sequence[Curve]

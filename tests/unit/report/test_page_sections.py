@@ -12,6 +12,7 @@ from paged import compared, means, paged
 import edgefl
 from edgefl.core.yamls import Document
 from edgefl.planning.describe import describe
+from edgefl.report.averages import at
 from edgefl.report.page.sections import partition as partitions
 from edgefl.report.page.sections.measures import QUANTILES, measures
 from edgefl.store import read
@@ -76,6 +77,18 @@ def test_costs_are_those_of_compare(both):
             for key in ("jobs", "flops", "client_s", "joules"):
                 assert spent[key] == found[f"spent.{ending}.{key}"]
         assert one["endings"]["late"]["jobs"] > 0
+
+
+def test_verdicts_are_those_of_compare(both):
+    """Of each row of a group of one run, the number at its key; also where it is a difference of two."""
+    page, told = both
+    keys = [one["key"] for one in page["verdict"]]
+    assert "target.global.bytes - target.global.wasted.bytes" in keys
+    assert len(set(keys)) == len(keys)
+    for row in page["verdict"]:
+        for group, mean in zip(page["groups"], row["means"], strict=True):
+            each = [at(told["runs"][run], row["key"]) for run in group["runs"]]
+            assert mean == pytest.approx(sum(each) / len(each), rel=1e-12)
 
 
 def test_devices_are_those_of_compare(both):

@@ -15,6 +15,7 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.planning.profile import profile
 from edgefl.planning.published import claimed_savings
 from edgefl.report.averages import at, seeds_together
+from edgefl.report.differing import differing
 from edgefl.report.page.sections.sweep import front, sweep
 from edgefl.report.summary import summaries
 from edgefl.runs import drafts
@@ -40,6 +41,14 @@ def folder(tmp_path_factory):
 def page(folder):
     """Their page."""
     return paged(folder)
+
+
+def test_settings_are_those_of_the_terminals_comparison(page, folder):
+    """Each group's, without those that it lacks only because its method is another."""
+    found = differing(seeds_together(summaries([folder])))
+    assert [one["settings"] for one in page["groups"]] == [
+        {key: values[place] for key, values in found.items()} for place in range(len(page["groups"]))
+    ]
 
 
 def test_figures_are_those_of_compare(page, folder):

@@ -20,7 +20,7 @@ from edgefl.report.page.build import page
 from edgefl.report.page.html import data, html
 
 # What is no name: keys of documents and words that the page's text depends on.
-KEPT = {"key", "status", "engine", "edgefl", "better", "unit", "colour", "dash", "model", "quantile"}
+KEPT = {"key", "status", "engine", "edgefl", "better", "unit", "colour", "dash", "model", "order", "quantile"}
 ODD = [
     *(
         "",

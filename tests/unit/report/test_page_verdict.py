@@ -8,7 +8,10 @@ import pytest
 
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
+from edgefl.planning.sensitivity import Sensitivity, Turn
+from edgefl.planning.sensitivity import Verdict as Turned
 from edgefl.report.averages import Compared
+from edgefl.report.page.sections.dependence import Dependence
 from edgefl.report.page.sections.verdict import verdict
 from edgefl.report.reached import Reached, Target, Waste
 from edgefl.report.summary import Accuracy
@@ -73,16 +76,71 @@ def test_the_third_may_be_close_too(dry):
     assert accuracy(group(dry, 0.9), group(dry, 0.8), group(dry, 0.55, 0.95)) == (0, True, [])
 
 
-def test_a_difference_within_the_intervals_is_close(dry):
-    """Times whose bounds overlap are too close to call; those whose bounds do not are not."""
+def timed(dry, value, low, high, name="run"):
+    """A run with a time and its bounds."""
+    bounds = Interval(low, high)
+    return group(dry, 0.5, name=name, virtual_s=value, virtual_s_between=bounds, joules_between=bounds)
 
-    def of(value, low, high):
-        return group(dry, 0.5, virtual_s=value, virtual_s_between=Interval(low, high))
 
-    assert row("virtual_s", of(5.0, 4.0, 6.5), of(7.0, 6.0, 9.0)).close
-    assert not row("virtual_s", of(5.0, 4.0, 5.5), of(7.0, 6.0, 9.0)).close
-    unbounded = row("virtual_s", of(5.0, 4.0, None), of(7.0, 6.0, 9.0))
-    assert (unbounded.winner, unbounded.close) == (0, True)
+def order(*groups, found=None):
+    """The row of the virtual time: (winner, close, order, what it depends on)."""
+    (row,) = [one for one in verdict(groups, found) if one.key == "virtual_s"]
+    return row.winner, row.close, row.order, list(row.depends_on)
+
+
+def test_intervals_make_no_order_close(dry):
+    """Runs share their devices' numbers: the values as given decide, and only apart are intervals a proof."""
+    assert order(timed(dry, 5.0, 4.0, 6.5), timed(dry, 7.0, 6.0, 9.0)) == (0, False, "open", [])
+    assert order(timed(dry, 5.0, 4.0, 5.5), timed(dry, 7.0, 6.0, 9.0)) == (0, False, "holds", [])
+    third = timed(dry, 6.0, 5.0, 7.0)
+    assert order(timed(dry, 5.0, 4.0, 5.5), timed(dry, 7.0, 6.0, 9.0), third)[2] == "open"
+
+
+def test_what_rests_on_no_interval_has_no_order(dry):
+    """Neither accuracies nor bytes, nor times of devices whose numbers are all known."""
+    pair = timed(dry, 5.0, 4.0, 6.5), timed(dry, 7.0, 6.0, 9.0)
+    assert {one.order for one in verdict(pair) if one.unit not in {"s", "J"}} == {""}
+    assert order(group(dry, 0.5, virtual_s=1.0), group(dry, 0.5, virtual_s=2.0))[2] == ""
+    # Times of a run that is not blind to them have no bounds, though its devices' numbers have.
+    unbounded = [group(dry, 0.5, virtual_s=one, joules_between=Interval(1, 2)) for one in (1.0, 2.0)]
+    assert order(*unbounded)[2] == "open"
+
+
+def test_a_lower_bound_is_not_the_least(dry):
+    """A time that may be any longer is behind a known one that is less, and ahead of none."""
+    known = timed(dry, 7.0, 6.0, 9.0)
+    assert order(timed(dry, 5.0, 4.0, None), known)[0] is None
+    assert order(timed(dry, 8.0, 8.0, None), known)[:2] == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("turns", "together", "expected"),
+    [
+        ((), False, ("holds", [])),
+        ((), True, ("depends", [])),
+        (("pi launch",), True, ("depends", ["pi launch"])),
+    ],
+)
+def test_the_order_is_that_of_the_sensitivity(dry, turns, together, expected):
+    """Where it was studied, it says whether the winner is ahead on all numbers, or which turn that."""
+    found = Turned(
+        "time", "a b", "c", 9, 1.0, None, together, [Turn(one, "1 us", above=True) for one in turns]
+    )
+    study = Dependence(Sensitivity(1.0, 9, 0, {"time": {}}, {}, [], [found]))
+    groups = timed(dry, 5.0, 4.0, 6.5, name="a\nb"), timed(dry, 7.0, 6.0, 9.0, name="c")
+    assert order(*groups, found=study) == (0, False, *expected)
+    assert order(*groups, timed(dry, 6.0, 5.0, 7.0), found=study)[2] == (
+        "depends" if expected[0] == "depends" else "open"
+    )
+
+
+def test_seeds_that_overlap_leave_the_order_aside(dry):
+    """What is too close to call by chance is not said to hold over intervals."""
+    spread = [
+        replace(run, virtual_s=at) for run, at in zip(group(dry, 0.5, 0.5).runs, (4.0, 8.0), strict=True)
+    ]
+    found = order(Compared("a", tuple(spread)), timed(dry, 7.0, 6.9, 7.1))
+    assert found == (0, True, "", [])
 
 
 def test_equal_figures_have_no_winner(dry):
@@ -123,6 +181,38 @@ def test_who_reached_the_target_beats_who_did_not(dry):
     some = Compared("some", (*of(1.0).runs, *of(None).runs))
     found = row("target.global.t_s", some, of(500.0))
     assert (found.winner, found.close) == (0, True)
+
+
+def test_the_rows_are_those_that_are_asked_for(dry):
+    """Accuracies, what the target took one model, useful and wasted, then all; the other stands aside."""
+    waste = Waste(2, 3.0, 4.0)
+    reached = Reached(1.0, 0, 10, 1, EnergyTotal(9.0, 1, 1), 0.9, waste, None)
+    scores = {name: Accuracy(0.9, None, 0, None, None, None) for name in ("global", "personal")}
+    run = replace(dry, accuracy=scores, target=Target(0.5, reached, reached))
+    found = verdict([Compared("a", (run,)), Compared("b", (run,))])
+    assert [(one.label, one.aside) for one in found] == [
+        ("accuracy, global", False),
+        ("accuracy, personal", False),
+        *((f"{what} to 50%", False) for what in _TO_TARGET),
+        *((what, False) for what in ("virtual time", "bytes of all clients", "energy of all clients")),
+        *((f"{what} to 50%", True) for what in _TO_TARGET),
+    ]
+    useful = {one.label: one.means[0] for one in found if one.label.startswith("useful")}
+    assert useful == {"useful bytes to 50%": 8.0, "useful energy to 50%": 6.0}
+    lacking = replace(run, accuracy={"personal": scores["personal"]}, target=Target(0.5, None, reached))
+    found = verdict([Compared("a", (run,)), Compared("b", (lacking,))])
+    assert {one.key.split(".")[1] for one in found if one.key.startswith("target.") and not one.aside} == {
+        "personal"
+    }
+
+
+_TO_TARGET = ("time", "bytes", "energy", "useful bytes", "useful energy", "wasted bytes", "wasted energy")
+
+
+def test_a_target_that_none_reached_has_one_row(dry):
+    """That none did is said once."""
+    found = verdict([group(dry, 0.9, target=Target(0.95, None, None)), group(dry, 0.8, target=None)])
+    assert [one.label for one in found if one.key.startswith("target.")] == ["time to 95%"]
 
 
 def test_a_model_that_one_lacks_is_judged_among_the_others(dry):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations
 
 import numpy as np
@@ -55,13 +56,31 @@ def test_colours_stand_out_from_both_papers(colour, paper):
     assert (bright + 0.05) / (dark + 0.05) >= 3
 
 
-def test_a_run_has_its_colour_among_any_others():
-    """The colour follows from the name alone."""
-    names = [f"run {number}" for number in range(40)]
-    among = dict(zip(names, styles(names), strict=True))
-    for name in names:
-        assert styles([name])[0][0] == among[name][0] == colour_of(name)
-    assert {colour for colour, _ in among.values()} == set(COLOURS)
+def test_a_run_has_its_colour_unless_another_has_it():
+    """The colour follows from the name; of runs with the same one, one keeps it."""
+    names = [f"run {number}" for number in range(len(COLOURS))]
+    found = [colour for colour, _ in styles(names)]
+    kept = [name for name, colour in zip(names, found, strict=True) if colour == colour_of(name)]
+    assert {colour_of(name) for name in kept} == {colour_of(name) for name in names}
+    assert len(kept) < len(names)
+    assert [styles([name])[0][0] for name in names] == [colour_of(name) for name in names]
+
+
+@pytest.mark.parametrize("count", range(1, 25))
+def test_colours_are_shared_by_as_few_as_can_be(count):
+    """Eight runs have eight colours, sixteen share each by two."""
+    found = Counter(colour for colour, _ in styles([f"run {number}" for number in range(count)]))
+    assert len(found) == min(count, len(COLOURS))
+    assert max(found.values()) == -(-count // len(COLOURS))
+
+
+def test_the_order_of_runs_does_not_matter():
+    """The same runs have the same colours and dashes, however they are given."""
+    names = [f"run {number}" for number in range(12)]
+    found = dict(zip(names, styles(names), strict=True))
+    for shift in range(len(names)):
+        turned = [*names[shift:], *names[:shift]][::-1]
+        assert dict(zip(turned, styles(turned), strict=True)) == found
 
 
 def test_few_runs_have_a_dash_each():
@@ -72,10 +91,9 @@ def test_few_runs_have_a_dash_each():
 
 
 def test_runs_of_one_colour_differ_in_their_dash():
-    """Names whose hashes collide are told apart, as many as there are dashes."""
-    same = [name for name in (f"run {number}" for number in range(200)) if colour_of(name) == COLOURS[0]]
-    found = styles(["another", *same[: len(DASHES)]])
-    assert len(set(found[1:])) == len(DASHES)
+    """As many are told apart as there are colours and dashes together."""
+    names = [f"run {number}" for number in range(len(COLOURS) * len(DASHES))]
+    assert len(set(styles(names))) == len(names)
 
 
 def test_any_name_has_a_colour():

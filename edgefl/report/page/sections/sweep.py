@@ -6,14 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgefl.core.units import show_bytes
-from edgefl.report.averages import Compared, Row, amount
+from edgefl.report.averages import Compared, Row
 from edgefl.report.differing import differing
-from edgefl.report.rows import rows
+from edgefl.report.rows import BYTES, rows
 
 # What accuracy is traded for, by key.
-_BYTES = "down_bytes + up_bytes"
-_COSTS = ("virtual_s", _BYTES, "joules")
+_COSTS = ("virtual_s", BYTES.key, "joules")
 _SEED = "seed"
 
 
@@ -91,12 +89,7 @@ def _rows(groups: Sequence[Compared]) -> Iterator[Row]:
         if row.main and row.figure and (row.key in _COSTS or row.key.startswith(("accuracy.", "target."))):
             yield row
         if row.key == "up_bytes":
-            yield amount("bytes, both ways", show_bytes, _moved, "B", key=_BYTES, main=True)
-
-
-def _moved(run: Any) -> float:
-    moved: float = run.down_bytes + run.up_bytes
-    return moved
+            yield BYTES
 
 
 def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from edgefl.core.units import show_bytes, show_joules
 from edgefl.report.averages import Compared, Row, Value, amount
-from edgefl.report.rows import rows
+from edgefl.report.page.sections.dependence import Dependence
+from edgefl.report.rows import BYTES, MODELS, rows
+from edgefl.report.sensitivity import title
 from edgefl.report.tables import MISSING, NOT_REACHED
+from edgefl.report.targets import useful_to_target
 
-_WASTED, _TARGET = "wasted.", "target."
+Order = Literal["", "holds", "depends", "open"]
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,22 @@ class Verdict:
 
     Attributes:
         label: its name.
-        key: its place in a run of `edgefl compare --json`, dotted, or the sum of several; see ``Row``.
-        unit: "s", "B", "J", "FLOP", "share" or empty.
+        key: its place in a run of `edgefl compare --json`, dotted, or the sum or difference of several; see
+            ``Row``.
+        unit: "s", "B", "J", "g" (of CO2e), "share" or empty.
         better: "higher" or "lower"; empty where neither is.
         texts: each group's, as a terminal shows it.
         means: each group's; None where it has none.
-        winner: the place of the best group; None where there is none, or where it is not known.
-        close: whether another is within the deviations over seeds, or the bounds, of the winner.
+        winner: the place of the best group, at the devices' numbers as given; None where there is none, or
+            where it is not known.
+        close: whether another is within the deviations over seeds.
         tied: the places of the best groups where several have the same figure; there is no winner then.
+        aside: whether it is that of a second model.
+        order: whether the winner is best over all that the devices' numbers may be: "holds", "depends", or
+            "open" where that is not known. Empty without a clear winner, and where the figure rests on no
+            interval.
+        depends_on: the numbers that turn the order alone, if it "depends"; there are none where only several
+            together do.
     """
 
     label: str
@@ -40,27 +51,63 @@ class Verdict:
     winner: int | None
     close: bool
     tied: Sequence[int]
+    aside: bool = False
+    order: Order = ""
+    depends_on: Sequence[str] = ()
 
 
-def verdict(groups: Sequence[Compared]) -> list[Verdict]:
+def verdict(groups: Sequence[Compared], found: Dependence | None = None) -> list[Verdict]:
     """The figures by which groups are judged: accuracy, what a target took, and what all took.
 
     A group that has a run which is not done is shown and not judged.
+
+    Args:
+        groups: those that are compared.
+        found: what times and energies depend on; None where that was not asked for.
     """
-    return [_judged(row, groups) for row in _rows(groups)]
+    main, *others = _models(groups)
+    judged = [_judged(row, groups, found) for row in _rows(groups, main)]
+    aside = [_judged(row, groups, found) for model in others for row in _to_target(groups, model)]
+    return [*judged, *(replace(one, aside=True) for one in aside)]
 
 
-def _rows(groups: Sequence[Compared]) -> Iterator[Row]:
-    found = [row for row in rows(groups) if row.better and (row.main or row.key.startswith(_TARGET))]
-    yield from (row for row in found if row.key.startswith("accuracy."))
-    yield from (row for row in found if row.key.startswith(_TARGET))
-    yield from (row for row in found if not row.key.startswith(("accuracy.", _TARGET, _WASTED)))
-    wasted = [row for row in found if row.key.startswith(_WASTED)]
-    if wasted:
-        yield from _USEFUL
-        yield from wasted
+def _models(groups: Sequence[Compared]) -> list[str]:
+    """The models that were evaluated, the one by which all groups can be compared first."""
+    runs = [run.accuracy for one in groups for run in one.runs if run.accuracy]
+    found = [model for model in MODELS if any(model in run for run in runs)]
+    return sorted(found, key=lambda model: not all(model in run for run in runs)) or [MODELS[0]]
 
 
+def _rows(groups: Sequence[Compared], model: str) -> Iterator[Row]:
+    found = {row.key: row for row in rows(groups)}
+    yield from (found[key] for one in MODELS if (key := f"accuracy.{one}.value") in found)
+    to_target = list(_to_target(groups, model))
+    yield from to_target
+    yield from (_ALL[key] if key in _ALL else found[key] for key in _WHOLE if key in {**found, **_ALL})
+    if not any(_is_wasted(row) for row in to_target):
+        wasted = [row for row in found.values() if _is_wasted(row) and row.main]
+        yield from (*_USEFUL, *wasted) if wasted else ()
+
+
+def _is_wasted(row: Row) -> bool:
+    return row.key.startswith("wasted.") or (".wasted." in row.key and row.better == "lower")
+
+
+def _to_target(groups: Sequence[Compared], model: str) -> Iterator[Row]:
+    """What it took a model; where none reached the target, one row says so."""
+    start, runs = f"target.{model}.", [run for one in groups for run in one.runs]
+    found = [row for row in rows(groups) if row.key.startswith((start, f"carbon.to_{start}")) and row.better]
+    if not any(row.value(one) for row in found for one in groups):
+        found = found[:1]
+    wasted = [row for row in found if _is_wasted(row)]
+    useful = useful_to_target(runs, model) if wasted else ()
+    kept = [row for row in found if row.unit != "FLOP" and row not in wasted]
+    for row in (*kept, *useful, *wasted):
+        yield replace(row, label=row.label.removesuffix(f", {model}"))
+
+
+_WHOLE = ("virtual_s", BYTES.key, "joules", "carbon.emitted.total.grams")
+_ALL = {BYTES.key: BYTES}
 # What was merged; more of it is neither better nor worse.
 _USEFUL = (
     amount(
@@ -82,11 +129,16 @@ _USEFUL = (
 )
 
 
-def _judged(row: Row, groups: Sequence[Compared]) -> Verdict:
+def _judged(row: Row, groups: Sequence[Compared], found: Dependence | None) -> Verdict:
     values, texts = [row.value(one) for one in groups], [row.cell(one) for one in groups]
     ranges = _ranges(row, groups, values, texts) if row.better else []
     means = [None if value is None else value.mean for value in values]
-    return Verdict(row.label.strip(), row.key, row.unit, row.better, texts, means, *_ahead(ranges))
+    winner, close, tied = _ahead(ranges)
+    one = Verdict(row.label.strip(), row.key, row.unit, row.better, texts, means, winner, close, tied)
+    if winner is None or close or not _rests_on_intervals(row, groups):
+        return one
+    order, numbers = _order(row, groups, winner, ranges, found)
+    return replace(one, order=order, depends_on=numbers)
 
 
 class _Range(NamedTuple):
@@ -94,13 +146,15 @@ class _Range(NamedTuple):
 
     Attributes:
         group: its place.
-        low, mean, high: its least, itself and its most.
+        low, mean, high: less the deviation over seeds, itself, and plus the deviation.
+        bounds: the least and the most that it may be on other numbers of the devices; None if unknown.
     """
 
     group: int
     low: float
     mean: float
     high: float
+    bounds: tuple[float, float] | None
 
 
 def _ranges(
@@ -112,7 +166,7 @@ def _ranges(
         if text == MISSING or any(run.status != "done" for run in one.runs):
             continue
         if text == NOT_REACHED:
-            ranges.append(_Range(place, math.inf, math.inf, math.inf))
+            ranges.append(_Range(place, math.inf, math.inf, math.inf, (math.inf, math.inf)))
         elif value is None or not value.complete:
             return []
         else:
@@ -129,18 +183,49 @@ def _ahead(ranges: Sequence[_Range]) -> tuple[int | None, bool, list[int]]:
     first, *tied = [found for found in ranges if found.mean == best]
     if tied:
         return None, False, [first.group, *(other.group for other in tied)]
+    if first.bounds and math.isinf(first.bounds[1]):
+        return None, False, []  # a lower bound is not the least
     close = any(other.low <= first.high for other in ranges if other is not first)
     return first.group, close, []
 
 
 def _range(place: int, value: Value, row: Row, of: int) -> _Range:
     deviation = value.deviation or 0.0
-    low, high = value.mean - deviation, value.mean + deviation
-    if value.between is not None:
-        low = min(low, value.between.low)
-        high = math.inf if value.between.high is None else max(high, value.between.high)
-    if value.runs < of:
-        high = math.inf  # some of its seeds did not reach the target
     sign = -1 if row.better == "higher" else 1
-    low, high = sorted((sign * low, sign * high))
-    return _Range(place, low, sign * value.mean, high)
+    mean = sign * value.mean
+    high = math.inf if value.runs < of else mean + deviation  # some of its seeds did not reach the target
+    bounds = None
+    if value.between is not None:
+        ends = value.between.low, math.inf if value.between.high is None else value.between.high
+        low, most = sorted(sign * end for end in ends)
+        bounds = low, most
+    return _Range(place, mean - deviation, mean, high, bounds)
+
+
+# Times, energies and masses are made of the devices' numbers.
+_MADE_OF_NUMBERS = {"s", "J", "g"}
+
+
+def _rests_on_intervals(row: Row, groups: Sequence[Compared]) -> bool:
+    runs = (run for one in groups for run in one.runs)
+    return row.unit in _MADE_OF_NUMBERS and any(run.joules_between is not None for run in runs)
+
+
+def _order(
+    row: Row, groups: Sequence[Compared], winner: int, ranges: Sequence[_Range], found: Dependence | None
+) -> tuple[Order, list[str]]:
+    """Whether a winner is ahead of all others on other numbers too, and what that depends on.
+
+    Intervals that have nothing in common prove it. Those that overlap prove nothing: groups on the same
+    devices share the errors of their numbers.
+    """
+    tested = dict(found.verdicts(row.key, groups[winner])) if found else {}
+    (own,) = (one.bounds for one in ranges if one.group == winner)
+    others = [one for one in ranges if one.group != winner]
+    against = [tested.get(title(groups[one.group])) for one in others]
+    turned = [one for one in against if one and not one.robust]
+    if turned:
+        return "depends", list(dict.fromkeys(turn.number for one in turned for turn in one.turns))
+    apart = (own and one.bounds and own[1] < one.bounds[0] for one in others)
+    known = all(one or proven for one, proven in zip(against, apart, strict=True))
+    return "holds" if known else "open", []

@@ -1,13 +1,6 @@
 /* Accuracy or loss over time, rounds, bytes, energy or client-seconds, with a band over seeds. */
 (() => {
   const { series } = edgefl;
-  const AXES = {
-    time: ["virtual time", "s"],
-    round: ["round", ""],
-    bytes: ["bytes, down and up", "B"],
-    joules: ["energy of all clients", "J"],
-    client_seconds: ["client-seconds", "s"],
-  };
   const UNITS = { accuracy: "share", loss: "" };
   // With more points or more lines than these, lines have no markers.
   const MARKED = 30;
@@ -17,7 +10,7 @@
     );
 
   function controls(page) {
-    const axes = Object.keys(AXES).filter((axis) => page.curves.some((curve) => curve.x[axis]));
+    const axes = Object.keys(page.axes).filter((axis) => page.curves.some((curve) => curve.x[axis]));
     const models = ["global", "personal"].filter((model) =>
       page.curves.some((curve) => curve.model === model),
     );
@@ -32,7 +25,7 @@
         name: "x",
         label: "Against",
         kind: "radio",
-        options: axes.map((value) => ({ value, label: AXES[value][0] })),
+        options: axes.map((value) => ({ value, label: page.axes[value].label })),
       },
       {
         name: "model",
@@ -76,7 +69,7 @@
       series.hover(
         page.groups[curve.group].name,
         `${y} ${edgefl.number(curve[y][place], UNITS[y])}${spread(place)}`,
-        x === "round" ? "" : `${AXES[x][0]} ${edgefl.number(curve.x[x][place], AXES[x][1])}`,
+        x === "round" ? "" : `${page.axes[x].label} ${edgefl.number(curve.x[x][place], page.axes[x].unit)}`,
         `round ${edgefl.number(curve.x.round[place])}`,
       );
     return edgefl.line(page, curve.group, {
@@ -109,7 +102,7 @@
     ];
     const left = of(page, choice).reduce((sum, curve) => sum + curve.left_out, 0);
     return [
-      unknown && `Not drawn, since the ${AXES[choice.x][0]} is unknown: ${unknown}.`,
+      unknown && `Not drawn, since the ${page.axes[choice.x].label} is unknown: ${unknown}.`,
       never && `Not drawn, since no ${choice.y} of a ${choice.model} model was evaluated: ${never}.`,
       left && `${edgefl.number(left)} evaluations are not drawn, since not all seeds of their run have them.`,
       choice.x === "joules" && partly(page, choice),
@@ -152,10 +145,10 @@
           .kept(curve[choice.y], series.budget(found.length))
           .filter((place) => edgefl.known(curve[choice.y][place]) && edgefl.known(curve.x[choice.x][place])),
       );
-      const [title, unit] = AXES[choice.x];
+      const { label, unit } = page.axes[choice.x];
       const along = found.flatMap((curve) => curve.x[choice.x]);
       const rounds = choice.x === "round" && !choice.log_x ? edgefl.rounds(along) : {};
-      const xs = edgefl.axis(title, unit, along, { log: choice.log_x, ...rounds });
+      const xs = edgefl.axis(label, unit, along, { log: choice.log_x, ...rounds });
       const ys = edgefl.axis(
         choice.y,
         UNITS[choice.y],
@@ -172,7 +165,7 @@
       };
     },
     table(page) {
-      const axes = Object.keys(AXES).filter((axis) => axis !== "round");
+      const axes = Object.keys(page.axes).filter((axis) => axis !== "round");
       const bounds = ["accuracy_low", "accuracy_high", "loss", "loss_low", "loss_high"];
       const rows = page.curves.flatMap((curve) =>
         curve.x.round.map((round, place) => [
@@ -185,7 +178,7 @@
           ...bounds.map((key) => curve[key]?.[place]),
         ]),
       );
-      const units = axes.map((axis) => `${AXES[axis][0]} (${AXES[axis][1]})`);
+      const units = axes.map((axis) => `${page.axes[axis].label} (${page.axes[axis].unit})`);
       return { columns: ["run", "model", "seeds", "round", ...units, "accuracy", ...bounds], rows };
     },
   });
