@@ -73,13 +73,18 @@ def _verdict(page: Page) -> Section:
         nothing="" if page.verdict else "There is nothing to judge.",
         facts=_facts(page.runs),
         warnings=[
-            unfinished(_cut(run.name), run.status, _cut(run.reason, _LONGEST_REASON))
+            unfinished(_group(run, page), run.status, _cut(run.reason, _LONGEST_REASON))
             for run in page.runs
             if run.status != "done"
         ],
         tables=[table] if page.verdict else (),
         notes=list(_notes(page)),
     )
+
+
+def _group(run: RunHead, page: Page) -> str:
+    """The name of a run's group in a line: runs of one name differ in it."""
+    return _cut(page.groups[run.group].name.replace("\n", ", "))
 
 
 BEST, CLOSE, TIED = "★ best", "≈ best, too close to call", "= equal best"
@@ -221,7 +226,7 @@ def _runs(page: Page) -> Section:
             Cell(f"{run.refused:,}", run.refused),
             Cell(_rounds(run), run.rounds),
             Cell(run.engine),
-            Cell(f"failed: {run.reason}" if run.status == "failed" and run.reason else run.status),
+            Cell(run.status),
             Cell(run.run_dir),
         ]
         for run in page.runs
@@ -238,7 +243,7 @@ def _settings(page: Page) -> Iterator[Table]:
 
 
 def _setting(value: Any) -> str:
-    return "not set" if value is None else _cut(setting_text(value))
+    return "not set" if value is None else _cut(setting_text(value)) or "empty"
 
 
 def _provenance(page: Page) -> Section:
