@@ -83,11 +83,11 @@ def test_the_legend_hides_a_run_everywhere(visit):
         "one => one.data.filter(trace => trace.meta?.group === 1).map(trace => trace.visible))"
     )
     assert set(page.page.evaluate(hidden)) == {True}
-    button = page.page.locator("#plot-accuracy .legend button").nth(1)
+    button = page.page.locator("#plot-accuracy .legend [aria-pressed]").nth(1)
     button.click()
     assert set(page.page.evaluate(hidden)) == {False}
     pressed = page.page.eval_on_selector_all(
-        ".legend", "all => all.map(one => one.querySelectorAll('button')[1]?.ariaPressed)"
+        ".legend", "all => all.map(one => one.querySelectorAll('[aria-pressed]')[1]?.ariaPressed)"
     )
     assert set(pressed) <= {"false", None}
     button.click()

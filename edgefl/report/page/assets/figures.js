@@ -150,7 +150,7 @@
   };
 
   // With so many groups one button hides them all, so that a few can be chosen.
-  const MANY = 6;
+  const MANY = 4;
   const allWords = () => (state.hidden.size ? "Show all" : "Hide all");
 
   /** The legend has the groups that are drawn. */

@@ -169,7 +169,8 @@
   /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */
   function frame(run, at, jobs) {
     const last = endOf(run, at, jobs);
-    const xs = edgefl.axis("virtual time since the first dispatch", "s", [last - run.from_s[at]]);
+    const title = edgefl.narrow() ? "virtual time" : "virtual time since the first dispatch";
+    const xs = edgefl.axis(title, "s", [last - run.from_s[at]]);
     const merged = xs.of(run.to_s[at] - run.from_s[at]);
     const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
     const merge = { type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1, line };
@@ -213,7 +214,9 @@
         return { nothing: "Nothing to draw: no round of this run has been merged yet.", chosen: true };
       const jobs = jobsOf(run, choice.at);
       const { xs, layout } = frame(run, choice.at, jobs);
-      const names = jobs.map((place) => edgefl.text(whoOf(run, place)));
+      const names = jobs.map((place) =>
+        edgefl.narrow() ? String(run.client[place]) : edgefl.text(whoOf(run, place)),
+      );
       return {
         data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)],
         note: told(run, choice.at, jobs),
