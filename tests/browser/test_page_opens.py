@@ -197,6 +197,18 @@ def test_print_is_light_and_has_everything(visit):
     assert ink == page.evaluate("getComputedStyle(document.body).color")
 
 
+def test_plots_are_light_before_the_browser_turns_to_print(visit):
+    """Browsers say that they will print before the rules of print hold; plots have a page's width then."""
+    page = visit(scheme="dark").page
+    drawn = (
+        "event => { dispatchEvent(new Event(event));"
+        " const {layout} = document.querySelector('#plot-accuracy .canvas');"
+        " return [layout.font.color, layout.width]; }"
+    )
+    assert page.evaluate(drawn, "beforeprint") == ["rgb(27, 31, 36)", 720]
+    assert page.evaluate(drawn, "afterprint") == ["rgb(232, 234, 237)", None]
+
+
 def test_without_javascript(visit, record):
     """The text and the tables are in the HTML; the page says what is missing."""
     page = visit(ready=False, java_script_enabled=False).page

@@ -174,10 +174,11 @@
     const merged = xs.of(run.to_s[at] - run.from_s[at]);
     const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
     const merge = { type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1, line };
+    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at])] };
+    // The words behind the bars stand beside the plot.
     const longest = Math.max(0, ...jobs.map((place) => markOf(run, at, place).length));
-    const room = 1.02 + Math.min(longest, 20) / (edgefl.narrow() ? 50 : 100);
-    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at]) * room] };
-    return { xs, layout: { xaxis, shapes: [merge] } };
+    const margin = { r: 12 + 7.5 * longest };
+    return { xs, layout: { xaxis, margin, shapes: [merge] } };
   }
 
   edgefl.plot({
