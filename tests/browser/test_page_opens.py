@@ -78,20 +78,21 @@ def test_the_legend_hides_a_run_everywhere(visit):
     """A click in one plot's legend hides the run in all plots, and a second click shows it again."""
     page = visit()
     page.draw_all()
-    hidden = (
-        "() => [...document.querySelectorAll('figure.plot[data-drawn=plot] .canvas')].flatMap("
-        "one => one.data.filter(trace => trace.meta?.group === 1).map(trace => trace.visible))"
+    everywhere = (
+        "shown => { const found = [...document.querySelectorAll('figure.plot[data-drawn=plot] .canvas')]"
+        ".flatMap(one => one.data.filter(trace => trace.meta?.group === 1).map(trace => trace.visible));"
+        " return found.length > 1 && found.every(one => one === shown); }"
     )
-    assert set(page.page.evaluate(hidden)) == {True}
+    page.page.wait_for_function(everywhere, arg=True)
     button = page.page.locator("#plot-accuracy .legend [aria-pressed]").nth(1)
     button.click()
-    assert set(page.page.evaluate(hidden)) == {False}
+    page.page.wait_for_function(everywhere, arg=False)
     pressed = page.page.eval_on_selector_all(
         ".legend", "all => all.map(one => one.querySelectorAll('[aria-pressed]')[1]?.ariaPressed)"
     )
     assert set(pressed) <= {"false", None}
     button.click()
-    assert set(page.page.evaluate(hidden)) == {True}
+    page.page.wait_for_function(everywhere, arg=True)
 
 
 def test_tables_sort(visit):
