@@ -74,7 +74,7 @@ def test_new_data_are_drawn_and_choices_kept(opened, source, record):
         visit.draw_all()
         page = visit.page
         page.check("#plot-accuracy input[name=accuracy-x][value=round]")
-        page.locator("#plot-accuracy .legend button").nth(1).click()
+        page.locator("#plot-accuracy .legend [aria-pressed]").nth(1).click()
         page.locator("#runs th button").nth(3).click()
         page.locator("#provenance summary").first.click()
         source.current = _running(record, 0.75)

@@ -150,7 +150,7 @@
   };
 
   // With so many groups one button hides them all, so that a few can be chosen.
-  const MANY = 6;
+  const MANY = 4;
   const allWords = () => (state.hidden.size ? "Show all" : "Hide all");
 
   /** The legend has the groups that are drawn. */
@@ -197,8 +197,23 @@
         button.setAttribute("aria-pressed", String(!state.hidden.has(group)));
       });
       for (const button of figure.legend.querySelectorAll(".all")) button.textContent = allWords();
-      if (figure.seen) figure.draw();
     }
+    const drawn = state.figures.filter((figure) => figure.seen);
+    for (const figure of drawn.filter(inView)) figure.draw();
+    waiting = drawn.filter((figure) => !inView(figure));
+    setTimeout(drawNext);
+  }
+
+  // Plots out of view are drawn again one by one, so that those in view answer at once.
+  let waiting = [];
+  function drawNext() {
+    waiting.shift()?.draw();
+    if (waiting.length) setTimeout(drawNext);
+  }
+
+  function inView({ node }) {
+    const { top, bottom } = node.getBoundingClientRect();
+    return bottom > 0 && top < innerHeight;
   }
 
   /** Draws again what is drawn; all plots where `all`. */

@@ -5,6 +5,9 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const printing = matchMedia("print");
 
+  // What a plot is wide in print, which has a page's width whatever the screen's is.
+  const PRINTED = 720;
+
   const isDark = () => !state.printing && (root.dataset.theme ? root.dataset.theme === "dark" : dark.matches);
 
   /** What a CSS colour of the page, such as "--ink", comes to now. */
@@ -30,6 +33,7 @@
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, hovermode: "closest",
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       ...merged,
+      ...(state.printing ? { width: PRINTED } : {}),
       margin: { l: 56, r: 12, t: 12, b: 48, ...full.margin },
       font: { family: "system-ui, sans-serif", size: 12, color: ink, ...full.font },
       hoverlabel: { bgcolor: paper, bordercolor: rule, font: { color: ink }, namelength: -1, ...full.hoverlabel },
@@ -59,6 +63,8 @@
     const turn = (now) => {
       if (Boolean(state.printing) === now) return;
       state.printing = now;
+      // Its rules hold before the browser has turned to those of print.
+      root.toggleAttribute("data-printing", now);
       edgefl.redraw(now);
     };
     printing.addEventListener("change", (event) => turn(event.matches));

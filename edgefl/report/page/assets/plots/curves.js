@@ -140,9 +140,11 @@
           nothing: `Nothing to draw: no run has evaluated the ${choice.y} of a ${choice.model} model.`,
           chosen: true,
         };
+      // A band has as many points again to either side.
+      const lines = found.length * (found.some((curve) => curve.seeds.length > 1) ? 2 : 1);
       const places = found.map((curve) =>
         series
-          .kept(curve[choice.y], series.budget(found.length))
+          .kept(curve[choice.y], series.budget(lines))
           .filter((place) => edgefl.known(curve[choice.y][place]) && edgefl.known(curve.x[choice.x][place])),
       );
       const { label, unit } = page.axes[choice.x];
@@ -157,9 +159,9 @@
       );
       const marked = found.length <= 12 && places.every((kept) => kept.length <= MARKED);
       const bands = found.flatMap((curve, at) => band(page, curve, places[at], choice, xs, ys));
-      const lines = found.map((curve, at) => line(page, curve, places[at], choice, { xs, ys, marked }));
+      const means = found.map((curve, at) => line(page, curve, places[at], choice, { xs, ys, marked }));
       return {
-        data: [...bands, ...lines],
+        data: [...bands, ...means],
         layout: { xaxis: xs.layout, yaxis: ys.layout },
         note: without(page, choice),
       };

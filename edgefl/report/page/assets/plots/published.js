@@ -46,16 +46,13 @@
         series.hover(nameOf(one), `published: up to ${edgefl.number(one.published, "share")}`, one.source),
       ]);
       const own = known.map(([one, row, each]) => [xs.of(each.saved), row + 0.18, ours(page, one, each)]);
-      const notes = claims.flatMap((one) => [
-        one.why && `${nameOf(one)}: ${one.why}.`,
-        one.note && `${nameOf(one)}: ${one.note}`,
-      ]);
+      const notes = claims.filter((one) => one.why).map((one) => `${nameOf(one)}: ${one.why}.`);
       return {
         data: [
           marks("published", { color: "#0072b2", symbol: "diamond-open" }, published),
           marks("ours", { color: "#d55e00", symbol: "circle" }, own),
         ],
-        note: series.distinct(notes.filter(Boolean)).join(" "),
+        note: series.distinct(notes).join(" "),
         layout: {
           ...series.legend,
           xaxis: xs.layout,

@@ -169,14 +169,16 @@
   /* The axis from the first dispatch to the last end, with room for marks, and a line where the merge was. */
   function frame(run, at, jobs) {
     const last = endOf(run, at, jobs);
-    const xs = edgefl.axis("virtual time since the first dispatch", "s", [last - run.from_s[at]]);
+    const title = edgefl.narrow() ? "virtual time" : "virtual time since the first dispatch";
+    const xs = edgefl.axis(title, "s", [last - run.from_s[at]]);
     const merged = xs.of(run.to_s[at] - run.from_s[at]);
     const line = { dash: "dash", width: 1.5, color: edgefl.colour("--ink") };
     const merge = { type: "line", xref: "x", yref: "paper", x0: merged, x1: merged, y0: 0, y1: 1, line };
+    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at])] };
+    // The words behind the bars stand beside the plot.
     const longest = Math.max(0, ...jobs.map((place) => markOf(run, at, place).length));
-    const room = 1.02 + Math.min(longest, 20) / (edgefl.narrow() ? 50 : 100);
-    const xaxis = { ...xs.layout, range: [0, xs.of(last - run.from_s[at]) * room] };
-    return { xs, layout: { xaxis, shapes: [merge] } };
+    const margin = { r: 12 + 7.5 * longest };
+    return { xs, layout: { xaxis, margin, shapes: [merge] } };
   }
 
   edgefl.plot({
@@ -213,7 +215,9 @@
         return { nothing: "Nothing to draw: no round of this run has been merged yet.", chosen: true };
       const jobs = jobsOf(run, choice.at);
       const { xs, layout } = frame(run, choice.at, jobs);
-      const names = jobs.map((place) => edgefl.text(whoOf(run, place)));
+      const names = jobs.map((place) =>
+        edgefl.narrow() ? String(run.client[place]) : edgefl.text(whoOf(run, place)),
+      );
       return {
         data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)],
         note: told(run, choice.at, jobs),
