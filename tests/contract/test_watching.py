@@ -165,8 +165,8 @@ def test_in_a_terminal_the_page_stays_until_an_interrupt(
     seen = []
 
     def pressed():
-        # A page that was begun before the end may be the next one, and not the last.
-        soon(lambda: browsers[0].statuses[-1] != ("running",))
+        # There may be no page yet, and one that was begun before the end may be the next, and not the last.
+        soon(lambda: browsers[0].statuses[-1:] not in ([], [("running",)]))
         seen.extend(browsers[0].statuses[-1])
         raise KeyboardInterrupt
 
