@@ -132,7 +132,7 @@ def once(texts: Iterable[str], most: int = 6) -> str:
 
 def setting(value: Any) -> str:
     """A setting's value as far as a table shows it."""
-    return "not set" if value is None else cut(setting_text(value))
+    return "not set" if value is None else cut(setting_text(value)) or "empty"
 
 
 def rounds(run: RunHead) -> str:

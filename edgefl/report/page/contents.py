@@ -113,7 +113,7 @@ def _runs(page: Page) -> Section:
             Cell(f"{run.refused:,}", run.refused),
             Cell(rounds(run), run.rounds),
             Cell(run.engine),
-            Cell(f"failed: {run.reason}" if run.status == "failed" and run.reason else run.status),
+            Cell(run.status),
             Cell(run.run_dir),
         ]
         for run in page.runs

@@ -104,10 +104,24 @@ def test_what_did_not_happen_is_said(folders):
     (warning,) = sections["verdict"].warnings
     assert warning == f"state failed: {record.runs[0].reason}"
     assert len(warning) > 200
+    assert all(cell.text != record.runs[0].reason for row in sections["runs"].tables[0].rows for cell in row)
     beside = build.page([folders / "nobody", folders / "done"])
     energies = {row.key: row.texts for row in beside.figures if row.key in {"joules", "waiting_joules"}}
     assert [texts[0] for texts in energies.values()] == ["-", "-"]
     assert "J" in energies["waiting_joules"][1]
+
+
+def test_runs_of_one_name_are_told_apart(folders):
+    """Where it is said which of them is not done; a setting that is empty or that a run lacks has a word."""
+    record = build.page([folders / "failed", folders / "nobody"])
+    sections = {one.id: one for one in contents(record)}
+    assert [warning.split(":")[0] for warning in sections["verdict"].warnings] == [
+        "state, failed, seed 0 failed",
+        "state, nobody, seed 0 failed",
+    ]
+    _, settings = sections["runs"].tables
+    texts = {row[0].text: [cell.text for cell in row[1:]] for row in settings.rows}
+    assert texts["fleet.title"] == ["not set", "empty"]
 
 
 def test_a_run_in_progress_has_no_machine_yet(folders):
