@@ -9,6 +9,7 @@ import re
 from contextlib import suppress
 from functools import partial
 from html.parser import HTMLParser
+from itertools import chain
 from statistics import fmean
 
 import pytest
@@ -140,9 +141,14 @@ def both(request, tmp_path_factory):
     return found.tables, record, told
 
 
+def terms(key):
+    """The keys of which one is the sum or the difference."""
+    return re.split(r" [+-] ", key)
+
+
 def expected(told, runs, key):
     """What compare says of some runs, which are a group's: the number there, or their mean."""
-    each = [at(one, key) if set(key.split(" + ")) <= dotted(one).keys() else None for one in runs]
+    each = [at(one, key) if set(terms(key)) <= dotted(one).keys() else None for one in runs]
     known = [value for value in each if value is not None]
     averages = [one["figures"] for one in told["averages"] if one["runs"] == [run["run_dir"] for run in runs]]
     if averages and key in averages[0]:
@@ -212,7 +218,7 @@ def test_every_number_of_the_record_is_compares(both):
         partly = any(run["energy_known"] < run["energy_clients"] for run in runs[group])
         if value is not None or not (partly and "joules" in key):
             assert value == expected(told, runs[group], key), key
-        seen |= {(run["run_dir"], term) for run in runs[group] for term in key.split(" + ")}
+        seen |= {(run["run_dir"], term) for run in runs[group] for term in terms(key)}
     for run, key, value in of_runs(record):
         assert value == expected(told, [told["runs"][run]], key), key
         seen.add((told["runs"][run]["run_dir"], key))
@@ -228,15 +234,28 @@ def test_every_number_of_the_record_is_compares(both):
 def test_every_table_has_the_records_numbers(both):
     """Each cell has its text, and beside it the number in full; every run is listed."""
     tables, record, told = both
-    for caption, name in (("All figures", "figures"), ("Verdict", "verdict")):
-        (rows,) = [rows for title, rows in tables.items() if title.startswith(caption)]
-        cells = [row[1 : 1 + len(record["groups"])] for row in rows]
-        if len(record["groups"]) > 4:
-            cells = list(zip(*(row[1:] for row in rows), strict=True))
-        assert len(cells) == len(record[name])
-        for row, found in zip(record[name], cells, strict=True):
-            assert [None if value is None else float(value) for _, value in found] == row["means"]
-            assert [text.strip() for text, _ in found] == row["texts"]
+    count = len(record["groups"])
+
+    def cells(rows):
+        """Of each figure, each group's cells: a column each, or a row each where there are many groups."""
+        return (
+            [row[1 : 1 + count] for row in rows]
+            if count <= 4
+            else zip(*(row[1:] for row in rows), strict=True)
+        )
+
+    shown = [
+        cells(rows)
+        for caption, rows in tables.items()
+        if caption.startswith("Verdict") and (count <= 4 or caption.endswith("all runs"))
+    ]
+    (every,) = [cells(rows) for caption, rows in tables.items() if caption.startswith("All figures")]
+    judged = sorted(record["verdict"], key=lambda row: row["aside"])
+    found = [*chain(*shown), *every]
+    for row, own in zip([*judged, *record["figures"]], found, strict=True):
+        assert [None if value is None else float(value) for _, value in own] == row["means"]
+        for (text, _), whole in zip(own, row["texts"], strict=True):
+            assert text.strip().startswith(whole.partition(" (")[0])
     for run, row in zip(told["runs"], tables["The runs"], strict=True):
         assert [row[place][0] for place in (0, 1, 3, 9)] == [
             run["name"], run["method"], str(run["seed"]), run["run_dir"],

@@ -35,7 +35,7 @@ def first_screen(page: Page) -> Section:
         nothing="" if page.verdict else "There is nothing to judge.",
         facts=dict(_facts(page)),
         warnings=[
-            unfinished(_group(run, page), run.status, cut(run.reason, _LONGEST_REASON))
+            unfinished(_in_line(page.groups[run.group].name), run.status, cut(run.reason, _LONGEST_REASON))
             for run in page.runs
             if run.status != "done"
         ],
@@ -45,9 +45,9 @@ def first_screen(page: Page) -> Section:
     )
 
 
-def _group(run: RunHead, page: Page) -> str:
-    """The name of a run's group in a line: runs of one name differ in it."""
-    return cut(page.groups[run.group].name.replace("\n", ", "))
+def _in_line(name: str) -> str:
+    """A group's name in one line; runs of one name differ in the second."""
+    return cut(name.replace("\n", ", "))
 
 
 def _model(rows: Sequence[Verdict]) -> str:
