@@ -23,7 +23,7 @@ def first_screen(page: Page) -> Section:
     """The verdict, and what it is of."""
     main, aside = ([row for row in page.verdict if row.aside == which] for which in (False, True))
     tables = [
-        *_tables(page, main, "Verdict: each figure, and which run is ahead"),
+        *_tables(page, main, f"Verdict: {_AHEAD}"),
         *(
             replace(table, folded=True)
             for table in _tables(page, aside, f"Verdict: the {_model(aside)} model to the target")
@@ -45,6 +45,9 @@ def first_screen(page: Page) -> Section:
     )
 
 
+_AHEAD = "each figure, and which run is ahead"
+
+
 def _in_line(name: str) -> str:
     """A group's name in one line; runs of one name differ in the second."""
     return cut(name.replace("\n", ", "))
@@ -63,7 +66,7 @@ def _tables(page: Page, rows: Sequence[Verdict], caption: str) -> Iterator[Table
     ahead = [_ahead(row, page) for row in rows]
     table = replace(across(caption, names(page), [row.label for row in rows], cells))
     if len(page.groups) == 1:
-        yield table
+        yield replace(table, caption=caption.replace(_AHEAD, "the run's figures"))
     elif len(page.groups) <= ABREAST:
         told = [[*row, one] for row, one in zip(table.rows, ahead, strict=True)]
         yield replace(table, head=[*table.head, "ahead"], rows=told)

@@ -78,6 +78,13 @@ def test_a_place_that_cannot_be_is_refused_before_runs_are_read(capsys, out, wor
     assert "Traceback" not in err
 
 
+def test_a_factor_below_one_is_refused_before_runs_are_read(capsys, here):
+    """One message that names the option, exit status 2, and no page."""
+    status, _, err = run_command(capsys, "report", "no-run", "--sensitivity", "0.5")
+    assert (status, "--sensitivity" in err, "between 1 and" in err) == (2, True, True)
+    assert list(here.iterdir()) == []
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written(capsys, here, folder):
     """The message says why."""

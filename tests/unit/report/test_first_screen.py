@@ -59,7 +59,7 @@ def test_facts_name_the_fleet_and_the_differences(record):
 def test_few_runs_have_a_column_each(record):
     """One run has its figures alone; up to four have one table, whose last column says who is ahead."""
     (alone,) = [one for one in first_screen(_only(record, [0])).tables if not one.folded]
-    assert alone.head == ["figure", "rate 0.1"]
+    assert (alone.head, alone.caption) == (["figure", "rate 0.1"], "Verdict: the run's figures")
     (few,) = [one for one in first_screen(_only(record, [0, 1, 4])).tables if not one.folded]
     assert few.head == ["figure", "rate 0.1", "rate 0.2", "long", "ahead"]
 
