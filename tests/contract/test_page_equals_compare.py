@@ -140,9 +140,14 @@ def both(request, tmp_path_factory):
     return found.tables, record, told
 
 
+def terms(key):
+    """The keys of which one is the sum or the difference."""
+    return re.split(r" [+-] ", key)
+
+
 def expected(told, runs, key):
     """What compare says of some runs, which are a group's: the number there, or their mean."""
-    each = [at(one, key) if set(key.split(" + ")) <= dotted(one).keys() else None for one in runs]
+    each = [at(one, key) if set(terms(key)) <= dotted(one).keys() else None for one in runs]
     known = [value for value in each if value is not None]
     averages = [one["figures"] for one in told["averages"] if one["runs"] == [run["run_dir"] for run in runs]]
     if averages and key in averages[0]:
@@ -212,7 +217,7 @@ def test_every_number_of_the_record_is_compares(both):
         partly = any(run["energy_known"] < run["energy_clients"] for run in runs[group])
         if value is not None or not (partly and "joules" in key):
             assert value == expected(told, runs[group], key), key
-        seen |= {(run["run_dir"], term) for run in runs[group] for term in key.split(" + ")}
+        seen |= {(run["run_dir"], term) for run in runs[group] for term in terms(key)}
     for run, key, value in of_runs(record):
         assert value == expected(told, [told["runs"][run]], key), key
         seen.add((told["runs"][run]["run_dir"], key))
