@@ -9,6 +9,7 @@ import re
 from contextlib import suppress
 from functools import partial
 from html.parser import HTMLParser
+from itertools import chain
 from statistics import fmean
 
 import pytest
@@ -233,15 +234,28 @@ def test_every_number_of_the_record_is_compares(both):
 def test_every_table_has_the_records_numbers(both):
     """Each cell has its text, and beside it the number in full; every run is listed."""
     tables, record, told = both
-    for caption, name in (("All figures", "figures"), ("Verdict", "verdict")):
-        (rows,) = [rows for title, rows in tables.items() if title.startswith(caption)]
-        cells = [row[1 : 1 + len(record["groups"])] for row in rows]
-        if len(record["groups"]) > 4:
-            cells = list(zip(*(row[1:] for row in rows), strict=True))
-        assert len(cells) == len(record[name])
-        for row, found in zip(record[name], cells, strict=True):
-            assert [None if value is None else float(value) for _, value in found] == row["means"]
-            assert [text.strip() for text, _ in found] == row["texts"]
+    count = len(record["groups"])
+
+    def cells(rows):
+        """Of each figure, each group's cells: a column each, or a row each where there are many groups."""
+        return (
+            [row[1 : 1 + count] for row in rows]
+            if count <= 4
+            else zip(*(row[1:] for row in rows), strict=True)
+        )
+
+    shown = [
+        cells(rows)
+        for caption, rows in tables.items()
+        if caption.startswith("Verdict") and (count <= 4 or caption.endswith("all runs"))
+    ]
+    (every,) = [cells(rows) for caption, rows in tables.items() if caption.startswith("All figures")]
+    judged = sorted(record["verdict"], key=lambda row: row["aside"])
+    found = [*chain(*shown), *every]
+    for row, own in zip([*judged, *record["figures"]], found, strict=True):
+        assert [None if value is None else float(value) for _, value in own] == row["means"]
+        for (text, _), whole in zip(own, row["texts"], strict=True):
+            assert text.strip().startswith(whole.partition(" (")[0])
     for run, row in zip(told["runs"], tables["The runs"], strict=True):
         assert [row[place][0] for place in (0, 1, 3, 9)] == [
             run["name"], run["method"], str(run["seed"]), run["run_dir"],

@@ -13,6 +13,7 @@ from unfinished import UNPOWERED
 import edgefl
 from edgefl.core.errors import UserError
 from edgefl.report.page import build
+from edgefl.report.page.cells import setting
 from edgefl.report.page.contents import contents
 from edgefl.runs import Callbacks
 from edgefl.store.checks import unstamp
@@ -119,9 +120,7 @@ def test_runs_of_one_name_are_told_apart(folders):
         "state, failed, seed 0 failed",
         "state, nobody, seed 0 failed",
     ]
-    _, settings = sections["runs"].tables
-    texts = {row[0].text: [cell.text for cell in row[1:]] for row in settings.rows}
-    assert texts["fleet.title"] == ["not set", "empty"]
+    assert [setting(value) for value in (None, "", [], 8)] == ["not set", "empty", "none", "8"]
 
 
 def test_a_run_in_progress_has_no_machine_yet(folders):
