@@ -131,7 +131,7 @@ def _part(one: Compared, part: str) -> str:
     moved = [run.bytes_by_part[part] for run in one.runs if part in run.bytes_by_part]
     if not moved:
         return MISSING
-    return " / ".join(show_bytes(sum(way) / len(one.runs)) for way in zip(*moved, strict=True))
+    return " / ".join(show_bytes(sum(way) / len(moved)) for way in zip(*moved, strict=True))
 
 
 def _time(one: Compared) -> str:
