@@ -166,7 +166,7 @@ def _intervals(page: Page) -> Iterator[str]:
     given = "Times and energies are compared at the devices' numbers as given, some of which are intervals."
     if page.dependence is None:
         ask = (
-            " `edgefl report --sensitivity 1` tells whether the order holds over all of them."
+            " edgefl report --sensitivity 1 tells whether the order holds over all of them."
             if "open" in orders
             else ""
         )

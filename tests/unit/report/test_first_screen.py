@@ -127,7 +127,7 @@ def test_what_cannot_be_told_is_said(record, folder, tmp_path):
     """Without the option how to ask; where there is nothing to sweep, that; a factor below 1 is refused."""
     opened = [replace(record.verdict[0], winner=0, tied=[], order="open")]
     asked = first_screen(replace(record, verdict=opened, dependence=None)).notes
-    assert any("`edgefl report --sensitivity 1` tells" in note for note in asked)
+    assert any("edgefl report --sensitivity 1 tells" in note for note in asked)
     one = page([min(folder.glob("0*"))], sensitivity=1)
     assert (one.dependence.found, one.dependence.why) == (None, "fewer than two runs are done")
     told = first_screen(replace(record, verdict=opened, dependence=one.dependence)).notes
