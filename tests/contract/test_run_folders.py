@@ -127,7 +127,7 @@ def test_a_run_of_a_group_that_cannot_be_read_is_named(group, capsys):
     status, out, err = _command(capsys, "compare", group, "--json")
     assert status == 0
     assert [run["run_dir"] for run in json.loads(out)["runs"]] == [str(second)]
-    assert f"note: {first.name}: run.sqlite cannot be read" in err
+    assert f"note: {first} is left out: run.sqlite cannot be read" in err
     for named in ([first], [group, first]):
         status, out, err = _command(capsys, "compare", *named)
         assert (status, out) == (2, "")

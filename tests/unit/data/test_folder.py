@@ -386,8 +386,14 @@ def test_a_class_name_that_is_not_text(tmp_path):
 def test_an_unreadable_file(tmp_path, monkeypatch):
     """A file that may not be opened is a DataError."""
     tree(tmp_path, GIVEN)
+    opened = type(tmp_path).open
 
-    monkeypatch.setattr(type(tmp_path), "open", Mock(side_effect=PermissionError(13, "Permission denied")))
+    def refused(path, *how, **more):
+        if path.is_relative_to(tmp_path):
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(type(tmp_path), "open", refused)
     assert "Permission denied" in _refused(tmp_path)
 
 
