@@ -73,13 +73,15 @@ def sample(uniform: Floats, weights: Floats, count: int) -> NDArray[np.int64]:
     """
     clocks = -np.log(uniform)
     some = np.flatnonzero(weights > 0)
-    if len(some) < count:
-        rest = np.flatnonzero(~(weights > 0))
-        first = some[_smallest(clocks[some] / weights[some], len(some))]
-        return np.concatenate([first, rest[_smallest(clocks[rest], count - len(some))]])
-    # Divided by the largest: tiny weights must not make infinite clocks of equal rank.
-    chances = weights[some] / weights[some].max(initial=0.0)
-    return some[_smallest(clocks[some] / chances, count)]
+    # Divided by the largest: tiny weights must not make infinite clocks of equal rank, but where another is
+    # larger by hundreds of orders of magnitude.
+    with np.errstate(over="ignore", divide="ignore"):
+        ranks = clocks[some] / (weights[some] / weights[some].max(initial=0.0))
+    first = some[_smallest(ranks, min(count, len(some)))]
+    if len(first) == count:
+        return first
+    rest = np.flatnonzero(~(weights > 0))
+    return np.concatenate([first, rest[_smallest(clocks[rest], count - len(first))]])
 
 
 def _smallest(values: Floats, count: int) -> NDArray[np.int64]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plans import link
 
-from edgefl.core.draws import key, uniforms
+from edgefl.core.draws import key, sample, uniforms
 from edgefl.core.errors import UnknownNameError, UserError
 from edgefl.core.fleet import Fleet, Member, inherited
 from edgefl.core.nodes import written
@@ -152,3 +152,18 @@ def test_like_a_profile_that_is_not_there(own_profiles):
     assert "unknown profile 'home-lap'" in str(caught.value)
     assert "one.yaml" in caught.value.where
     assert caught.value.hint == "did you mean 'home-lab'?"
+
+
+@pytest.mark.parametrize(
+    ("weights", "count", "places"),
+    [
+        ([5e-324, 1e300, 0.0], 3, [1, 0, 2]),
+        ([5e-324, 1e300, 1.0], 2, [1, 2]),
+        ([1e-310, 2e-310, 0.0], 2, [1, 0]),
+        ([0.0, 0.0, 0.0], 1, [1]),
+    ],
+)
+def test_weights_of_any_size_are_drawn_by(weights, count, places):
+    """Without a warning where one is hundreds of orders of magnitude below another."""
+    drawn = sample(np.array([0.1, 0.5, 0.3]), np.array(weights), count)
+    assert drawn.tolist() == places
