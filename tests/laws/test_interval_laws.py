@@ -10,6 +10,7 @@ from plans import cost, device, link, sourced
 from random_work import works
 
 from edgefl.core.corners import corners
+from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.pricer import Pricer
 from edgefl.core.sourced import Costs, replaced
 from edgefl.core.sourced import sourced as numbers_of
@@ -197,3 +198,17 @@ def test_a_measured_step_is_no_lower_bound():
     """It has what its kernels' starts took, also where no overhead of other steps is known."""
     price = Pricer("board", measured([0.1, 0.3], launch="0 s")).price(cost(step(4)), NET)
     assert price.corners is None
+
+
+def test_a_larger_cache_costs_no_more():
+    """Not even where, at the end of an interval, memory would be faster than the cache."""
+    board = BOARDS["roofline"]
+    numbers = dict(numbers_of(board))
+
+    def seconds(size):
+        changed = {"memory_bandwidth": 5e9, "cache.size": size}
+        point = {name: numbers[name].model_copy(update={"value": value}) for name, value in changed.items()}
+        work = Work.of([Kernel("relu", ELEMENTWISE, "forward", "", 0, 0, 0, 1, 0, 64_004)])
+        return Pricer("board", replaced(board, point)).price(cost(work, 0, 0), NET).compute_s
+
+    assert seconds(128_000.0) <= seconds(64_000.0)

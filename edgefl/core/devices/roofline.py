@@ -125,12 +125,15 @@ class Roofline(Board):
         overheads = (launch,) if runtime else (launch, "backward_overhead")
         read = self.known(name, dtype, peak, efficiency, "memory_bandwidth", *overheads, half_side, "cache")
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
+        streaming = read["memory_bandwidth"]
+        # At the ends of intervals too, a cache is no slower than memory: a larger one never costs more.
+        cached = max(read.get("cache.bandwidth", streaming), streaming)
         return RooflineClock(
             launch_s=read[launch],
             backward_s=read.get("backward_overhead", 0.0),
             rates={kind: read[peak] * share for kind, share in shares.items()},
-            streaming=read["memory_bandwidth"],
-            cache=(read.get("cache.size", 0.0), read.get("cache.bandwidth", 1.0)),
+            streaming=streaming,
+            cache=(read.get("cache.size", 0.0), cached),
             elementwise=shares[ELEMENTWISE],
             half_side=read.get(half_side, 0.0),
             width=WIDTHS[dtype] / WIDTHS[TRACED],
