@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.files import replacing, sha256_of
-from edgefl.protocol.trees import Tree, flatten, paths, unflatten
+from edgefl.protocol.trees import Tree, flatten, matched, paths, rebuild, structure, unflatten
+
+# In a file's metadata: the tree's keys in order, as JSON; null stands for a tensor.
+_ORDER = "order"
 
 
 def write_tree(path: Path, tree: Tree) -> str:
-    """A tree of tensors as one safetensors file, whole or not at all.
+    """A tree of tensors as one safetensors file, whole or not at all, on the disk when this returns.
 
     Returns:
         The file's SHA-256, in hexadecimal.
@@ -30,18 +34,21 @@ def write_tree(path: Path, tree: Tree) -> str:
         shared = leaf.untyped_storage().data_ptr() in storages
         leaves[name] = leaf.clone() if shared else leaf.contiguous()
         storages.add(leaf.untyped_storage().data_ptr())
-    # A flat file has no other place for empty dicts.
-    empty = ["/".join(keys) for keys, leaf in paths(tree) if isinstance(leaf, dict)]
     try:
         with replacing(path) as temporary:
-            save_file(leaves, temporary, metadata={"empty": json.dumps(empty)})
+            save_file(leaves, temporary, metadata={_ORDER: json.dumps(structure(tree))})
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
             return sha256_of(temporary)
     except SafetensorError as error:
         raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error
 
 
 def read_tree(path: Path, sha256: str | None = None) -> Tree:
-    """The tree that ``write_tree`` wrote.
+    """The tree that ``write_tree`` wrote, its keys in the same order, in memory of its own.
+
+    A file has another order of keys, and its tensors are mapped at odd addresses. Without the order and a
+    copy, sums over leaves and kernels would give other bits than for the tree that was written.
 
     Args:
         path: the file.
@@ -54,7 +61,12 @@ def read_tree(path: Path, sha256: str | None = None) -> Tree:
         if sha256 not in {None, sha256_of(path)}:
             raise UserError(f"{path.name} is damaged: its content is not what was written", where=str(path))
         with safe_open(path, framework="pt") as file:
-            empty = json.loads((file.metadata() or {}).get("empty", "[]"))
-            return unflatten({name: file.get_tensor(name) for name in file.keys()}, empty)  # noqa: SIM118 - no dict
-    except (OSError, SafetensorError, ValueError, TypeError, AttributeError) as error:
+            flat = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118 - no dict
+            order = (file.metadata() or {}).get(_ORDER)
+        if order is None:
+            return unflatten(flat)
+        keys = json.loads(order)
+        empty = ["/".join(place) for place, leaf in paths(keys) if isinstance(leaf, dict)]
+        return rebuild(keys, matched(keys, unflatten(flat, empty)))
+    except (OSError, SafetensorError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(f"{path.name} cannot be read: {error}", where=str(path)) from error

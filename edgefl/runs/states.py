@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.protocol import Tree, matched, nbytes, read_tree, rebuild, structure, tree_map, write_tree
+from edgefl.protocol import Tree, nbytes, read_tree, tree_map, write_tree
 from edgefl.store import SavedState, state_file
 
 
-@dataclass(frozen=True)
-class StateFile:
+class StateFile(NamedTuple):
     """A state on disk, which another process can read.
 
     Attributes:
         path: the file, unchanged until the checkpoint after the client's next state.
-        order: the tree's keys in order, as JSON; null stands for a tensor.
         sha256: of the file's content.
     """
 
     path: Path
-    order: str
     sha256: str
 
     def read(self) -> Tree:
         """The state as it was put, copied into memory.
 
-        A file has another order of keys, and its tensors are mapped at odd addresses. Without the order and a
-        copy, sums over leaves and kernels would give other bits than for a state that stayed in memory.
-
         Raises:
             RunError: the file is missing or damaged.
         """
-        keys = json.loads(self.order)
         try:
-            tree = read_tree(self.path, self.sha256)
+            return read_tree(self.path, self.sha256)
         except UserError as error:
             # Nobody gave us this file: the run wrote it and needs it.
             raise RunError(f"a client's state is lost: {error.what}", where=error.where) from error
-        return rebuild(keys, map(torch.clone, matched(keys, tree)))
 
 
 class States:
@@ -70,7 +59,6 @@ class States:
         self._held: OrderedDict[int, Tree] = OrderedDict()  # the least recently used first
         self._held_bytes = 0
         self._jobs: dict[int, int] = {}
-        self._orders: dict[int, str] = {}
         self._changed: set[int] = set()  # the newest state came after the last checkpoint
         self._filed: dict[int, str] = {}  # the SHA-256 of the newest state's file, if it is written
         self._saving = False
@@ -104,8 +92,6 @@ class States:
         """
         own = tree_map(_owned, tree)
         self._jobs[client] = job
-        # Clients of one model share one text.
-        self._orders[client] = sys.intern(json.dumps(structure(tree)))
         self._changed.add(client)
         self._filed.pop(client, None)
         self._hold(client, own)
@@ -130,7 +116,7 @@ class States:
     def file(self, client: int) -> StateFile | None:
         """A client's newest state on disk; None if it is only in memory or does not exist."""
         path = self.path(client)
-        return None if path is None else StateFile(path, self._orders[client], self._filed[client])
+        return None if path is None else StateFile(path, self._filed[client])
 
     def path(self, client: int) -> Path | None:
         """The path of ``file``."""
