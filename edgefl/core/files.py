@@ -37,6 +37,19 @@ def all_atomically(files: Mapping[Path, bytes]) -> None:
                 os.fsync(file.fileno())
 
 
+def on_disk(path: Path) -> None:
+    """Waits until a file's content, or a directory's names, would outlast a power cut.
+
+    Raises:
+        OSError: it is not there, or the disk failed.
+    """
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
 def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's content, in hexadecimal.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.core.files import replacing, sha256_of
+from edgefl.core.files import on_disk, replacing, sha256_of
 from edgefl.protocol.trees import Tree, flatten, matched, paths, rebuild, structure, unflatten
 
 # In a file's metadata: the tree's keys in order, as JSON; null stands for a tensor.
@@ -37,8 +36,7 @@ def write_tree(path: Path, tree: Tree) -> str:
     try:
         with replacing(path) as temporary:
             save_file(leaves, temporary, metadata={_ORDER: json.dumps(structure(tree))})
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
+            on_disk(temporary)
             return sha256_of(temporary)
     except SafetensorError as error:
         raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error

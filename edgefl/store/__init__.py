@@ -6,9 +6,10 @@ to is deleted only after the commit. A run is checked when it is opened, its fil
 Nothing is pickled.
 """
 
+from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
 from edgefl.store.checks import is_settled, settle_later
-from edgefl.store.events import event_hash
-from edgefl.store.folders import changed, claimed, fresh_folder, is_run, runs_in
+from edgefl.store.events import Happened, event_hash
+from edgefl.store.folders import changed, claimed, fresh_folder, is_planned, is_run, runs_in
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, check_table, content_damage, read, verify
 from edgefl.store.rows import SavedState, state_file
@@ -18,15 +19,22 @@ from edgefl.store.writer import Store
 __all__ = [
     "COLUMNS",
     "TABLES",
+    "Checkpoint",
+    "Happened",
+    "Place",
     "Reader",
+    "Saved",
+    "SavedFile",
     "SavedState",
     "Store",
     "changed",
     "check_table",
+    "checkpoints_of",
     "claimed",
     "content_damage",
     "event_hash",
     "fresh_folder",
+    "is_planned",
     "is_run",
     "is_settled",
     "read",

@@ -23,6 +23,8 @@ from edgefl.store.schema import STORED
 
 Words = NDArray[np.uint64]
 
+# All that happens in virtual time, and nothing that training reports: its scalars have a digest of their own.
+EVENT_TABLES = ("jobs", "server_events", "settled_tails")
 # Training's scalars are added to a job's row after it, so they have a digest of their own.
 SCALARS = "scalars"
 _ROWS = 10_000
@@ -45,8 +47,13 @@ class Digests:
     @classmethod
     def load(cls, database: sqlite3.Connection) -> Digests:
         """Those that were saved."""
+        return cls.of(database.execute("SELECT name, count, total FROM digests"))
+
+    @classmethod
+    def of(cls, rows: Iterable[Iterable[Any]]) -> Digests:
+        """Those of rows of their table."""
         found = cls()
-        for table, count, total in database.execute("SELECT name, count, total FROM digests"):
+        for table, count, total in rows:
             found._counts[table], found._sums[table] = count, total
         return found
 
@@ -69,6 +76,13 @@ class Digests:
         database.executemany("INSERT OR REPLACE INTO digests VALUES (?, ?, ?)", rows)
         self.changed.clear()
 
+    def event_hash(self) -> str | None:
+        """See ``edgefl.store.events``."""
+        found = [
+            (table, self._counts[table], self._sums[table]) for table in EVENT_TABLES if self._counts[table]
+        ]
+        return hashlib.sha256(repr(found).encode()).hexdigest()[:16] if found else None
+
     def matches(self, table: str, other: Digests) -> bool:
         """Whether both have the same rows in a table."""
         return (self._counts[table], self._sums[table]) == (other._counts[table], other._sums[table])
@@ -84,7 +98,7 @@ def damaged_tables(database: sqlite3.Connection) -> dict[str, str]:
     for table in _COLUMNS:
         actual = Digests()
         try:
-            for columns in _read(database, table):
+            for columns in stored_rows(database, table):
                 actual.add(table, columns)
         except _WRONG as error:
             found[table] = str(error)
@@ -94,14 +108,23 @@ def damaged_tables(database: sqlite3.Connection) -> dict[str, str]:
     return found
 
 
-def _read(database: sqlite3.Connection, table: str) -> Iterator[list[NDArray[Any]]]:
-    """The columns of a table's rows, some thousand rows at a time."""
+def stored_rows(
+    database: sqlite3.Connection, table: str, where: str = "TRUE", values: Sequence[Any] = ()
+) -> Iterator[list[NDArray[Any]]]:
+    """The columns of a table's rows as they are hashed, some thousand rows at a time.
+
+    Args:
+        database: a run's.
+        table: the table, or ``SCALARS``.
+        where: which rows.
+        values: of its question marks.
+    """
     kinds = _COLUMNS[table]
     names = [f"IFNULL({name}, {NULL})" if kind == "INTEGER" else name for name, kind in kinds.items()]
-    source = "jobs WHERE scalars IS NOT NULL" if table == SCALARS else table
+    source = f"jobs WHERE scalars IS NOT NULL AND ({where})" if table == SCALARS else f"{table} WHERE {where}"
     cursor = database.cursor()
     cursor.row_factory = None
-    rows = cursor.execute(f"SELECT {', '.join(names)} FROM {source}")  # noqa: S608 - our own names
+    rows = cursor.execute(f"SELECT {', '.join(names)} FROM {source}", values)  # noqa: S608 - our own names
     dtype = np.dtype([(name, _DTYPES[kind]) for name, kind in kinds.items()])
     while len(found := np.fromiter(islice(rows, _ROWS), dtype)):
         yield [found[name] for name in kinds]

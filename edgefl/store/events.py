@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Sequence
 
+import numpy as np
+
+from edgefl.core.event import ServerEvent
+from edgefl.store.digests import EVENT_TABLES, Digests
 from edgefl.store.reader import Reader
-
-# All that happens in virtual time, and nothing that training reports: its scalars have a digest of their own.
-_TABLES = frozenset({"jobs", "server_events", "settled_tails"})
-_MARKS = ", ".join("?" * len(_TABLES))
-_SQL = f"SELECT name, count, total FROM digests WHERE count > 0 AND name IN ({_MARKS}) ORDER BY name"  # noqa: S608 - our own names
+from edgefl.store.rows import event_row, job_columns
 
 
 def event_hash(reader: Reader) -> str | None:
@@ -23,7 +23,39 @@ def event_hash(reader: Reader) -> str | None:
     Returns:
         None where nothing has happened yet, or where one of these tables is damaged.
     """
-    if reader.damaged & _TABLES:
+    if reader.damaged & set(EVENT_TABLES):
         return None
-    found = [tuple(row.values()) for row in reader.query(_SQL, *sorted(_TABLES))]
-    return hashlib.sha256(repr(found).encode()).hexdigest()[:16] if found else None
+    return Digests.of(tuple(row.values()) for row in reader.rows("digests")).event_hash()
+
+
+class Happened:
+    """What happens in a world and is not stored: enough to compare it with a run that is.
+
+    Attributes:
+        events: the server's own so far; append to it.
+        rows: the jobs that ended, as rows of ``edgefl.core.event.JOB``; append to it.
+        jobs: the numbers of the jobs that had ended when the hash was last asked for.
+        turn: the server's last turn then.
+    """
+
+    def __init__(self, exchanges: Sequence[str]) -> None:
+        """Nothing has happened; ``exchanges`` are the names that jobs' numbers stand for."""
+        self.events: list[ServerEvent] = []
+        self.rows: list[np.ndarray] = []
+        self.jobs: list[int] = []
+        self.turn = 0
+        self._exchanges = exchanges
+        self._digests = Digests()
+
+    def event_hash(self) -> str:
+        """As of a store in which the same happened; empty where nothing has."""
+        if self.events:
+            self.turn = self.events[-1].turn
+            self._digests.add("server_events", list(zip(*map(event_row, self.events), strict=True)))
+        if self.rows:
+            rows = np.concatenate(self.rows)
+            self.jobs += rows["job"].tolist()
+            self._digests.add("jobs", job_columns(rows, self._exchanges)[0])
+        self.events.clear()
+        self.rows.clear()
+        return self._digests.event_hash() or ""

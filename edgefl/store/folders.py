@@ -13,6 +13,10 @@ from pathlib import Path
 from edgefl.core.errors import UserError
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
+# The database of a run that has not begun.
+PLANNED = "planned.sqlite"
+# Tables of files, each in a folder of that name.
+FILES = ("versions", "states", "outcomes")
 # In a directory while a command writes runs into it.
 LOCK = ".edgefl.lock"
 
@@ -141,6 +145,11 @@ def _cannot_create(folder: Path, error: OSError) -> UserError:
 def is_run(folder: Path) -> bool:
     """Whether a directory holds one run."""
     return (folder / DATABASE).is_file()
+
+
+def is_planned(folder: Path) -> bool:
+    """Whether a directory holds one run that was planned and has not begun."""
+    return (folder / PLANNED).is_file() and not is_run(folder)
 
 
 def runs_in(folder: Path) -> list[Path]:

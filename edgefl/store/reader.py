@@ -20,13 +20,22 @@ from edgefl.core.parts import plain_data
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
-from edgefl.store.folders import DATABASE, PLAN
+from edgefl.store.folders import DATABASE, FILES, PLAN
 from edgefl.store.salvage import salvaged
 from edgefl.store.schema import FORMAT, TABLES
 from edgefl.store.wal import lost_commits
 
 # The commits that read older formats.
-_READ_BY = {1: "9e3b046", 2: "51b76e9", 3: "8dc68d2", 4: "8e840df", 5: "7062e16", 6: "a303408", 7: "f24aa14"}
+_READ_BY = {
+    1: "9e3b046",
+    2: "51b76e9",
+    3: "8dc68d2",
+    4: "8e840df",
+    5: "7062e16",
+    6: "a303408",
+    7: "f24aa14",
+    8: "2d400de",
+}
 
 # A view has no order of its own.
 _ORDER = {"clients": "client", "refusals": "client", "events": "seq"}
@@ -319,7 +328,7 @@ def verify(folder: Path) -> list[str]:
         UserError: the folder is not a run, of another format, or its database cannot be read at all.
     """
     with read(folder, salvage=True) as reader:
-        named = [*reader.rows("versions"), *reader.rows("states")]
+        named = [row for table in FILES for row in reader.rows(table)]
         files = {PLAN: reader.meta.get("plan_sha256"), **{row["file"]: row["sha256"] for row in named}}
         found = (content_damage(folder / file, sha256) for file, sha256 in files.items())
         return [*reader.left_out, *(f"{folder.name}: {what}" for what in found if what)]

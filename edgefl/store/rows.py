@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.core.corners import Corner
-from edgefl.core.event import ENDINGS, JOULES
+from edgefl.core.event import ENDINGS, JOULES, ServerEvent
 from edgefl.core.plan import COLUMNS, CORNER_COLUMNS, NAMED, Clients, Ints, Plan, Prices, Refusal
 from edgefl.core.traces import Traced, written
 from edgefl.store.digests import NULL
@@ -17,7 +17,7 @@ from edgefl.store.schema import STORED
 
 
 def state_file(job: int) -> str:
-    """The name, in the folder ``states``, of the file with the state that a job wrote."""
+    """The name of the file with the state that a job wrote, or with its outcome; each in its own folder."""
     return f"{job:08d}.safetensors"
 
 
@@ -26,11 +26,6 @@ class SavedState(NamedTuple):
 
     job: int
     sha256: str
-
-
-def state_row(client: int, state: SavedState) -> tuple[Any, ...]:
-    """A row of ``states``."""
-    return client, state.job, f"states/{state_file(state.job)}", state.sha256
 
 
 def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
@@ -87,6 +82,11 @@ def _refusal_row(refusal: Refusal) -> tuple[Any, ...]:
     """A kind's row of one of its clients' refusals."""
     parts = json.dumps(dict(refusal.parts))
     return refusal.exchange, refusal.needs_bytes, refusal.has_bytes, parts, refusal.reason
+
+
+def event_row(event: ServerEvent) -> tuple[Any, ...]:
+    """A row of ``server_events``."""
+    return *event[:2], str(event.kind), *event[3:]
 
 
 def job_columns(rows: np.ndarray, exchanges: Sequence[str]) -> tuple[list[Any], list[list[Any]]]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 8
+FORMAT = 9
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -80,7 +80,16 @@ CREATE TABLE versions (
   version INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, last INTEGER NOT NULL,
   best INTEGER NOT NULL);
 CREATE TABLE states (
-  client INTEGER PRIMARY KEY, job INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL);
+  job INTEGER PRIMARY KEY, client INTEGER NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL,
+  checkpoint INTEGER NOT NULL);
+CREATE INDEX states_by_client ON states (client);
+CREATE INDEX states_by_checkpoint ON states (checkpoint);
+CREATE TABLE outcomes (
+  job INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, content TEXT NOT NULL);
+CREATE TABLE checkpoints (
+  checkpoint INTEGER PRIMARY KEY, needs INTEGER NOT NULL, version INTEGER NOT NULL,
+  evaluated INTEGER NOT NULL, regular INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
+  events TEXT NOT NULL, versions TEXT NOT NULL, outcomes TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE digests (name TEXT PRIMARY KEY, count INTEGER NOT NULL, total INTEGER NOT NULL);
 """
 

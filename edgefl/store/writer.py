@@ -16,18 +16,32 @@ import numpy as np
 
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
-from edgefl.core.files import atomically
+from edgefl.core.files import atomically, on_disk
 from edgefl.core.plan import Ints, Plan
 from edgefl.core.yamls import dump
+from edgefl.store.checkpoints import (
+    Checkpoint,
+    Place,
+    Saved,
+    SavedFile,
+    add_checkpoint,
+    delete,
+    keep_one,
+    rewind,
+)
 from edgefl.store.checks import settle, unstamp
 from edgefl.store.digests import SCALARS, Digests, in_chunks
-from edgefl.store.folders import DATABASE, PLAN, fresh_folder
+from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, fresh_folder, is_planned
 from edgefl.store.reader import Reader, read
-from edgefl.store.rows import INSERT_JOB, SavedState, count_rows, job_columns, plan_rows, state_row
+from edgefl.store.rows import INSERT_JOB, count_rows, event_row, job_columns, plan_rows
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
-# The database until the first commit, and the folders of files.
-_UNNAMED, _FOLDERS = f"{DATABASE}.tmp", ("versions", "states")
+# The database until the first commit.
+_UNNAMED = f"{DATABASE}.tmp"
+# Facts about how a run ended.
+_OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
+# The files of tables, by number.
+_NAMES = {"versions": "{:06d}.safetensors", "outcomes": "{:08d}.safetensors"}
 # Held free for the end of the run: status and reason must be written where a disk became full.
 _RESERVE, _RESERVE_BYTES = "reserve.tmp", 64 * 1024
 
@@ -45,6 +59,8 @@ class Store:
         write: Callable[[Path, Any], str],
         database: sqlite3.Connection,
         unnamed: Path | None = None,
+        *,
+        planned: bool = False,
     ) -> None:
         """Use ``create``, ``open`` or ``in_memory``.
 
@@ -53,12 +69,14 @@ class Store:
             write: writes a tree of tensors to a path, atomically, and returns the file's SHA-256.
             database: ``run.sqlite``.
             unnamed: the database's file until the first commit; None if it has its name.
+            planned: whether the run does not begin at the first commit.
         """
         self._folder = folder
         self._write = write
         self._db = database
         self._digests = Digests.load(database)
         self._unnamed = unnamed
+        self._planned = planned
         self._broken: RunError | None = None
 
     @property
@@ -73,8 +91,13 @@ class Store:
         return self._folder
 
     @classmethod
-    def create(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
+    def create(cls, folder: Path, write: Callable[[Path, Any], str], *, planned: bool = False) -> Store:
         """Makes a new run directory.
+
+        Args:
+            folder: the directory.
+            write: as of ``__init__``.
+            planned: whether the run does not begin at the first commit, but when it is opened.
 
         Raises:
             UserError: it exists and is not empty, or cannot be made.
@@ -83,15 +106,16 @@ class Store:
         fresh_folder(folder)
         file = folder / _UNNAMED
         try:
-            for name in _FOLDERS:
+            for name in FILES:
                 (folder / name).mkdir()
-            (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
+            if not planned:
+                _hold_free(folder)
             # SQLite's own files may never be written by a group.
             file.touch()
             database = sqlite3.connect(file)
             # Nobody reads the file yet, and it is of no use half-made.
             database.execute("PRAGMA journal_mode=MEMORY")
-            return cls._new(folder, write, database, file)
+            return cls._new(folder, write, database, file, planned=planned)
         except (OSError, RunError, sqlite3.OperationalError) as error:
             _clear(folder)
             raise _cannot_write(folder, error) from error
@@ -108,11 +132,13 @@ class Store:
         write: Callable[[Path, Any], str],
         database: sqlite3.Connection,
         unnamed: Path | None = None,
+        *,
+        planned: bool = False,
     ) -> Store:
         """Makes the tables."""
         # Everything up to the first commit is one transaction.
         database.executescript(f"BEGIN; {SCHEMA_SQL}")
-        store = cls(folder, write, database, unnamed)
+        store = cls(folder, write, database, unnamed, planned=planned)
         store.set_meta({"format": FORMAT, "status": "running"})
         return store
 
@@ -122,26 +148,54 @@ class Store:
         return Reader(self._folder, self._db)
 
     @classmethod
-    def open(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
-        """Opens a run directory to continue it; its status becomes "running".
+    def open(cls, folder: Path, write: Callable[[Path, Any], str], *, trusted: bool = False) -> Store:
+        """Opens a run that was planned, or one that began, to go on with it.
+
+        Args:
+            folder: its directory.
+            write: as of ``__init__``.
+            trusted: whether not to look for damage: of a run that this process planned.
 
         Raises:
             UserError: it is not a run directory, of another format, or damaged.
             RunError: it cannot be written.
         """
-        with read(folder):
-            pass
         try:
-            unstamp(folder)
-            (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
+            if is_planned(folder):
+                (folder / PLANNED).replace(folder / DATABASE)
+            if not trusted:
+                with read(folder):
+                    pass
+            _hold_free(folder)
+            for name in FILES:
+                (folder / name).mkdir(exist_ok=True)
             database = sqlite3.connect(folder / DATABASE)
             _log_ahead(database)
-            store = cls(folder, write, database)
+            return cls(folder, write, database)
         except (OSError, sqlite3.OperationalError) as error:
             raise _cannot_write(folder, error) from error
-        store.set_meta({"status": "running"})
-        store.commit()
-        return store
+
+    def rewind(self, to: Checkpoint | None, jobs: Iterable[int] = (), turn: int = 0) -> None:
+        """Goes back to a checkpoint, or to the start; the run's status becomes "running".
+
+        Args:
+            to: the checkpoint; None for the start.
+            jobs: those that had ended by then.
+            turn: the server's last turn by then.
+
+        Raises:
+            RunError: it cannot be written; the run is as it was.
+        """
+        with self._writing():
+            unstamp(self.folder)
+            rewind(self._db, self._digests, to, jobs, turn)
+            marks = ", ".join("?" * len(_OF_ENDS))
+            delete(self._db, self._digests, "meta", f"key IN ({marks})", *_OF_ENDS)
+            self._set_meta({"status": "running"})
+            if to is not None and self._digests.event_hash() != to.events:
+                raise AssertionError("the rows that are left are not those of the checkpoint")
+            self._commit()
+        self._sweep()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -220,7 +274,7 @@ class Store:
 
     def add_events(self, events: Iterable[ServerEvent]) -> None:
         """Adds the server's own events, which belong to no job; the next commit makes them durable."""
-        self._insert("server_events", ((*event[:2], str(event.kind), *event[3:]) for event in events))
+        self._insert("server_events", map(event_row, events))
 
     def add_jobs(self, rows: np.ndarray, exchanges: Sequence[str]) -> None:
         """Adds ended jobs; the next commit makes them durable.
@@ -267,48 +321,49 @@ class Store:
                 self._digests.add(table, list(zip(*chunk, strict=True)))
                 self._db.executemany(f"INSERT INTO {table} VALUES ({marks})", chunk)  # noqa: S608 - our own names
 
-    def checkpoint(self, version: int, server: Any, states: Mapping[int, SavedState], *, best: bool) -> None:
-        """Saves a version, refers to the changed client states, and commits everything so far.
+    def checkpoint(self, place: Place, saved: Saved, *, best: bool = False) -> None:
+        """Saves what the run needs to go on from here, and commits everything so far.
 
         Args:
-            version: the server version.
-            server: its state.
-            states: by client, those that changed since the last checkpoint; their files are written.
+            place: where in the run this is.
+            saved: what it needs.
             best: whether this is the best version so far.
 
         Raises:
             RunError: something cannot be written; what was saved before stays as it was.
         """
-        name = f"versions/{version:06d}.safetensors"
-        # The file before its row: a failure leaves no row that close() would commit.
-        sha256 = self._write(self.folder / name, server)
+        # The files before their rows: a failure leaves no row that close() would commit.
+        trees = {
+            "versions": saved.servers,
+            "outcomes": {job: tree for job, (tree, _) in saved.outcomes.items()},
+        }
+        files = {table: self._write_new(table, found) for table, found in trees.items()}
         with self._writing():
-            before = self._versions()
-            if best:
-                self._db.execute("UPDATE versions SET best = 0")
-            self._db.execute("UPDATE versions SET last = 0")
-            self._db.execute(
-                "INSERT INTO versions VALUES (?, ?, ?, 1, ?) ON CONFLICT (version) "
-                "DO UPDATE SET last = 1, best = MAX(best, excluded.best), sha256 = excluded.sha256",
-                (version, name, sha256, int(best)),
-            )
-            self._db.execute("DELETE FROM versions WHERE last = 0 AND best = 0")
-            if before:
-                self._digests.add("versions", list(zip(*before, strict=True)), sign=-1)
-            self._digests.add("versions", list(zip(*self._versions(), strict=True)))
-            self._replace("states", "client", [state_row(*item) for item in states.items()])
-        self.commit()
+            for name in FILES:
+                on_disk(self.folder / name)
+            events = self._digests.event_hash() or ""
+            add_checkpoint(self._db, self._digests, place, saved, files, events, best=best)
+            self._commit()
+            # Commits are on the disk some time later, but for this one.
+            on_disk(self.folder / f"{DATABASE}-wal")
         self._sweep()
 
-    def _versions(self) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in self._db.execute("SELECT * FROM versions")]
+    def _write_new(self, table: str, trees: Mapping[int, Any]) -> dict[int, SavedFile]:
+        """Writes those of the trees of a table that have no file yet."""
+        with self._writing():
+            key = next(iter(STORED[table]))
+            known = {number for (number,) in self._db.execute(f"SELECT {key} FROM {table}")}  # noqa: S608 - our own names
+        names = {number: f"{table}/{_NAMES[table].format(number)}" for number in trees if number not in known}
+        return {
+            number: SavedFile(name, self._write(self.folder / name, trees[number]))
+            for number, name in names.items()
+        }
 
     def _sweep(self) -> None:
         """Deletes the files that no row refers to."""
-        kept = {
-            name for (name,) in self._db.execute("SELECT file FROM versions UNION SELECT file FROM states")
-        }
-        for folder in _FOLDERS:
+        tables = " UNION ".join(f"SELECT file FROM {table}" for table in FILES)  # noqa: S608 - our own names
+        kept = {name for (name,) in self._db.execute(tables)}
+        for folder in FILES:
             with suppress(OSError):
                 for path in (self.folder / folder).iterdir():
                     if f"{folder}/{path.name}" not in kept:
@@ -324,19 +379,16 @@ class Store:
         self._db.commit()
         if self._unnamed is not None and self._folder is not None:
             self._db.close()
-            self._unnamed.replace(self._folder / DATABASE)
-            self._unnamed, self._db = None, sqlite3.connect(self._folder / DATABASE)
-            _log_ahead(self._db)
-
-    @property
-    def begun(self) -> bool:
-        """Whether the directory is a run: the first commit was made."""
-        return self._unnamed is None
+            file = self._folder / (PLANNED if self._planned else DATABASE)
+            self._unnamed.replace(file)
+            self._unnamed, self._db = None, sqlite3.connect(file)
+            if not self._planned:
+                _log_ahead(self._db)
 
     def abandon(self) -> None:
-        """Closes the database; what was committed stays, and a run that has not begun leaves none."""
+        """Closes the database; what was committed stays, and a run that was not planned leaves nothing."""
         self._db.close()
-        if self._folder is not None and not self.begun:
+        if self._folder is not None and self._unnamed is not None:
             _clear(self._folder)
 
     def close(self, status: str, **facts: Any) -> None:
@@ -381,8 +433,12 @@ class Store:
         if self._broken is not None:
             self._db.rollback()
             self._digests = Digests.load(self._db)
+        if status == "done":
+            keep_one(self._db, self._digests)
         self._set_meta({"status": status, **facts})
         self._commit()
+        if self._folder is not None:
+            self._sweep()
 
 
 def _clear(folder: Path) -> None:
@@ -390,9 +446,13 @@ def _clear(folder: Path) -> None:
     for name in (_UNNAMED, _RESERVE, PLAN):
         with suppress(OSError):
             (folder / name).unlink()
-    for name in _FOLDERS:
+    for name in FILES:
         with suppress(OSError):
             (folder / name).rmdir()
+
+
+def _hold_free(folder: Path) -> None:
+    (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
 
 
 def _log_ahead(database: sqlite3.Connection) -> None:

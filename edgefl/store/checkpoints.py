@@ -1,0 +1,297 @@
+"""Checkpoints: from where a run can go on, and what of its rows belongs to each.
+
+The newest two are kept, so that there is one to fall back on, and the newest regular one, from which a run
+whose limits are raised goes on. Versions, states and outcomes that none of them needs are forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from edgefl.store.digests import Digests, stored_rows
+from edgefl.store.reader import Reader
+from edgefl.store.rows import SavedState, state_file
+
+# The newest of them.
+_KEPT = 2
+
+
+class Place(NamedTuple):
+    """Where in a run a checkpoint is.
+
+    Attributes:
+        needs: how many merges and evaluations there have been.
+        version: the server version.
+        evaluated: whether the last of them was the evaluation of that version.
+        regular: whether a run with a larger ``server.until`` passes here, too.
+        round: from 0; -1 before the first, the number of rounds after the last.
+        t_s: virtual seconds since the start.
+    """
+
+    needs: int
+    version: int
+    evaluated: bool
+    regular: bool
+    round: int
+    t_s: float
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a run needs to go on from a checkpoint.
+
+    Attributes:
+        servers: server states, by version; those that are on disk already are not written again.
+        states: by client, those that changed since the last checkpoint; their files are written.
+        outcomes: jobs that were trained and are not merged yet, by number: a tree, and plain data.
+        content: what else there is to know, as plain data.
+    """
+
+    servers: Mapping[int, Any]
+    states: Mapping[int, SavedState] = field(default_factory=dict)
+    outcomes: Mapping[int, tuple[Any, Mapping[str, Any]]] = field(default_factory=dict)
+    content: Mapping[str, Any] = field(default_factory=dict)
+
+
+class SavedFile(NamedTuple):
+    """A file in a run's directory, and its SHA-256."""
+
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint, as its run's directory has it.
+
+    Attributes:
+        number: counted from 1.
+        place: where in the run it is.
+        events: the event hash of all that had happened.
+        versions: the files of server states, by version.
+        states: the files of clients' states with the jobs that wrote them, by client.
+        outcomes: the files of outcomes with their plain data, by job.
+        content: as it was saved.
+    """
+
+    number: int
+    place: Place
+    events: str
+    versions: Mapping[int, SavedFile]
+    states: Mapping[int, tuple[int, SavedFile]]
+    outcomes: Mapping[int, tuple[SavedFile, Mapping[str, Any]]]
+    content: Mapping[str, Any]
+
+    @property
+    def files(self) -> Iterable[SavedFile]:
+        """All that it needs."""
+        yield from self.versions.values()
+        yield from (file for _, file in self.states.values())
+        yield from (file for file, _ in self.outcomes.values())
+
+
+def checkpoints_of(reader: Reader) -> list[Checkpoint]:
+    """The checkpoints of a run, the newest first; a file that has no row is named with an empty SHA-256.
+
+    Raises:
+        UserError: the database is damaged.
+    """
+    versions = {row["version"]: SavedFile(row["file"], row["sha256"]) for row in reader.rows("versions")}
+    outcomes = {row["job"]: row for row in reader.rows("outcomes")}
+    states = reader.rows("states", "job")
+    found = []
+    for row in reader.rows("checkpoints", "checkpoint DESC"):
+        number = row["checkpoint"]
+        latest = {one["client"]: one for one in states if one["checkpoint"] <= number}
+        found.append(
+            Checkpoint(
+                number=number,
+                place=Place(
+                    row["needs"],
+                    row["version"],
+                    bool(row["evaluated"]),
+                    bool(row["regular"]),
+                    row["round"],
+                    row["t_s"],
+                ),
+                events=row["events"],
+                versions={
+                    version: versions.get(version, SavedFile(f"versions of {version}", ""))
+                    for version in json.loads(row["versions"])
+                },
+                states={
+                    client: (one["job"], SavedFile(one["file"], one["sha256"]))
+                    for client, one in latest.items()
+                },
+                outcomes={job: _outcome(outcomes[job]) for job in json.loads(row["outcomes"])},
+                content=json.loads(row["content"]),
+            )
+        )
+    return found
+
+
+def _outcome(row: Mapping[str, Any]) -> tuple[SavedFile, Mapping[str, Any]]:
+    return SavedFile(row["file"], row["sha256"]), json.loads(row["content"])
+
+
+class Table:
+    """A table of few rows that are replaced; its digest follows."""
+
+    def __init__(self, database: sqlite3.Connection, digests: Digests, name: str) -> None:
+        self._database = database
+        self._digests = digests
+        self._name = name
+        self._before = self._rows()
+
+    def __enter__(self) -> set[tuple[Any, ...]]:
+        return self._before
+
+    def __exit__(self, *_: object) -> None:
+        after = self._rows()
+        for rows, sign in ((self._before - after, -1), (after - self._before, 1)):
+            if rows:
+                self._digests.add(self._name, list(zip(*rows, strict=True)), sign)
+
+    def _rows(self) -> set[tuple[Any, ...]]:
+        return {tuple(row) for row in self._database.execute(f"SELECT * FROM {self._name}")}  # noqa: S608 - our own names
+
+
+def add_checkpoint(
+    database: sqlite3.Connection,
+    digests: Digests,
+    place: Place,
+    saved: Saved,
+    files: Mapping[str, Mapping[int, SavedFile]],
+    events: str,
+    *,
+    best: bool,
+) -> None:
+    """Adds a checkpoint, and forgets what none that is kept needs.
+
+    Args:
+        database: the run's.
+        digests: of its tables.
+        place: where it is.
+        saved: what it consists of.
+        files: those that were written for it, by table and number.
+        events: the event hash.
+        best: whether this is the best version so far.
+    """
+    execute = database.execute
+    with Table(database, digests, "checkpoints") as before:
+        numbers = [row[0] for row in before]
+        number = max(numbers, default=0) + 1
+        lists = (sorted(saved.servers), sorted(saved.outcomes), dict(saved.content))
+        execute(
+            "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, *place, events, *map(json.dumps, lists)),
+        )
+        _keep_newest(database, _KEPT)
+    with Table(database, digests, "versions"):
+        if best:
+            execute("UPDATE versions SET best = 0")
+        execute("UPDATE versions SET last = 0")
+        rows = [(version, *file) for version, file in files["versions"].items()]
+        database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
+        update = "UPDATE versions SET last = 1, best = MAX(best, ?) WHERE version = ?"
+        execute(update, (int(best), place.version))
+    with Table(database, digests, "outcomes"):
+        outcomes = [
+            (job, *file, json.dumps(dict(saved.outcomes[job][1]))) for job, file in files["outcomes"].items()
+        ]
+        database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
+    states = [
+        (state.job, client, f"states/{state_file(state.job)}", state.sha256, number)
+        for client, state in saved.states.items()
+    ]
+    if states:
+        database.executemany("INSERT INTO states VALUES (?, ?, ?, ?, ?)", states)
+        digests.add("states", list(zip(*states, strict=True)))
+    _forget(database, digests, since=min(numbers, default=0))
+
+
+def keep_one(database: sqlite3.Connection, digests: Digests) -> None:
+    """Keeps the newest checkpoint and the newest regular one, of a run that is done."""
+    with Table(database, digests, "checkpoints"):
+        _keep_newest(database, 1)
+    _forget(database, digests)
+
+
+def _keep_newest(database: sqlite3.Connection, count: int) -> None:
+    database.execute(
+        "DELETE FROM checkpoints WHERE checkpoint NOT IN "
+        "(SELECT checkpoint FROM checkpoints ORDER BY checkpoint DESC LIMIT ?) "
+        "AND checkpoint IS NOT (SELECT MAX(checkpoint) FROM checkpoints WHERE regular)",
+        (count,),
+    )
+
+
+def _forget(database: sqlite3.Connection, digests: Digests, since: int = 0) -> None:
+    """Removes versions, outcomes and states that no checkpoint needs.
+
+    Args:
+        database: the run's.
+        digests: of its tables.
+        since: the oldest checkpoint when this was done last; states of later ones are looked at.
+    """
+    kept: dict[str, set[int]] = {"versions": set(), "outcomes": set()}
+    for row in database.execute("SELECT versions, outcomes FROM checkpoints"):
+        for name, numbers in zip(kept, row, strict=True):
+            kept[name].update(json.loads(numbers))
+    for name, key, unless in (("versions", "version", "AND NOT best AND NOT last"), ("outcomes", "job", "")):
+        with Table(database, digests, name) as rows:
+            gone = [(row[0],) for row in rows if row[0] not in kept[name]]
+            database.executemany(f"DELETE FROM {name} WHERE {key} = ? {unless}", gone)  # noqa: S608 - our own names
+    # A client's state is needed until a newer one was there at the oldest checkpoint.
+    passed = (
+        "job IN (SELECT old.job FROM states AS newer JOIN states AS old USING (client) WHERE "
+        "newer.checkpoint > ? AND newer.checkpoint <= (SELECT MIN(checkpoint) FROM checkpoints) "
+        "AND old.job < newer.job)"
+    )
+    delete(database, digests, "states", passed, since)
+
+
+def delete(database: sqlite3.Connection, digests: Digests, table: str, where: str, *values: Any) -> None:
+    """Deletes rows, and takes them out of the table's digest."""
+    taken: Sequence[str] = ("jobs", "scalars") if table == "jobs" else (table,)
+    for name in taken:
+        for columns in stored_rows(database, name, where, values):
+            digests.add(name, columns, sign=-1)
+    database.execute(f"DELETE FROM {table} WHERE {where}", values)  # noqa: S608 - our own names
+
+
+def rewind(
+    database: sqlite3.Connection, digests: Digests, to: Checkpoint | None, jobs: Iterable[int], turn: int
+) -> None:
+    """Takes away all that came after a checkpoint; after none, all that happened.
+
+    Args:
+        database: the run's.
+        digests: of its tables.
+        to: the checkpoint.
+        jobs: those that had ended.
+        turn: the server's last turn by then.
+    """
+    number, version, evaluated = (to.number, *to.place[1:3]) if to else (0, 0, False)
+    database.execute("CREATE TEMP TABLE ended (job INTEGER PRIMARY KEY)")
+    database.executemany("INSERT INTO ended VALUES (?)", ((job,) for job in jobs))
+    delete(database, digests, "jobs", "job NOT IN (SELECT job FROM ended)")
+    database.execute("DROP TABLE ended")
+    delete(database, digests, "settled_tails", "TRUE")
+    delete(database, digests, "server_events", "turn > ?", turn)
+    delete(database, digests, "merges", "version > ?", version)
+    for table in ("evaluations", "client_evaluations", "measures"):
+        delete(database, digests, table, "version > ? OR version = ? AND NOT ?", version, version, evaluated)
+    delete(database, digests, "states", "checkpoint > ?", number)
+    with Table(database, digests, "checkpoints"):
+        database.execute("DELETE FROM checkpoints WHERE checkpoint > ?", (number,))
+    with Table(database, digests, "versions"):
+        database.execute("DELETE FROM versions WHERE version > ?", (version,))
+        database.execute("UPDATE versions SET last = version = ?", (version,))
+        if to is None:
+            database.execute("DELETE FROM versions")
+    _forget(database, digests)
