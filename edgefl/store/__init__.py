@@ -10,6 +10,7 @@ from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkp
 from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import changed, claimed, fresh_folder, is_planned, is_run, runs_in
+from edgefl.store.locks import is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, check_table, content_damage, read, verify
 from edgefl.store.rows import SavedState, state_file
@@ -34,9 +35,12 @@ __all__ = [
     "content_damage",
     "event_hash",
     "fresh_folder",
+    "is_locked",
     "is_planned",
     "is_run",
     "is_settled",
+    "locked",
+    "locked_run",
     "read",
     "read_plan",
     "read_prices",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,14 +10,13 @@ from itertools import chain, count
 from pathlib import Path
 
 from edgefl.core.errors import UserError
+from edgefl.store.locks import LOCK, is_locked, locked
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
 # The database of a run that has not begun.
 PLANNED = "planned.sqlite"
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
-# In a directory while a command writes runs into it.
-LOCK = ".edgefl.lock"
 
 
 @contextmanager
@@ -39,12 +37,11 @@ def claimed(out: Path | None, name: str) -> Iterator[Path]:
     try:
         if out is not None:
             _make(out, made)
-        lock = _locked(folder)
-        try:
+        check_empty(folder)
+        with locked(folder, hint="choose another --out"):
+            # A command that was quicker may have ended before the lock was ours.
+            check_empty(folder)
             yield folder
-        finally:
-            with suppress(OSError):
-                lock.unlink()
     finally:
         for path in reversed(made):
             with suppress(OSError):
@@ -84,29 +81,6 @@ def _make(folder: Path, made: list[Path]) -> None:
             raise _cannot_create(path, error) from error
         else:
             made.append(path)
-
-
-def _locked(folder: Path) -> Path:
-    """The lock file of a directory, which is empty but for it."""
-    check_empty(folder)
-    lock = folder / LOCK
-    try:
-        os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-    except FileExistsError:
-        raise UserError(
-            f"another command writes into {folder}",
-            where=str(folder),
-            hint=f"choose another --out; if the command was killed, remove {lock}",
-        ) from None
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror}", where=str(folder)) from error
-    try:
-        # A command that was quicker may have ended before the lock was made.
-        check_empty(folder)
-    except UserError:
-        lock.unlink()
-        raise
-    return lock
 
 
 def check_empty(folder: Path) -> None:
@@ -168,7 +142,7 @@ def runs_in(folder: Path) -> list[Path]:
         if folder.is_dir()
         else []
     )
-    if not runs and (folder / LOCK).exists():
+    if not runs and is_locked(folder):
         raise UserError(
             f"{folder} holds no run yet", where=str(folder), hint="its first run is still being planned"
         )

@@ -63,7 +63,7 @@ def test_a_second_command_is_refused(tmp_path, made):
     with claimed(out, "name"):
         with pytest.raises(UserError, match="another command writes into") as caught, claimed(out, "name"):
             pass
-        assert ".edgefl.lock" in caught.value.hint
+        assert caught.value.hint == "choose another --out"
         (out / "result").touch()
         with pytest.raises(UserError, match="is not empty"), claimed(out, "name"):
             pass
@@ -105,10 +105,18 @@ def test_a_command_that_was_quicker_is_seen(tmp_path, monkeypatch):
         os.close(make(tmp_path / "run.sqlite", os.O_CREAT))
         return make(path, *how)
 
-    monkeypatch.setattr("edgefl.store.folders.os.open", slow)
+    monkeypatch.setattr("edgefl.store.locks.os.open", slow)
     with pytest.raises(UserError, match="is not empty"), claimed(tmp_path, "name"):
         pass
     assert _left(tmp_path) == ["run.sqlite"]
+
+
+def test_a_lock_that_was_left_behind_is_taken_over(tmp_path):
+    """Its command was killed: the file means nothing, and goes with the next command."""
+    (tmp_path / ".edgefl.lock").touch()
+    with claimed(tmp_path, "name") as folder:
+        (folder / "result").touch()
+    assert _left(tmp_path) == ["result"]
 
 
 def test_new_names_are_never_shared(tmp_path, monkeypatch):
@@ -133,6 +141,6 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("edgefl.store.folders.os.open", refuse)
+    monkeypatch.setattr("edgefl.store.locks.os.open", refuse)
     with pytest.raises(UserError, match=r"cannot write to .*: Permission denied"), claimed(tmp_path, "name"):
         pass
