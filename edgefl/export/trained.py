@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core import seeds
-from edgefl.core.errors import DataError, UserError
-from edgefl.core.scenario import LearningSpec
+from edgefl.core.errors import UserError
 from edgefl.data import Federation
-from edgefl.planning.learning import DataAccess, Learning, data_of, learn_from
+from edgefl.planning.learning import DataAccess, Learning
+from edgefl.planning.recorded_learning import learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.store import Reader, is_run, read, runs_in
 
@@ -151,23 +151,13 @@ def trained(
             note(line)
         saved = {row["version"]: row for row in reader.rows("versions")}
         _check_trained(reader, saved)
-        resolved, access = reader.resolved(), _as_it_ran(reader, access)
-        settings = resolved["scenario"]
         left_out = note if salvage else None
         version, server = _server(reader, which, saved, left_out)
         states, lost = _states(reader, left_out)
         meta, models = reader.meta, [row["model"] for row in reader.rows("clients", "client")]
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
-    spec, document = LearningSpec.of_resolved(settings, f"{folder.name}/plan.yaml")
-    data = data_of(spec, document, access)
-    if access.need == "pixels" and data.spec.content != resolved.get("data", ""):
-        raise DataError(
-            f"the images of {data.spec.name} have changed since the run",
-            where=spec.task.dataset.params.get("path", ""),
-            hint="restore the files as they were, or run the scenario again",
-        )
-    learning = learn_from(spec, document, data)
+        learning = learning_of(reader, access)
     return Trained(
         folder=folder,
         meta=meta,
@@ -182,14 +172,6 @@ def trained(
         lost=lost,
         salvaged=salvage,
     )
-
-
-def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
-    """The given access; if it names no folder, with the one that the run was given."""
-    data_dir = reader.host().get("data_dir")
-    if access.folder is not None or not isinstance(data_dir, str) or not Path(data_dir).is_dir():
-        return access
-    return DataAccess(Path(data_dir), download=access.download, need=access.need)
 
 
 def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
