@@ -41,12 +41,12 @@ class Context:
         seed = seeds.derive(planned.plan.scenario.seed, "init")
         with torch.no_grad(), one_thread():
             # Every client of one model starts from the same weights, and model 0's are the server's.
-            initial = [self._moved(net.init(seed)) for net in learning.nets]
+            initial = [self.moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
             self.initial_states = [method.client(weights) for method, weights in pairs]
             self.versions: dict[int, Tree] = {0: learning.methods[0].initial(initial[0])}
 
-    def _moved(self, tree: Tree) -> Tree:
+    def moved(self, tree: Tree) -> Tree:
         return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
 
     def size(self, job: Job) -> Size:
@@ -63,7 +63,7 @@ class Context:
     def state(self, client: int) -> Tree | None:
         """A client's latest state."""
         if client in self.states:
-            return self._moved(self.states.get(client))
+            return self.moved(self.states.get(client))
         return self.initial_state(client)
 
     def initial_state(self, client: int) -> Tree | None:

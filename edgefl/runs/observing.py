@@ -25,7 +25,7 @@ from edgefl.world.needs import Evaluate, Merge
 
 
 @dataclass(frozen=True)
-class _Trained:
+class Trained:
     """A merge of jobs that trained.
 
     Attributes:
@@ -46,13 +46,17 @@ class Observer:
 
     Until the next evaluation it keeps the uploads of the last merge that trained, and the server versions
     from which they came.
+
+    Attributes:
+        last: that merge; None where there was none since the last evaluation.
+        earlier: by measure, the version for which it was taken last, and its rows.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._measures = context.builder.learning.measures
-        self._last: _Trained | None = None
-        self._earlier: dict[str, Sequence[Row]] = {}
+        self.last: Trained | None = None
+        self.earlier: dict[str, tuple[int, Sequence[Row]]] = {}
 
     def merged(self, need: Merge, outcomes: Sequence[Outcome]) -> None:
         """Keeps a merge, before the versions that it needs are dropped; not one for which nobody trained.
@@ -67,7 +71,7 @@ class Observer:
             before = need.version - 1
             numbers = {before, *(outcome.job.version for outcome in trained)}
             servers = {number: self._context.versions[number] for number in numbers}
-            self._last = _Trained(trained, servers, before)
+            self.last = Trained(trained, servers, before)
 
     def rows(self, need: Evaluate, personal: Personal | None) -> list[dict[str, Any]]:
         """The measures of a version, as rows of the table ``measures``.
@@ -79,7 +83,7 @@ class Observer:
         Raises:
             RunError: a measure gives something else than rows, or two for one place.
         """
-        seen, self._last = self._observation(need, personal), None
+        seen, self.last = self._observation(need, personal), None
         common = {"version": need.version, "round": need.round}
         found: list[dict[str, Any]] = []
         with torch.no_grad(), one_thread():
@@ -89,12 +93,12 @@ class Observer:
                 if PARTICIPANTS in one.needs and not seen.participants:
                     continue
                 given = _given(one, seen)
-                self._earlier[one.name] = given
+                self.earlier[one.name] = need.version, given
                 found += ({**common, "measure": one.name, **row._asdict()} for row in given)
         return found
 
     def _observation(self, need: Evaluate, personal: Personal | None) -> Observation:
-        context, last = self._context, self._last
+        context, last = self._context, self.last
         builder, server = context.builder, context.versions[need.version]
         learning = builder.learning
         federation, method = learning.federation, learning.methods[0]
@@ -115,7 +119,7 @@ class Observer:
             class_counts=federation.class_counts,
             training=self._training,
             accuracies=scored,
-            earlier=self._earlier,
+            earlier={name: rows for name, (_, rows) in self.earlier.items()},
         )
         if last is None:
             return found
@@ -132,16 +136,16 @@ class Observer:
             raise AssertionError("asked only where there is one")
         return returned(function(server), Predictor, function, "a Predictor", RunError)
 
-    def _before(self, last: _Trained, version: int) -> Predictor:
+    def _before(self, last: Trained, version: int) -> Predictor:
         """The global model of a version from before the merge, one object each."""
         if version not in last.predictors:
             last.predictors[version] = self._global(last.servers[version])
         return last.predictors[version]
 
-    def _participants(self, last: _Trained) -> tuple[Participant, ...]:
+    def _participants(self, last: Trained) -> tuple[Participant, ...]:
         return tuple(self._participant(outcome, last) for outcome in last.outcomes)
 
-    def _participant(self, outcome: Outcome, last: _Trained) -> Participant:
+    def _participant(self, outcome: Outcome, last: Trained) -> Participant:
         """A client of the merge."""
         context, job = self._context, outcome.job
         learning = context.builder.learning

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from edgefl.compute.job import Outcome
 from edgefl.core.event import Job
@@ -75,6 +75,17 @@ class OutcomeCache:
         if self._writes(job):
             self._last[job.client] = job.id
         return self._done.pop(job.id)
+
+    @property
+    def kept(self) -> Mapping[int, tuple[Outcome, int]]:
+        """By job, its outcome and the job whose state it started from."""
+        return {number: (outcome, self._began[number]) for number, outcome in self._done.items()}
+
+    def restore(self, kept: Mapping[int, tuple[Outcome, int]], last: Mapping[int, int]) -> None:
+        """Takes over ``kept`` of a checkpoint, and by client the job that wrote its state."""
+        self._done = {number: outcome for number, (outcome, _) in kept.items()}
+        self._began = {number: began for number, (_, began) in kept.items()}
+        self._last = dict(last)
 
     def state(self, job: Job) -> Tree | None:
         """The state that a job starts from, if a cached job wrote it."""

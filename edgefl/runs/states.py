@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -67,6 +67,11 @@ class States:
     def held_bytes(self) -> int:
         """The bytes of the states in memory."""
         return self._held_bytes
+
+    def restore(self, files: Mapping[int, tuple[int, str]]) -> None:
+        """Takes over the states of a checkpoint, which are in files: by client, the job and the SHA-256."""
+        self._jobs = {client: job for client, (job, _) in files.items()}
+        self._filed = {client: sha256 for client, (_, sha256) in files.items()}
 
     def __contains__(self, client: int) -> bool:
         return client in self._jobs
