@@ -13,6 +13,8 @@ from edgefl.core.errors import UserError
 from edgefl.store.locks import LOCK, is_locked, locked
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
+# The database of a run that has not begun.
+PLANNED = "planned.sqlite"
 
 
 @contextmanager
