@@ -13,10 +13,10 @@ from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.recorded_learning import learning_of
 from edgefl.protocol import Predictor, Tree, read_tree
+from edgefl.report.texts import STANDS
 from edgefl.store import Reader, is_run, read, runs_in
 
 LAST, BEST = "last", "best"
-_ENDED = {"interrupted": "was interrupted", "failed": "failed"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Trained:
     Attributes:
         folder: the run's directory.
         meta: facts about the run, as the store keeps them.
+        status: how the run stands; see ``store.status_of``.
         models: the names of the clients' models.
         version: the version's number.
         last: whether it is the run's last version, to which the clients' states belong.
@@ -40,6 +41,7 @@ class Trained:
 
     folder: Path
     meta: dict[str, Any]
+    status: str
     models: list[str]
     version: int
     last: bool
@@ -107,9 +109,8 @@ class Trained:
         Empty if there is none.
         """
         caveats = []
-        if self.meta["status"] != "done":
-            how = _ENDED.get(self.meta["status"], "is still running or was killed")
-            caveats.append(f"last saved state of a run that {how}")
+        if self.status != "done":
+            caveats.append(f"last saved state of a run that {STANDS[self.status]}")
         if client is not None and client not in self.states:
             stateless = f"the same for all clients, because {self.meta['method']} keeps no client state"
             untrained = "never trained, so its own part is the initial one"
@@ -154,13 +155,18 @@ def trained(
         left_out = note if salvage else None
         version, server = _server(reader, which, saved, left_out)
         states, lost = _states(reader, left_out)
-        meta, models = reader.meta, [row["model"] for row in reader.rows("clients", "client")]
+        meta, status, models = (
+            reader.meta,
+            reader.status,
+            [row["model"] for row in reader.rows("clients", "client")],
+        )
         made = reader.query("SELECT round FROM merges WHERE version = ?", version)
         reported = _reported(reader, version)
         learning = learning_of(reader, access)
     return Trained(
         folder=folder,
         meta=meta,
+        status=status,
         models=models,
         version=version,
         last=bool(saved[version]["last"]),
@@ -179,7 +185,7 @@ def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
         raise UserError(
             f"{reader.folder.name} ran on the null engine and trained nothing", where=str(reader.folder)
         )
-    if reader.meta["status"] == "failed" and not saved:
+    if reader.status == "failed" and not saved:
         raise UserError(
             f"{reader.folder.name} failed before a version was saved, so it has no models to export: "
             f"{reader.meta.get('reason', '')}",

@@ -259,7 +259,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     by_device = device_use(reader, used)
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
-    kept = ("name", "method", "seed", "run_id", "status", "evaluated_on", "assumed", "engine")
+    kept = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
     jobs = jobs_of(reader) if jobs is None else jobs
     clients, devices = waited(reader, jobs)
     bounds = bounds_of(reader, jobs)
@@ -272,6 +272,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
         event_hash=event_hash(reader),
         run_dir=reader.where,
+        status=reader.status,
         reason=meta.get("reason", ""),
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),

@@ -112,9 +112,17 @@ def _parts(word: str) -> list[str]:
     return _JOINT.split(word)
 
 
+STANDS = {
+    "running": "is still running",
+    "killed": "was killed",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+}
+"""What to say of a run that is not done, by its status."""
+
+
 def unfinished(name: str, status: str, reason: str) -> str:
     """What became of a run that is not done."""
     if status == "failed":
         return f"{name} failed" + (f": {reason}" if reason else "")
-    state = "was interrupted" if status == "interrupted" else "is still running, or was killed"
-    return f"{name} {state}: these are its figures so far"
+    return f"{name} {STANDS[status]}: these are its figures so far"

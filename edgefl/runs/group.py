@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -147,7 +148,9 @@ def _run(
             for number, (each, options) in enumerate(pairs, start=1):
                 name = each.plan.scenario.name
                 target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
-                with tracked.following(each, options.component.name, target, callbacks) as told:
+                # The group's own lock is that of its only run.
+                own = nullcontext() if target == group else claimed(target, name)
+                with own, tracked.following(each, options.component.name, target, callbacks) as told:
                     results.append(RunResult(name, target, *execute(each, target, options, told, folder)))
     return Result(group, tuple(results))
 

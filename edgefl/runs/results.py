@@ -35,7 +35,7 @@ class RunResult:
     Attributes:
         name: the run's name.
         folder: its directory.
-        status: "done", "failed", "running" (or killed), "interrupted", or "unreadable".
+        status: "done", "failed", "running", "killed", "interrupted", or "unreadable".
         reason: why it failed or cannot be read; empty otherwise.
     """
 
@@ -132,8 +132,8 @@ class Result:
 
     @property
     def failed(self) -> tuple[RunResult, ...]:
-        """The runs that failed or were interrupted."""
-        return tuple(run for run in self.runs if run.status in {"failed", "interrupted"})
+        """The runs that failed, or were interrupted or killed."""
+        return tuple(run for run in self.runs if run.status in {"failed", "interrupted", "killed"})
 
     def summary(self, target: float | None = None) -> list[Summary]:
         """Each run's figures: what ``edgefl compare`` shows; without those that cannot be read.
@@ -243,7 +243,7 @@ def _opened(folder: Path) -> RunResult:
             reader.plan_text()
     except UserError as error:
         return RunResult(folder.name, folder, UNREADABLE, error.what)
-    return RunResult(meta["name"], folder, meta["status"], meta.get("reason", ""))
+    return RunResult(meta["name"], folder, reader.status, meta.get("reason", ""))
 
 
 def _frame(runs: Sequence[RunResult], table: str, kind: str) -> Any:

@@ -12,7 +12,7 @@ from edgefl.store.events import Happened, event_hash
 from edgefl.store.folders import changed, claimed, fresh_folder, is_planned, is_run, runs_in
 from edgefl.store.locks import is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
-from edgefl.store.reader import Reader, check_table, content_damage, read, verify
+from edgefl.store.reader import Reader, check_table, content_damage, read, status_of, verify
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.writer import Store
@@ -47,5 +47,6 @@ __all__ = [
     "runs_in",
     "settle_later",
     "state_file",
+    "status_of",
     "verify",
 ]

@@ -20,7 +20,8 @@ from edgefl.core.parts import plain_data
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
-from edgefl.store.folders import DATABASE, FILES, PLAN
+from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_run
+from edgefl.store.locks import is_locked
 from edgefl.store.salvage import salvaged
 from edgefl.store.schema import FORMAT, TABLES
 from edgefl.store.wal import lost_commits
@@ -83,6 +84,8 @@ class Reader:
         self.left_out: list[str] = []
         self.damaged: frozenset[str] = frozenset()
         self._document: Document | None = None
+        # Looked at first: a run that ends meanwhile was not killed.
+        self._in_progress = folder is None or is_locked(folder)
         self._db = _database(self.folder) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
@@ -103,6 +106,15 @@ class Reader:
         if self._folder is None:
             raise ValueError("a run in memory has no directory")
         return self._folder
+
+    @property
+    def status(self) -> str:
+        """How the run stands: "running", "killed", "interrupted", "failed" or "done".
+
+        One that was killed cannot say so: it says "running", and no command holds its lock.
+        """
+        noted = str(self.meta["status"])
+        return "killed" if noted == "running" and not self._in_progress else noted
 
     def _check(self) -> None:
         """Refuses a database that is damaged, or leaves out what is."""
@@ -319,6 +331,18 @@ def read(folder: Path, *, salvage: bool = False, trusted: bool = False) -> Itera
     """A reader that is closed at the end; its arguments are those of ``Reader``."""
     with closing(Reader(folder, salvage=salvage, trusted=trusted)) as reader:
         yield reader
+
+
+def status_of(folder: Path) -> str:
+    """How a run stands: "planned" where it has not begun, else as ``Reader.status``; rows are not checked.
+
+    Raises:
+        UserError: the folder is not a run, of another format, or its database cannot be read.
+    """
+    if not is_run(folder) and (folder / PLANNED).is_file():
+        return "planned"
+    with read(folder, trusted=True) as reader:
+        return reader.status
 
 
 def verify(folder: Path) -> list[str]:

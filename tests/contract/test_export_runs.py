@@ -393,9 +393,7 @@ def test_a_client_that_never_trained_is_marked(runs, capsys):
     assert "never trained" not in (run / "export" / "client-2.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("ended", "how"), [("running", "is still running or was killed"), ("interrupted", "was interrupted")]
-)
+@pytest.mark.parametrize(("ended", "how"), [("running", "was killed"), ("interrupted", "was interrupted")])
 def test_an_unfinished_run_is_marked(runs, capsys, ended, how):
     """Its last saved model can be exported; the table and the card say so."""
     run = runs["fedavg"]

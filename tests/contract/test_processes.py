@@ -271,7 +271,7 @@ def test_nothing_stays_behind_of_busy_workers(tmp_path, accident, number, status
     assert not folder.exists()
     assert "Traceback" not in (tmp_path / "told").read_text(encoding="utf-8")
     with read(out) as found:
-        assert found.meta["status"] == ("running" if number == signal.SIGKILL else "interrupted")
+        assert found.status == ("killed" if number == signal.SIGKILL else "interrupted")
 
 
 def _folder_of(worker: psutil.Process) -> Path | None:

@@ -184,7 +184,8 @@ def test_a_section_without_data_says_why(parsed):
     [
         ("failed", "failed: it diverged"),
         ("interrupted", "was interrupted: these are its figures so far"),
-        ("running", "is still running, or was killed"),
+        ("running", "is still running: these are its figures so far"),
+        ("killed", "was killed: these are its figures so far"),
     ],
 )
 def test_what_became_of_a_run_is_said_first(record, status, words):

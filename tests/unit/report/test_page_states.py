@@ -50,7 +50,7 @@ def folders(tmp_path_factory):
     """Runs by their state."""
     made = tmp_path_factory.mktemp("states")
     with suppress(KeyboardInterrupt):
-        edgefl.run(SCENARIO, out=made / "interrupted", callbacks=_Stop(made / "running"))
+        edgefl.run(SCENARIO, out=made / "interrupted", callbacks=_Stop(made / "killed"))
     edgefl.run(SCENARIO, overrides={"local.optimizer.lr": 1e30}, out=made / "failed")
     nobody = {
         "model": {"name": "mlp", "hidden": [300_000]},
@@ -61,7 +61,7 @@ def folders(tmp_path_factory):
     return made
 
 
-@pytest.mark.parametrize("state", ["interrupted", "running", "failed", "nobody"])
+@pytest.mark.parametrize("state", ["interrupted", "killed", "failed", "nobody"])
 def test_a_run_that_is_not_done_has_its_page(folders, state):
     """Its own figures so far, as compare has them; nothing stands on a front."""
     page, told = paged(folders / state), compared(folders / state)
@@ -123,14 +123,14 @@ def test_runs_of_one_name_are_told_apart(folders):
     assert [setting(value) for value in (None, "", [], 8)] == ["not set", "empty", "none", "8"]
 
 
-def test_a_run_in_progress_has_no_machine_yet(folders):
+def test_a_killed_run_has_no_machine_yet(folders):
     """It is written at the end; its settings and sources are there from the start."""
-    running, done = (paged(folders / state) for state in ("running", "done"))
-    assert running["provenance"][0]["machine"] == {}
+    killed, done = (paged(folders / state) for state in ("killed", "done"))
+    assert killed["provenance"][0]["machine"] == {}
     assert done["provenance"][0]["machine"]["cores"] > 0
-    assert running["provenance"][0]["scenario"] == done["provenance"][0]["scenario"]
-    assert running["fleets"] == done["fleets"]
-    assert [len(one["round"]) for one in running["measures"]] == [1, 1]
+    assert killed["provenance"][0]["scenario"] == done["provenance"][0]["scenario"]
+    assert killed["fleets"] == done["fleets"]
+    assert [len(one["round"]) for one in killed["measures"]] == [1, 1]
 
 
 def test_damaged_tables_are_said(folders, tmp_path):
