@@ -274,12 +274,23 @@ class LearningSpec(Strict):
         return validate(cls, document.data, document), document
 
 
+class Checkpoint(Strict):
+    """When a run is saved, besides at each evaluation, so that it can be resumed; not part of its identity.
+
+    Attributes:
+        minutes: of wall time; 0 saves after every merge.
+    """
+
+    minutes: Annotated[float, Field(ge=0)] = 5.0
+
+
 class SystemSpec(Strict):
     """What the learning runs on: the fleet, the server and this machine's engine."""
 
     fleet: Annotated[str | Fleet, NameOf("profiles")]
     server: Server = Server()
     engine: Annotated[Engine, OfKind("engines")] = Engine()
+    checkpoint: Checkpoint = Checkpoint()
 
     @field_validator("fleet", mode="before")
     @classmethod
@@ -305,7 +316,6 @@ class Scenario(SystemSpec, LearningSpec):
         return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data: all but engine, name, notes and claims."""
-        return self.model_dump(
-            mode="json", exclude={"engine", "name", "notes", "published"}, exclude_none=True
-        )
+        """Everything that the result depends on, as plain data: not the engine, checkpoints, name or notes."""
+        without = {"engine", "checkpoint", "name", "notes", "published"}
+        return self.model_dump(mode="json", exclude=without, exclude_none=True)

@@ -35,7 +35,7 @@ def learning_of(reader: Reader, access: DataAccess) -> Learning:
 
 def _as_it_ran(reader: Reader, access: DataAccess) -> DataAccess:
     """The given access; if it names no folder, with the one that the run was given."""
-    data_dir = reader.host().get("data_dir")
+    data_dir = reader.meta.get("data_dir")
     if access.folder is not None or not isinstance(data_dir, str) or not Path(data_dir).is_dir():
         return access
     return DataAccess(Path(data_dir), download=access.download, need=access.need)

@@ -10,8 +10,8 @@ from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
 from edgefl.runs.engines import engine_options
-from edgefl.runs.execute import Run
 from edgefl.runs.group import Overrides, drafts, run_notes
+from edgefl.runs.run import Run
 from edgefl.store import Store
 
 
@@ -49,7 +49,7 @@ def _clocked(planned: Planned) -> Summary:
     store = Store.in_memory()
     try:
         describe(planned, store, "null")
-        run = Run(planned, store, None, Callbacks())
+        run = Run(planned.plan, store, None, Callbacks())
         try:
             planned.plan.check_admitted()
             run.to_end()

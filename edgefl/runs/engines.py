@@ -47,6 +47,10 @@ class EngineOptions:
         """Whether anything is trained."""
         return self.component.name != NULL
 
+    def written(self) -> dict[str, Any]:
+        """The name and all parameters, as plain data."""
+        return self.component.completed(self.params).model_dump()
+
     @property
     def device(self) -> torch.device:
         """The device that trains."""
@@ -61,12 +65,28 @@ def engine_options(draft: Draft) -> EngineOptions:
     Raises:
         UserError: its name, a parameter or the device is wrong, or its own check fails.
     """
-    options = _checked(draft.scenario.engine, draft.document, ["engine"])
+    options = checked_engine(draft.scenario.engine, draft.document, ["engine"])
+    if options.trains:
+        _check_data(draft, options)
+    return options
+
+
+def checked_engine(component: Component, document: Document, path: Sequence[str | int]) -> EngineOptions:
+    """An engine that can work here.
+
+    Args:
+        component: its name and parameters.
+        document: where they come from.
+        path: their place there.
+
+    Raises:
+        UserError: the name, a parameter or the device is wrong, or the engine's own check fails.
+    """
+    options = _checked(component, document, path)
     pinned = os.environ.get(PINNED)
     if options.component.name == AUTO and pinned:
         options = _pinned(pinned, options.component)
     if options.trains:
-        _check_data(draft, options)
         _ = options.device
     if hasattr(options.module, "check"):
         options.module.check(options.params)
@@ -97,12 +117,14 @@ class Started:
     Attributes:
         engine: the engine.
         line: one line for users: what trains, why, and in how many processes.
+        chosen: its name and all parameters.
         facts: what ``host.json`` says about it.
         trainer: what a result's last bits depend on: the family of engines, its groups, the processor's kind.
     """
 
     engine: Engine
     line: str
+    chosen: dict[str, Any]
     facts: dict[str, Any]
     trainer: dict[str, Any]
 
@@ -120,10 +142,10 @@ def started(options: EngineOptions, context: Context) -> Started:
         why, facts = choice.why, {"auto": choice.facts()}
         options = _checked(choice.component, Document("auto's choice", {}), [])
     engine: Engine = options.module.build(options.params, context)
-    chosen = options.component.completed(options.params).model_dump()
+    chosen = options.written()
     device = context.builder.device
     facts = {**chosen, "device": str(device), **facts}
-    return Started(engine, _line(chosen, why), facts, _trainer(chosen, device))
+    return Started(engine, _line(chosen, why), chosen, facts, _trainer(chosen, device))
 
 
 def _trainer(chosen: Mapping[str, Any], device: torch.device) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
-from edgefl.core.errors import UnknownNameError, UserError, nearest
+from edgefl.core.errors import RunError, UnknownNameError, UserError, nearest
 from edgefl.core.nodes import short, written
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
@@ -21,12 +21,12 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.measures import GLOBAL
 from edgefl.planning.plan import Planned, plan
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.engines import engine_options
-from edgefl.runs.execute import execute
+from edgefl.runs.engines import EngineOptions, engine_options
+from edgefl.runs.execute import Execution, execute, prepare
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
-from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
-from edgefl.store import claimed
+from edgefl.runs.tracking import Chosen, Trackers, Tracking, chosen, tracking
+from edgefl.store import claimed, discard, locked, write_group
 from edgefl.world.selectors import reads
 
 
@@ -65,16 +65,22 @@ def drafts(scenario: str | Path | Mapping[str, Any], overrides: Overrides = ()) 
     Raises:
         UserError: the scenario is wrong.
     """
-    given = _overrides(overrides)
+    given = as_overrides(overrides)
     if isinstance(scenario, Mapping):
         return load(Document.of(written(scenario, "scenario"), "scenario"), given)
     return load(find_scenario(scenario), given)
 
 
-def _overrides(given: Overrides) -> Sequence[str | Override]:
+def as_overrides(given: Overrides) -> list[Override]:
+    """Settings as they were given, each with its key.
+
+    Raises:
+        ScenarioError: one is not KEY=VALUE.
+    """
     if isinstance(given, Mapping):
         return [Override.of(key, value, f"overrides[{key!r}]") for key, value in given.items()]
-    return [given] if isinstance(given, str) else given
+    texts = [given] if isinstance(given, str) else given
+    return [one if isinstance(one, Override) else Override.parse(one) for one in texts]
 
 
 def run(
@@ -113,7 +119,7 @@ def run(
         UserError: an argument or the scenario is wrong; nothing was run.
     """
     tracked = chosen(trackers)
-    overrides = _overrides(overrides)
+    overrides = as_overrides(overrides)
     if engine is not None:
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [Override.of("engine", replaced, "engine"), *overrides]
@@ -143,16 +149,50 @@ def _run(
         notes = [note for each, options in pairs for note in run_notes(each, trains=options.trains)]
         assumed = in_short(line for each in planned for line in each.plan.assumed)
         callbacks.planned([*assumed, *notes])
-        results = []
+        executions = _prepared(pairs, group, folder, drafted[0].group)
         with tracking(trackers, drafted[0].group, group) as tracked:
-            for number, (each, options) in enumerate(pairs, start=1):
-                name = each.plan.scenario.name
-                target = group if len(planned) == 1 else group / f"{number:02d}-{slug(name)}"
-                # The group's own lock is that of its only run.
-                own = nullcontext() if target == group else claimed(target, name)
-                with own, tracked.following(each, options.component.name, target, callbacks) as told:
-                    results.append(RunResult(name, target, *execute(each, target, options, told, folder)))
-    return Result(group, tuple(results))
+            return Result(group, tuple(executed(each, tracked, callbacks) for each in executions))
+
+
+def _prepared(
+    pairs: Sequence[tuple[Planned, EngineOptions]], group: Path, data_dir: Path | None, name: str
+) -> list[Execution | RunResult]:
+    """The directories of all runs, and ``group.json`` where there are several.
+
+    Returns:
+        By run, how it is executed; one whose directory could not be written has failed.
+    """
+    found: list[Execution | RunResult] = []
+    try:
+        for number, (planned, options) in enumerate(pairs, start=1):
+            own = planned.plan.scenario.name
+            target = group if len(pairs) == 1 else group / f"{number:02d}-{slug(own)}"
+            try:
+                prepare(planned, target, options, data_dir)
+            except RunError as error:
+                # A full disk, say: the next run may be on another one.
+                found.append(RunResult(own, target, "failed", str(error)))
+            else:
+                found.append(Execution(planned, target, options))
+        if len(pairs) > 1:
+            write_group(group, name, [each.folder.name for each in found])
+    except BaseException:
+        for each in found:
+            discard(each.folder)
+        raise
+    return found
+
+
+def executed(run: Execution | RunResult, tracked: Tracking, callbacks: Callbacks) -> RunResult:
+    """Executes a run of a group whose lock is held; one that has a result keeps it."""
+    if isinstance(run, RunResult):
+        callbacks.ended(run.name, run.status, run.reason)
+        return run
+    name, planned, engine = run.planned.plan.scenario.name, run.planned, run.options.component.name
+    # The group's own lock is that of its only run.
+    own = nullcontext() if tracked.folder == run.folder else locked(run.folder)
+    with own, tracked.following(planned, engine, run.folder, callbacks) as told:
+        return RunResult(name, run.folder, *execute(run, told))
 
 
 def run_notes(planned: Planned, *, trains: bool) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
 from edgefl.runs.callbacks import Callbacks, Progress
+from edgefl.store import Place
 
 # More of a run's marks are thinned out.
 _MARKS = 256
@@ -86,6 +87,13 @@ class SoFar:
         self._t_s, self._accuracies, self._losses = t_s, accuracies, losses
         self.callbacks.evaluated(accuracies)
         self._tell()
+
+    def resumed(
+        self, place: Place, accuracies: dict[str, float], losses: dict[str, float], loss: float | None
+    ) -> None:
+        """The run goes on from a checkpoint; the others are as they were there."""
+        self._version, self._round, self._t_s = place.version, place.round, place.t_s
+        self._accuracies, self._losses, self._loss = accuracies, losses, loss
 
     def over(self, t_s: float) -> None:
         """All is over, and jobs that were in flight have been cut."""

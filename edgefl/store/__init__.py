@@ -9,15 +9,16 @@ Nothing is pickled.
 from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
 from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import Happened, event_hash
-from edgefl.store.folders import changed, claimed, fresh_folder, is_planned, is_run, runs_in
-from edgefl.store.locks import is_locked, locked, locked_run
+from edgefl.store.folders import begin, changed, claimed, fresh_folder, is_planned, is_run, runs_in
+from edgefl.store.groups import is_group, read_group, write_group
+from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, check_table, content_damage, read, status_of, verify
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
-from edgefl.store.writer import Store
+from edgefl.store.writer import Store, discard
 
-__all__ = [
+__all__ = ["GROUP", "begin", "discard","is_group","read_group","write_group",
     "COLUMNS",
     "TABLES",
     "Checkpoint",

@@ -126,6 +126,12 @@ def is_planned(folder: Path) -> bool:
     return (folder / PLANNED).is_file() and not is_run(folder)
 
 
+def begin(folder: Path) -> None:
+    """Makes a run of what was planned; one that has begun stays as it is."""
+    if is_planned(folder):
+        (folder / PLANNED).replace(folder / DATABASE)
+
+
 def runs_in(folder: Path) -> list[Path]:
     """The runs in a group, or in a folder of groups, in order; a run's directory is a group of one.
 

@@ -290,9 +290,18 @@ def content_damage(path: Path, sha256: Any) -> str:
     return f"{path.name} is damaged: its content is not what was written"
 
 
-def _database(folder: Path) -> sqlite3.Connection:
-    if not (folder / DATABASE).is_file():
+def check_run(folder: Path) -> None:
+    """Refuses a directory that holds no run.
+
+    Raises:
+        UserError: it holds none.
+    """
+    if not is_run(folder):
         raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
+
+
+def _database(folder: Path) -> sqlite3.Connection:
+    check_run(folder)
     try:
         return _opened(folder / DATABASE)
     except sqlite3.OperationalError as error:

@@ -31,8 +31,8 @@ from edgefl.store.checkpoints import (
 )
 from edgefl.store.checks import settle, unstamp
 from edgefl.store.digests import SCALARS, Digests, in_chunks
-from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, fresh_folder, is_planned
-from edgefl.store.reader import Reader, read
+from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, begin, fresh_folder
+from edgefl.store.reader import Reader, check_run
 from edgefl.store.rows import INSERT_JOB, count_rows, event_row, job_columns, plan_rows
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
@@ -117,7 +117,7 @@ class Store:
             database.execute("PRAGMA journal_mode=MEMORY")
             return cls._new(folder, write, database, file, planned=planned)
         except (OSError, RunError, sqlite3.OperationalError) as error:
-            _clear(folder)
+            discard(folder)
             raise _cannot_write(folder, error) from error
 
     @classmethod
@@ -148,24 +148,16 @@ class Store:
         return Reader(self._folder, self._db)
 
     @classmethod
-    def open(cls, folder: Path, write: Callable[[Path, Any], str], *, trusted: bool = False) -> Store:
-        """Opens a run that was planned, or one that began, to go on with it.
-
-        Args:
-            folder: its directory.
-            write: as of ``__init__``.
-            trusted: whether not to look for damage: of a run that this process planned.
+    def open(cls, folder: Path, write: Callable[[Path, Any], str]) -> Store:
+        """Opens a run that was planned, or one that began and was found whole, to go on with it.
 
         Raises:
-            UserError: it is not a run directory, of another format, or damaged.
+            UserError: it is not a run directory.
             RunError: it cannot be written.
         """
         try:
-            if is_planned(folder):
-                (folder / PLANNED).replace(folder / DATABASE)
-            if not trusted:
-                with read(folder):
-                    pass
+            begin(folder)
+            check_run(folder)
             _hold_free(folder)
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
@@ -389,7 +381,7 @@ class Store:
         """Closes the database; what was committed stays, and a run that was not planned leaves nothing."""
         self._db.close()
         if self._folder is not None and self._unnamed is not None:
-            _clear(self._folder)
+            discard(self._folder)
 
     def close(self, status: str, **facts: Any) -> None:
         """Ends the run: "done", "failed" or "interrupted", with facts such as the reason.
@@ -441,14 +433,16 @@ class Store:
             self._sweep()
 
 
-def _clear(folder: Path) -> None:
-    """Removes what a run that never began made in its directory."""
-    for name in (_UNNAMED, _RESERVE, PLAN):
+def discard(folder: Path) -> None:
+    """Removes what a run that never began made in its directory, and the directory if nothing else is there."""
+    for name in (_UNNAMED, PLANNED, _RESERVE, PLAN):
         with suppress(OSError):
             (folder / name).unlink()
     for name in FILES:
         with suppress(OSError):
             (folder / name).rmdir()
+    with suppress(OSError):
+        folder.rmdir()
 
 
 def _hold_free(folder: Path) -> None:

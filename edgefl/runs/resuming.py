@@ -1,0 +1,216 @@
+"""Goes on with runs that were interrupted, killed or failed, or that are to be longer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edgefl.core.errors import UserError
+from edgefl.core.nodes import written
+from edgefl.core.notes import note
+from edgefl.core.overrides import Override, put
+from edgefl.core.scenario import Checkpoint as Checkpoints
+from edgefl.core.scenario import Engine
+from edgefl.core.user_code import user_code
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import Planned
+from edgefl.planning.recorded_learning import learning_of
+from edgefl.runs.callbacks import Callbacks
+from edgefl.runs.engines import EngineOptions, checked_engine
+from edgefl.runs.execute import Execution
+from edgefl.runs.group import Overrides, as_overrides, executed
+from edgefl.runs.past import Past, whole
+from edgefl.runs.progress import shown
+from edgefl.runs.results import Result, RunResult
+from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
+from edgefl.store import (
+    GROUP,
+    Reader,
+    begin,
+    is_group,
+    is_planned,
+    is_run,
+    locked,
+    locked_run,
+    read_group,
+    read_plan,
+    runs_in,
+)
+
+
+@user_code()
+def resume(
+    folder: str | Path,
+    *,
+    overrides: Overrides = (),
+    data_dir: str | Path | None = None,
+    download: bool = True,
+    engine: str | Mapping[str, Any] | None = None,
+    callbacks: Callbacks | None = None,
+    progress: bool | None = None,
+    trackers: Trackers = (),
+) -> Result:
+    """Goes on with a run, or with all runs of a group, from the last checkpoint of each.
+
+    What was interrupted, killed or failed goes on; what was only planned begins; what is done stays as it is,
+    unless ``server.until`` is raised. A run ends as if it had never stopped: its rows, weights and event hash
+    are the same bits, given the same versions of the code and its libraries on the same kind of processor.
+
+    Args:
+        folder: the directory of a run or of a group.
+        overrides: settings that replace the runs' own: of ``server.until``, each limit raised or removed, of
+            ``engine`` and of ``checkpoint``.
+        data_dir: the folder of dataset files; None for where the run found them.
+        download, engine, callbacks, progress, trackers: as of ``run``.
+
+    Raises:
+        UserError: an argument is wrong, another command works on it, or a run is damaged beyond its
+            checkpoints; nothing was changed.
+    """
+    tracked = chosen(trackers)
+    given = as_overrides(overrides)
+    if engine is not None:
+        replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
+        given = [Override.of("engine", replaced, "engine"), *given]
+    access = DataAccess(Path(data_dir) if data_dir else None, download=download)
+    with shown(callbacks, progress) as watching:
+        return _resume(Path(folder), given, access, watching, tracked)
+
+
+def _resume(
+    folder: Path,
+    given: Sequence[Override],
+    access: DataAccess,
+    callbacks: Callbacks,
+    trackers: Sequence[Chosen],
+) -> Result:
+    group = is_group(folder)
+    name, runs = _runs_of(folder)
+    with locked(folder) if group else locked_run(folder), tracking(trackers, name, folder) as tracked:
+        callbacks.planning(len(runs))
+        settings = Settings.of(given)
+        callbacks.planned([])
+        results = []
+        for run in runs:
+            with ExitStack() as stack:
+                execution = _execution(run, settings, access, stack)
+                results.append(executed(execution, tracked, callbacks))
+    return Result(folder, tuple(results))
+
+
+def _runs_of(folder: Path) -> tuple[str, list[Path]]:
+    """A group's name and the directories of its runs; those of a single run.
+
+    Raises:
+        UserError: the directory is neither.
+    """
+    if is_group(folder):
+        name, names = read_group(folder)
+        return name, [folder / each for each in names if (folder / each).is_dir()]
+    if is_run(folder) or is_planned(folder):
+        return folder.name, [folder]
+    found = runs_in(folder)
+    raise UserError(
+        f"{folder} holds {len(found)} runs and no {GROUP}",
+        where=str(folder),
+        hint="resume its runs one by one",
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is set of runs that go on.
+
+    Attributes:
+        limits: of ``server.until``.
+        engine: of the engine.
+        checkpoint: of checkpoints.
+    """
+
+    limits: tuple[Override, ...]
+    engine: tuple[Override, ...]
+    checkpoint: tuple[Override, ...]
+
+    @classmethod
+    def of(cls, given: Sequence[Override]) -> Settings:
+        """By what they set; all others are limits, or refused as such."""
+        firsts = [one.keys[0] for one in given]
+        pairs = list(zip(firsts, given, strict=True))
+        own = {"engine", "checkpoint"}
+        return cls(
+            tuple(one for first, one in pairs if first not in own),
+            *(tuple(one for first, one in pairs if first == key) for key in ("engine", "checkpoint")),
+        )
+
+    def engine_of(self, reader: Reader) -> EngineOptions:
+        """The engine of a run: the one that trained it, with what is set of it.
+
+        Raises:
+            UserError: a setting is wrong, or the engine cannot work here.
+        """
+        own = reader.meta.get("engine_used") or reader.meta["engine_asked"]
+        document = _overridden({"engine": own}, self.engine)
+        component = validate(Engine, document.data["engine"], document, ["engine"])
+        return checked_engine(component, document, ["engine"])
+
+    def checkpoint_of(self, reader: Reader) -> Checkpoints:
+        """When a run is saved.
+
+        Raises:
+            UserError: a setting is wrong.
+        """
+        own = {"minutes": reader.meta["checkpoint_minutes"]}
+        document = _overridden({"checkpoint": own}, self.checkpoint)
+        return validate(Checkpoints, document.data["checkpoint"], document, ["checkpoint"])
+
+
+def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
+    root = written(data, "the run")
+    for one in given:
+        root = put(root, one.keys, one.node)
+    return Document.of(root, "the run")
+
+
+def _execution(
+    folder: Path, settings: Settings, access: DataAccess, stack: ExitStack
+) -> Execution | RunResult:
+    """How a run goes on; one that is done and stays so has its result.
+
+    Raises:
+        UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.
+    """
+    begin(folder)
+    reader = stack.enter_context(closing(_whole_tables(folder)))
+    meta = reader.meta
+    if meta["status"] == "done" and not settings.limits:
+        return RunResult(meta["name"], folder, "done", "")
+    options = settings.engine_of(reader)
+    plan = read_plan(reader)
+    planned = Planned(plan, learning_of(reader, access), reader.resolved())
+    scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
+    planned = replace(planned, plan=replace(plan, scenario=scenario))
+    checkpoint = whole(reader, note, raised=False) if options.trains else None
+    past = None if checkpoint is None else Past.of(planned.plan, reader, checkpoint)
+    if past is None:
+        reader.close()
+    return Execution(planned, folder, options, again=True, past=past, meta=meta)
+
+
+def _whole_tables(folder: Path) -> Reader:
+    """A run of which all tables are whole; what a damaged log has lost is done again.
+
+    Raises:
+        UserError: a table is damaged.
+    """
+    reader = Reader(folder, salvage=True)
+    for line in reader.left_out:
+        if reader.damaged:
+            reader.close()
+            raise UserError(line, where=str(folder), hint="run its scenario again; --salvage reads what is whole")
+        note(line)
+    return reader

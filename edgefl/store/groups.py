@@ -1,0 +1,43 @@
+"""Groups: the runs of one sweep, in one directory, with a list of them that is there before the first begins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgefl.core.errors import UserError
+from edgefl.core.files import atomically
+from edgefl.store.locks import GROUP
+
+
+def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
+    """Writes the list of a group's runs, by the names of their directories.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+    atomically(folder / GROUP, json.dumps({"name": name, "runs": list(runs)}, indent=2).encode())
+
+
+def is_group(folder: Path) -> bool:
+    """Whether a directory holds several runs of one command, all of which were planned."""
+    return (folder / GROUP).is_file()
+
+
+def read_group(folder: Path) -> tuple[str, list[str]]:
+    """A group's name, and its runs by the names of their directories.
+
+    Raises:
+        UserError: the list is damaged.
+    """
+    try:
+        data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
+        name, runs = data["name"], data["runs"]
+        if isinstance(name, str) and all(isinstance(run, str) and Path(run).name == run for run in runs):
+            return name, list(runs)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise UserError(
+        f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
+    )
