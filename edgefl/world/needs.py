@@ -80,6 +80,7 @@ class Merge(_Jobs):
         correction: how an upload that is stale, or scaled, is re-expressed.
         slowest: the client whose upload arrived last; -1 if nothing is merged.
         live_versions: the versions that jobs still need, and the new one.
+        regular: False once the rounds are over; see ``Need``.
     """
 
     version: int
@@ -92,6 +93,7 @@ class Merge(_Jobs):
     correction: Correction
     slowest: int
     live_versions: tuple[int, ...]
+    regular: bool
 
     @cached_property
     def merged(self) -> tuple[Job, ...]:
@@ -109,12 +111,14 @@ class Evaluate(_Jobs):
     Attributes:
         version, round, t_s: as of a merge.
         totals_of: gives ``totals``, until the need is answered.
+        regular: False once the rounds are over, and for an evaluation out of turn; see ``Need``.
     """
 
     version: int
     round: int
     t_s: float
     totals_of: Callable[[], Totals]
+    regular: bool
 
     @cached_property
     def totals(self) -> Totals:
@@ -123,6 +127,10 @@ class Evaluate(_Jobs):
 
 
 Need: TypeAlias = Merge | Evaluate
+"""Regular, or only because the run is ending.
+
+A run with a larger ``server.until`` has the same needs, events and jobs up to the last regular one.
+"""
 
 
 @dataclass(frozen=True)

@@ -291,6 +291,7 @@ class World:
                     correction=correction,
                     slowest=last[0] if last else -1,
                     live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
+                    regular=self.serving,
                 )
             )
         )
@@ -306,8 +307,9 @@ class World:
         """Ends a round; evaluates every ``evaluate.every`` rounds and after the last."""
         ended = self.round + 1
         stopped = self._stops.reached(ended, self.now_s, self.totals)
-        if stopped or ended % self.plan.scenario.evaluate.every == 0:
-            yield from self.evaluate()
+        in_turn = ended % self.plan.scenario.evaluate.every == 0
+        if stopped or in_turn:
+            yield from self.evaluate(in_turn=in_turn)
             stopped = self._stops.accurate(self._scores) or stopped
         self.round, self.stopped, self._round_from = ended, stopped, self.version
 
@@ -319,13 +321,17 @@ class World:
         slots = self.table.open()
         return self._accounts.totals(self.table.take(slots), self.table.states[slots], self.env.now)
 
-    def evaluate(self) -> Generator[simpy.Event, Any, None]:
-        """Asks for the current version's scores, once for each version."""
+    def evaluate(self, *, in_turn: bool = True) -> Generator[simpy.Event, Any, None]:
+        """Asks for the current version's scores, once for each version.
+
+        Args:
+            in_turn: whether it is asked for even where the rounds go on.
+        """
         if self.version != self._scored:
             self._scored = self.version
             self._record(Kind.EVALUATED)
             late, at = self._late.take(self._ready, self.now_s), (self.version, self.round, self.now_s)
-            need = Evaluate(self.plan, late, self._ready, *at, self.totals)
+            need = Evaluate(self.plan, late, self._ready, *at, self.totals, in_turn and self.serving)
             feedback = yield from self._ask(need)
             self._scores = dict(feedback.scores)
 
