@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import sqrt
-from statistics import fmean, geometric_mean, stdev
+from statistics import fmean, geometric_mean
 from typing import NamedTuple, TypeAlias
 
 from method_runs import DIRICHLET, METHODS, SHARDS, VARIANTS, Results, Run, last
-from scipy.stats import t as student
+
+from edgefl.report.estimates import estimate
 
 # The target of a group: this share of its first method's accuracy, rounded down to a whole per cent.
 _SHARE = 0.9
@@ -54,13 +54,6 @@ _MODELS = {
 }
 
 
-def interval(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean, and half the width of its 95% interval (Student's t); None for a single value."""
-    if len(values) < 2:
-        return values[0], None
-    return fmean(values), float(student.ppf(0.975, len(values) - 1)) * stdev(values) / sqrt(len(values))
-
-
 def three(number: float) -> str:
     """A number to three significant digits."""
     return f"{float(f'{number:.3g}'):,g}"
@@ -70,7 +63,7 @@ def shown(values: Sequence[float], of: int, text: Callable[[float], str]) -> str
     """The mean with its interval, and of how many of the runs, if not of all."""
     if not values:
         return _NONE
-    mean, half = interval(values)
+    mean, half, *_ = estimate(values)
     among = "" if len(values) == of else f" ({len(values)} of {of})"
     return text(mean) + ("" if half is None else f" ± {text(half)}") + among
 
@@ -188,7 +181,7 @@ def _verdict(published: float | None, found: Sequence[float]) -> str:
     """Whether a difference is the published one's sign, by the interval of ours."""
     if published is None or len(found) < 2:
         return ""
-    mean, half = interval(found)
+    mean, half, *_ = estimate(found)
     if abs(mean) <= (half or 0.0):
         return ": open"
     return ": agrees" if mean * published > 0 else ": disagrees"

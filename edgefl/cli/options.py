@@ -18,6 +18,10 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, such as server.rounds=5."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Short for --set seed=N.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Repeat every run with N seeds, counting up from the scenario's."),
+]
 FleetLink = Annotated[
     str | None,
     typer.Option(

@@ -40,7 +40,7 @@ def plot(
 ) -> None:
     """Draw accuracy or loss of runs against cost, for a paper.
 
-    Runs that differ in nothing but their seeds are one line, in a band of a standard deviation.
+    Runs that differ in nothing but their seeds are one line, the mean, in a band of its 95% interval.
     """
     from edgefl.report.charts import Choice, chart, require_matplotlib
     from edgefl.report.figure_files import SUFFIXES, is_figure

@@ -22,6 +22,7 @@ from edgefl.cli.options import (
     Salvage,
     ScenarioName,
     Seed,
+    Seeds,
     Sensitivity,
     Settings,
     TargetAccuracy,
@@ -53,6 +54,7 @@ _RUN = examples(
     "run quickstart",
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
+    "run quickstart --seeds 5",
     "run quickstart --watch",
     "run quickstart --track '{name: wandb, project: mine}'",
 )
@@ -63,6 +65,7 @@ def run(
     scenario: ScenarioName,
     settings: Settings = None,
     seed: Seed = None,
+    seeds: Seeds = None,
     link: FleetLink = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
     engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
@@ -96,6 +99,7 @@ def run(
                 result = run_scenario(
                     scenario,
                     overrides=overrides(settings, engine=engine, seed=seed, **short),
+                    seeds=seeds,
                     data_dir=data_dir,
                     download=not offline,
                     out=out,
@@ -172,6 +176,7 @@ def check(
     ] = None,
     settings: Settings = None,
     seed: Seed = None,
+    seeds: Seeds = None,
     link: FleetLink = None,
     as_json: AsJson = False,
 ) -> None:
@@ -184,12 +189,16 @@ def check(
     With `--method`, `--set` changes the scenario of the check; `--set method.KEY=VALUE` sets a parameter.
     """
     if method is not None:
-        if scenarios or link:
-            raise UserError("--method takes no scenario and no --link", where="--method")
+        if scenarios or link or seeds:
+            raise UserError("--method takes no scenario, no --link and no --seeds", where="--method")
         _check_method(method, overrides(settings, seed=seed), as_json=as_json)
         return
     given = overrides(settings, seed=seed, link=link)
     if not scenarios:
+        if seeds:
+            raise UserError(
+                "--seeds needs a scenario", where="--seeds", hint="edgefl check quickstart --seeds 5"
+            )
         _check_all(given, as_json=as_json)
         return
     from edgefl.report.comparison import dry_runs
@@ -201,7 +210,7 @@ def check(
         try:
             # A sweep of thousands of runs takes minutes.
             with stderr().status(Text(f"checking {name}")):
-                checked += dry_run(name, given)
+                checked += dry_run(name, given, seeds)
         except EdgeflError as error:
             statuses.append(error.exit_status)
             print_error(error)
@@ -324,7 +333,8 @@ def compare(
 ) -> None:
     """Compare runs: accuracy, and the time, bytes, work and energy to reach a target.
 
-    Runs that differ in nothing but their seeds are averaged.
+    Runs that differ in nothing but their seeds are averaged, with 95% intervals, and groups of them are
+    compared seed by seed.
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """

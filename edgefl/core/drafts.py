@@ -16,7 +16,7 @@ from pydantic import ConfigDict
 from edgefl.core.components import read
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
-from edgefl.core.nodes import Node
+from edgefl.core.nodes import Node, short, written
 from edgefl.core.overrides import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario
@@ -28,6 +28,7 @@ P = ParamSpec("P")
 # Limits of a sweep; `docs/scenarios.md` states them.
 MOST_RUNS = 10_000
 MOST_VALUES = 10**7
+_SEED = "seed"
 
 
 class Draft(Strict):
@@ -57,15 +58,19 @@ def placed(function: Callable[Concatenate[Draft, P], T]) -> Callable[Concatenate
     return placing
 
 
-def load(source: Path | Document, overrides: Sequence[str | Override] = ()) -> list[Draft]:
+def load(
+    source: Path | Document, overrides: Sequence[str | Override] = (), seeds: int | None = None
+) -> list[Draft]:
     """The runs of a scenario file: one, or one for each setting of its sweep.
 
     Args:
         source: the file, or a parsed document.
         overrides: settings, or "key.path=value" texts with values in YAML, applied before the sweep.
+        seeds: repeats all runs with so many seeds, which count up from the scenario's. All runs of a seed
+            come before those of the next.
 
     Raises:
-        ScenarioError: the file or an override is wrong.
+        ScenarioError: the file, an override or the number of seeds is wrong.
     """
     document = source if isinstance(source, Document) else Document.read(source)
     given = [one if isinstance(one, Override) else Override.parse(one) for one in overrides]
@@ -76,6 +81,8 @@ def load(source: Path | Document, overrides: Sequence[str | Override] = ()) -> l
     sweep.check_apart()
     for override in given:
         sweep.check(override)
+    if seeds is not None:
+        sweep = sweep._replace(seeds=_seeds(root, given, sweep, seeds))
     base = root._replace(value={key: node for key, node in root.value.items() if key != SWEEP})
     sweep.check_size(base)
     name = base.value.get("name") or Node(Path(document.file).stem, document.file)
@@ -103,6 +110,30 @@ def _overridden(root: Node, override: Override) -> Node:
     return put(root, keys, value)
 
 
+def _seeds(root: Node, given: Sequence[Override], sweep: _Sweep, count: int) -> list[Node]:
+    """The seeds of repetitions."""
+    where = f"--seeds {short(str(count))}"
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_RUNS:
+        what = f"the number of seeds must be a whole number from 1 to {MOST_RUNS:,}"
+        raise ScenarioError(what, where=where)
+    if _SEED in sweep.axes or any(_SEED in pair for pair in sweep.pairs):
+        raise ScenarioError(
+            "the scenario's sweep sets 'seed' already",
+            where=where,
+            hint=f"leave --seeds out, or remove them with --set sweep.{_SEED}=null"
+            if _SEED in sweep.axes
+            else f"leave --seeds out, or remove 'seed' from sweep.{PAIRS}",
+        )
+    if sum(override.key == _SEED for override in given) > 1:
+        what = "'seed' is set more than once; seeds are counted up from one"
+        raise ScenarioError(what, where=where, hint="give the first seed alone, as in --seed 1")
+    first = (root.child(_SEED) or written(Scenario.model_fields[_SEED].default, where)).plain
+    # What is no seed is refused where scenarios are read.
+    if isinstance(first, bool) or not isinstance(first, int):
+        return [root.value[_SEED]]
+    return [written(first + number, where) for number in range(count)]
+
+
 class _Run(NamedTuple):
     """One run's settings, by key, and the keys whose values name it."""
 
@@ -117,11 +148,13 @@ class _Sweep(NamedTuple):
         axes: lists of values, by key.
         pairs: settings by key; without any, one that sets nothing.
         document: their source.
+        seeds: with which all of that is repeated; empty for the scenario's own.
     """
 
     axes: dict[str, list[Node]]
     pairs: list[dict[str, Node]]
     document: Document
+    seeds: Sequence[Node] = ()
 
     @classmethod
     def read(cls, document: Document) -> _Sweep:
@@ -193,7 +226,7 @@ class _Sweep(NamedTuple):
 
     def check_size(self, base: Node) -> None:
         """Refuses more runs than anybody waits for."""
-        count = len(self.pairs) * math.prod(map(len, self.axes.values()))
+        count = len(self.pairs) * math.prod(map(len, self.axes.values())) * max(len(self.seeds), 1)
         where = str(self.document.place([SWEEP]))
         if count > MOST_RUNS:
             raise ScenarioError(f"a sweep of {count:,} runs; the most is {MOST_RUNS:,}", where=where)
@@ -203,10 +236,13 @@ class _Sweep(NamedTuple):
 
     def runs(self) -> Iterator[_Run]:
         """Each run; a pair with its own name is named by it."""
-        for pair in self.pairs:
-            for values in itertools.product(*self.axes.values()):
-                named = ["name"] if "name" in pair else list(pair)
-                yield _Run({**pair, **dict(zip(self.axes, values, strict=True))}, [*named, *self.axes])
+        repeated = [{_SEED: seed} for seed in self.seeds] or [{}]
+        for seed, pair, values in itertools.product(
+            repeated, self.pairs, itertools.product(*self.axes.values())
+        ):
+            named = ["name"] if "name" in pair else list(pair)
+            settings = {**pair, **dict(zip(self.axes, values, strict=True)), **seed}
+            yield _Run(settings, [*named, *self.axes, *seed])
 
 
 def _one(base: Node, run: _Run, file: str, group: str) -> Draft:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from edgefl.core.corners import Interval, together
 from edgefl.core.documents import document
+from edgefl.report.estimates import ROUNDING, estimate
 from edgefl.report.settings import canonical, dotted
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING
@@ -21,8 +22,6 @@ Bounds = Callable[[Summary], Interval | None]
 Show = Callable[[Any], str]
 Better = Literal["higher", "lower", ""]
 _SEED = "seed"
-# Relative to its mean, a deviation below this is one of rounding.
-_ROUNDING = 1e-12
 
 
 class Spread(NamedTuple):
@@ -32,11 +31,13 @@ class Spread(NamedTuple):
         mean: of the runs that have it.
         deviation_over_seeds: the standard deviation of a sample (n - 1); None if only one run has it.
         runs: how many have it.
+        interval_95: of the mean; see ``estimates``. None if only one run has it.
     """
 
     mean: float
     deviation_over_seeds: float | None
     runs: int
+    interval_95: Interval | None
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Compared:
         return common
 
     def show(self, show: Show, figure: Figure, nothing: str = MISSING) -> str:
-        """A figure, or its mean and deviation over the runs that have it.
+        """A figure, or its mean and half of its 95% interval over the runs that have it.
 
         Args:
             show: a number as text.
@@ -92,12 +93,11 @@ class Compared:
         values = self.known(figure)
         if not values:
             return nothing
-        found = spread(values)
-        deviation = found.deviation_over_seeds or 0.0
-        text = show(found.mean)
-        if deviation > _ROUNDING * abs(found.mean):
-            text += f" ±{show(deviation)}"
-        return text + (f" ({found.runs} of {len(self.runs)})" if found.runs < len(self.runs) else "")
+        found = estimate(values)
+        half, text = found.half or 0.0, show(found.mean)
+        if half > ROUNDING * abs(found.mean):
+            text += f" ±{show(half)}"
+        return text + (f" ({found.values} of {len(self.runs)})" if found.values < len(self.runs) else "")
 
     def known(self, figure: Figure) -> list[float]:
         """A figure of the runs that have it."""
@@ -120,13 +120,13 @@ class Value(NamedTuple):
     """A figure of a run, or of several that differ in nothing but their seeds.
 
     Attributes:
-        mean, deviation, runs: as in ``Spread``.
+        mean: of the runs that have it.
+        runs: how many have it.
         between: the bounds; of several runs, the means of all. None where a run has none.
         complete: whether it covers all clients; an energy may be known of some alone.
     """
 
     mean: float
-    deviation: float | None
     runs: int
     between: Interval | None
     complete: bool
@@ -164,7 +164,8 @@ class Row:
         found = [] if self.figure is None else one.known(self.figure)
         if not found:
             return None
-        return Value(*spread(found), one.between(self.bounds), all(map(self.complete, one.runs)))
+        bounds, complete = one.between(self.bounds), all(map(self.complete, one.runs))
+        return Value(statistics.fmean(found), len(found), bounds, complete)
 
 
 def amount(
@@ -204,9 +205,10 @@ def mean(one: Compared, figure: Figure) -> float | None:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The mean and deviation of at least one value."""
-    deviation = statistics.stdev(values) if len(values) > 1 else None
-    return Spread(statistics.fmean(values), deviation, len(values))
+    """The mean of at least one value, with its deviation and its interval."""
+    mean, half, deviation, count = estimate(values)
+    bounds = None if half is None else Interval(mean - half, mean + half)
+    return Spread(mean, deviation, count, bounds)
 
 
 def seeds_together(runs: Sequence[Summary]) -> list[Compared]:

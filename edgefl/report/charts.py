@@ -265,7 +265,7 @@ def _caption(shown: Sequence[Compared], choice: Choice) -> str:
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
     counts = sorted({len(one.runs) for one in shown} - {1})
     seeds = " or ".join(map(str, counts))
-    bands = f"; mean and standard deviation (n - 1) over {seeds} seeds" if counts else ""
+    bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
     return f"{choice.y} {of[str(choice.model)]}, on {on} data{bands}"
 
 

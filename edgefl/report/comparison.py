@@ -18,9 +18,11 @@ from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.curves import curves
 from edgefl.report.differing import differing
 from edgefl.report.emissions import emission
+from edgefl.report.estimates import deviations
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.history import History, histories
 from edgefl.report.intervals import LOWER_BOUND, between, energy_between
+from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
 from edgefl.report.rows import MODELS, WAITING, carbon_rows, rows, waited_most
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sparklines import Sparklines
@@ -33,6 +35,8 @@ Histories = Callable[[Summary], Mapping[str, History]]
 
 # Runs that stand side by side; more have a row each.
 _ABREAST = 4
+# Of so many seeds an interval is wide.
+_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -42,17 +46,21 @@ class Comparison:
     Attributes:
         runs: every run.
         averages: of runs that differ in nothing but their seeds.
+        pairs: what one of those is above another, seed by seed.
         differences: the settings in which the runs differ, by dotted key: the runs' values in order.
         sensitivity: what their figures depend on, if requested.
     """
 
     runs: Sequence[Summary]
     averages: Sequence[Average] = field(init=False)
+    pairs: Sequence[Pair] = field(init=False)
     differences: Mapping[str, Sequence[Any]] = field(init=False)
     sensitivity: Sensitivity | None = field(default=None, metadata=OPTIONAL)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "averages", averages(seeds_together(self.runs)))
+        compared = seeds_together(self.runs)
+        object.__setattr__(self, "averages", averages(compared))
+        object.__setattr__(self, "pairs", pairs(compared))
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
@@ -106,11 +114,27 @@ def comparison_tables(
     else:
         shown = [*(row for row in found if row.main), *waited_most(runs)]
         tables = [_by_row(compared, each) for each in (differing, shown) if each]
+    apart = pair_texts(compared)
+    tables += _pair_tables(apart)
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
     if len(compared) > _ABREAST:
         more = f"up to {_ABREAST} runs are compared in more figures, and --json has all"
         ends = [Note(more, "dim"), *ends]
-    return TextTables(tables, [*sparks.notes(), *signs(compared), *ends])
+    return TextTables(tables, [*sparks.notes(), *signs(compared, apart), *ends])
+
+
+def _pair_tables(apart: PairTexts) -> Iterator[TextTable]:
+    """A column for each pair of groups, or a row for each of many."""
+    if not apart.labels:
+        return
+    # What is said of a figure stands below it, which keeps columns narrow.
+    lines = [[text.replace(" (", "\n(") for text in texts] for texts in apart.texts]
+    by_figure = [[label, *texts] for label, texts in zip(apart.labels, lines, strict=True)]
+    if len(apart.heads) <= _ABREAST:
+        yield TextTable(["", *apart.heads], by_figure)
+    else:
+        heads, *rows = zip(["run", *apart.heads], *by_figure, strict=True)
+        yield TextTable(heads, rows)
 
 
 def _with_lines(found: Iterable[Row], sparks: Sparklines) -> Iterator[Row]:
@@ -155,18 +179,27 @@ def _head(one: Compared) -> str:
     return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
 
 
-def signs(compared: Sequence[Compared]) -> Iterator[Note]:
-    """What the signs in figures mean, what "to a target" does, and what emissions count."""
+def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
+    """What the signs in figures and in their differences mean, and what emissions count."""
     runs = [run for one in compared for run in one.runs]
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if _averaged(compared):
-        yield Note("± standard deviation over seeds, of a sample (n - 1)", "dim")
+        yield from _over_seeds(compared)
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
+    for text in apart.notes:
+        yield Note(text, "dim")
     if any(run.target for run in runs):
         yield Note("to a target: until the first evaluation at or above it", "dim")
     yield from _boundaries(runs)
+
+
+def _over_seeds(compared: Sequence[Compared]) -> Iterator[Note]:
+    """What stands behind figures of several seeds."""
+    few = min(len(one.runs) for one in compared if len(one.runs) > 1)
+    wide = f"; of {few} seeds it is {deviations(few):.2g} times the standard deviation" if few <= _FEW else ""
+    yield Note(f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}", "dim")
 
 
 def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.report.averages import Compared
+from edgefl.report.estimates import deviations
 from edgefl.report.history import History
 from edgefl.report.summary import Summary
 from edgefl.report.timeline import Floats, Ints
@@ -58,8 +59,8 @@ class Curve:
         x: each point's place on the ``AXES``, (n,) ascending, means over the runs: ``round``, and what was
             spent until then. "joules" is left out unless all runs know an energy at each point.
         accuracy, loss: (n,), means over the runs.
-        accuracy_low, accuracy_high, loss_low, loss_high: the mean less and plus the standard deviation over
-            seeds, of a sample (n - 1); None for one run.
+        accuracy_low, accuracy_high, loss_low, loss_high: the ends of the 95% interval of each point's mean
+            over seeds, see ``estimates``; None for one run.
         energy_known, energy_clients: at the last point of the first run, how many clients took part, and of
             how many the energy is known: the energy is of these alone.
         left_out: how many evaluations of the runs have no counterpart in all others.
@@ -140,5 +141,5 @@ def _band(name: str, rows: Floats) -> dict[str, Floats | None]:
     """The edges of the band around the mean of (runs, n)."""
     if len(rows) == 1:
         return {f"{name}_low": None, f"{name}_high": None}
-    mean, deviation = rows.mean(axis=0), rows.std(axis=0, ddof=1)
-    return {f"{name}_low": mean - deviation, f"{name}_high": mean + deviation}
+    mean, half = rows.mean(axis=0), deviations(len(rows)) * rows.std(axis=0, ddof=1)
+    return {f"{name}_low": mean - half, f"{name}_high": mean + half}

@@ -120,8 +120,9 @@ def draw(chart: Chart, axes: Axes) -> None:
     elif chart.choice.axis != "round":
         axes.set_xlim(left=0)
     if chart.choice.y == "accuracy":
-        # Bands may reach beyond 100%, accuracies do not.
-        axes.set_ylim(top=min(axes.get_ylim()[1], 101))
+        # Bands may reach beyond 0 and 100%, accuracies do not.
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, -1), min(high, 101))
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
 

@@ -46,6 +46,14 @@ def between(
     return span(low, high)
 
 
+def with_half(value: str, half: str) -> str:
+    """A figure and half of its interval, if that is not empty; the unit once where both have the same one."""
+    if not half:
+        return value
+    same = _unit(value) == _unit(half) is not None
+    return f"{value.partition(' ')[0] if same else value} ±{half}"
+
+
 def span(low: str, high: str) -> str:
     """From one figure to another, the unit once where both have the same one."""
     if low == high:

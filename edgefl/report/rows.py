@@ -260,6 +260,17 @@ BYTES = amount(
     main=True,
 )
 """In both directions; a comparison has a row for each."""
+COSTS = (_TIME.key, BYTES.key, _ENERGY.key)
+"""What accuracy is traded for, by key."""
+
+
+def traded(compared: Sequence[Compared]) -> Iterator[Row]:
+    """Accuracies, their costs - virtual time, bytes in both directions, energy - and those of a target."""
+    for row in rows(compared):
+        if row.main and row.figure and (row.key in COSTS or row.key.startswith(("accuracy.", "target."))):
+            yield row
+        if row.key == "up_bytes":
+            yield BYTES
 
 
 def _waited(runs: Sequence[Summary]) -> Iterator[Row]:

@@ -49,6 +49,7 @@ class Sparklines:
         self._curves = {(id(compared[curve.group]), curve.model): curve for curve in curves}
         drawn = [_points(curve) for curve in curves if len(_points(curve)[0]) >= _TWO]
         self._scale = _scale(drawn) if drawn else None
+        self._averaged = any(len(curve.seeds) > 1 for curve in curves)
 
     def row(self, model: str) -> Row:
         """The row of a model's lines."""
@@ -60,7 +61,8 @@ class Sparklines:
             until_s, *ends = self._scale
             low, high = (show_share(end, 1) for end in ends)
             blocks = f"{BLOCKS[0]} {low} to {BLOCKS[-1]} {high}"
-            yield Note(f"over time: {blocks}, from 0 to {show_seconds(until_s)}", "dim")
+            means = "; means over seeds" if self._averaged else ""
+            yield Note(f"over time: {blocks}, from 0 to {show_seconds(until_s)}{means}", "dim")
 
     def _cell(self, one: Compared, model: str) -> str:
         curve = self._curves.get((id(one), model))

@@ -15,20 +15,25 @@ from edgefl.runs.run import Run
 from edgefl.store import Store
 
 
-def checked_drafts(scenario: str, overrides: Overrides = ()) -> list[Draft]:
+def checked_drafts(scenario: str, overrides: Overrides = (), seeds: int | None = None) -> list[Draft]:
     """The runs of a scenario, whose engines can be used here; the same checks as before a run.
+
+    Args:
+        scenario: its file or name.
+        overrides: settings to replace.
+        seeds: as of ``run``.
 
     Raises:
         UserError: the scenario is wrong.
     """
-    found = drafts(scenario, overrides)
+    found = drafts(scenario, overrides, seeds)
     for draft in found:
         engine_options(draft)
     return found
 
 
-def dry_run(scenario: str, overrides: Overrides = ()) -> list[DryRun]:
-    """Plans every run of a scenario, and runs its clock.
+def dry_run(scenario: str, overrides: Overrides = (), seeds: int | None = None) -> list[DryRun]:
+    """Plans every run of a scenario, and runs its clock; its arguments are those of ``checked_drafts``.
 
     Labels are assumed to be balanced unless the data come with a package, so that a forecast does not depend
     on the files on this machine.
@@ -37,7 +42,7 @@ def dry_run(scenario: str, overrides: Overrides = ()) -> list[DryRun]:
         UserError: the scenario is wrong.
     """
     access = DataAccess(need="embedded")
-    planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides)]
+    planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides, seeds)]
     return [
         DryRun(scenario, (*each.plan.assumed, *run_notes(each, trains=False)), _clocked(each))
         for each in planned

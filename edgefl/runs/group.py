@@ -59,16 +59,18 @@ Overrides: TypeAlias = Sequence[str | Override] | Mapping[str, Any]
 
 
 @user_code()
-def drafts(scenario: str | Path | Mapping[str, Any], overrides: Overrides = ()) -> list[Draft]:
-    """The runs of a scenario, given as a path, a name or a mapping of settings.
+def drafts(
+    scenario: str | Path | Mapping[str, Any], overrides: Overrides = (), seeds: int | None = None
+) -> list[Draft]:
+    """The runs of a scenario, given as a path, a name or a mapping of settings; ``seeds`` as of ``load``.
 
     Raises:
         UserError: the scenario is wrong.
     """
     given = as_overrides(overrides)
     if isinstance(scenario, Mapping):
-        return load(Document.of(written(scenario, "scenario"), "scenario"), given)
-    return load(find_scenario(scenario), given)
+        return load(Document.of(written(scenario, "scenario"), "scenario"), given, seeds)
+    return load(find_scenario(scenario), given, seeds)
 
 
 def as_overrides(given: Overrides) -> list[Override]:
@@ -87,6 +89,7 @@ def run(
     scenario: str | Path | Mapping[str, Any],
     *,
     overrides: Overrides = (),
+    seeds: int | None = None,
     data_dir: str | Path | None = None,
     download: bool = True,
     engine: str | Mapping[str, Any] | None = None,
@@ -104,6 +107,8 @@ def run(
         scenario: a file, a name, or the settings as a mapping.
         overrides: settings that replace the scenario's, by dotted key, such as {"server.rounds": 3}; or
             texts, such as ["server.rounds=3"].
+        seeds: repeats all runs with so many seeds, which count up from the scenario's; None for no
+            repetition.
         data_dir: the folder of dataset files; None for the default.
         download: whether missing files may be downloaded.
         engine: a name, such as "loop" or "null" (clock and costs only), or a mapping with the name and its
@@ -124,12 +129,12 @@ def run(
         replaced = dict(engine) if isinstance(engine, Mapping) else {"name": engine}
         overrides = [Override.of("engine", replaced, "engine"), *overrides]
     with shown(callbacks, progress) as watching:
-        return _run(scenario, overrides, data_dir, watching, out, tracked, download=download)
+        drafted = drafts(scenario, overrides, seeds)
+        return _run(drafted, data_dir, watching, out, tracked, download=download)
 
 
 def _run(
-    scenario: str | Path | Mapping[str, Any],
-    overrides: Sequence[str | Override],
+    drafted: Sequence[Draft],
     data_dir: str | Path | None,
     callbacks: Callbacks,
     out: str | Path | None,
@@ -137,7 +142,6 @@ def _run(
     *,
     download: bool,
 ) -> Result:
-    drafted = drafts(scenario, overrides)
     engines = [engine_options(draft) for draft in drafted]
     folder = Path(data_dir) if data_dir else None
     training = any(options.trains for options in engines)

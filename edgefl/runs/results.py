@@ -180,8 +180,8 @@ class Result:
     ) -> Figure:
         """Accuracy or loss against cost, as a Matplotlib figure: what ``edgefl plot`` writes.
 
-        Runs that differ in nothing but their seeds are one line, their mean, in a band of a standard
-        deviation. What cannot be drawn is left out, with a note.
+        Runs that differ in nothing but their seeds are one line, their mean, in a band of its 95% interval
+        (Student's t, n - 1), at each evaluation by itself. What cannot be drawn is left out, with a note.
 
         Args:
             x: "time", "round", "bytes", "joules" or "client_seconds".

@@ -107,8 +107,7 @@ def test_costs_to_a_target_are_those_of_compare(file, tmp_path):
 
 def test_an_interval_is_students():
     """Half the width over three values is 4.303 deviations over the root of three."""
-    mean, half = method_tables.interval([1.0, 2.0, 3.0])
-    assert (mean, half) == pytest.approx((2.0, 4.30265 / 3**0.5), rel=1e-5)
+    assert method_tables.shown([1.0, 2.0, 3.0], 3, "{:.4f}".format) == f"2.0000 ± {4.30265 / 3**0.5:.4f}"
 
 
 def test_a_failure_that_is_no_divergence_ends_the_table(tmp_path, monkeypatch):

@@ -37,8 +37,9 @@ def records(runs: Sequence[Summary]) -> Records:
 
     The columns are ``name``; ``runs``, their number; ``seed``; the words of a run's record, of several runs
     each once; ``settings.KEY`` for each setting in which the rows differ; and each number by its dotted key,
-    in base units. Of several runs a number is the mean of those that have it, and ``KEY_sd`` beside it is the
-    standard deviation over seeds, of a sample (n - 1). Those columns are left out where no row is of several.
+    in base units. Of several runs a number is the mean of those that have it; beside it ``KEY_sd`` is the
+    standard deviation over seeds, of a sample (n - 1), and ``KEY_low95`` and ``KEY_high95`` are the ends of
+    the mean's 95% interval. Those columns are left out where no row is of several.
     """
     compared = seeds_together(runs)
     settings = differences([one.settings for one in compared])
@@ -59,12 +60,16 @@ def _words(one: Compared) -> list[Any]:
 
 
 def _figures(one: Compared, *, averaged: bool) -> dict[str, float | None]:
-    """The numbers, each before its deviation if some row has any."""
-    if len(one.runs) > 1:
-        found = {key: each[:2] for key, each in spreads(one.runs).items()}
-    else:
-        found = {key: (value, None) for key, value in numbers(one.first).items()}
+    """The numbers, each before its deviation and its interval if some row has any."""
+    if not averaged:
+        return dict(numbers(one.first))
     figures: dict[str, float | None] = {}
-    for key, (value, deviation) in found.items():
-        figures |= {key: value, f"{key}_sd": deviation} if averaged else {key: value}
+    for key, found in spreads(one.runs).items():
+        low, high = found.interval_95 or (None, None)
+        figures |= {
+            key: found.mean,
+            f"{key}_sd": found.deviation_over_seeds,
+            f"{key}_low95": low,
+            f"{key}_high95": high,
+        }
     return figures

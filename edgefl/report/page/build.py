@@ -38,6 +38,7 @@ from edgefl.report.page.sections.rounds import Rounds, rounds
 from edgefl.report.page.sections.shared import shared
 from edgefl.report.page.sections.sweep import sweep
 from edgefl.report.page.sections.verdict import verdict
+from edgefl.report.pairs import pair_texts
 from edgefl.report.summary import Summary, check_target, each_run, summary
 from edgefl.report.timeline import timeline
 from edgefl.report.waiting import waits
@@ -104,6 +105,7 @@ def page(
         note=note,
     )
     compared = seeds_together([run.summary for run in read])
+    apart = pair_texts(compared)
     depends = None if sensitivity is None else dependence(compared, sensitivity)
     histories_of = {id(run.summary): run.histories for run in read}
     return Page(
@@ -116,7 +118,8 @@ def page(
         verdict=verdict(compared, depends),
         dependence=depends,
         figures=figures(compared),
-        signs=[note.text for note in signs(compared)],
+        pairs=apart,
+        signs=[note.text for note in signs(compared, apart)],
         curves=curves(compared, lambda one: histories_of[id(one)]),
         costs=costs(compared),
         devices=devices(compared),

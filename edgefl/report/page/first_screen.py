@@ -15,7 +15,7 @@ from edgefl.report.texts import unfinished
 # Characters of the reason why a run failed.
 _LONGEST_REASON = 2000
 
-BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but too close to call")
+BEST, TIED, CLOSE = ("★", "best"), ("=", "equal best"), ("≈", "best, but not separable")
 """Signs behind a figure and their meanings."""
 
 
@@ -39,7 +39,7 @@ def first_screen(page: Page) -> Section:
             for run in page.runs
             if run.status != "done"
         ],
-        tables=[*tables, *_effects(page)],
+        tables=[*tables, *_pairs(page), *_effects(page)],
         notes=list(_notes(page)),
         texts=_words(page),
     )
@@ -77,10 +77,22 @@ def _tables(page: Page, rows: Sequence[Verdict], caption: str) -> Iterator[Table
         yield replace(table, caption=f"{caption}, all runs")
 
 
+def _pairs(page: Page) -> Iterator[Table]:
+    """What groups of seeds are above others."""
+    if page.pairs.labels:
+        cells = [[_below(text) for text in row] for row in page.pairs.texts]
+        heads = [cut(head.replace("\n", " ")) for head in page.pairs.heads]
+        yield across("Differences over seeds, with 95% intervals", heads, page.pairs.labels, cells)
+
+
+def _below(text: str, value: float | None = None, sign: tuple[str, str] = ("", "")) -> Cell:
+    """A figure; intervals and shares stand below it, which keeps columns narrow."""
+    figure, apart, rest = text.partition(" (")
+    return Cell(figure, value, *sign, below=f"({rest}" if apart else "")
+
+
 def _judged(row: Verdict, place: int) -> Cell:
-    # Intervals and shares stand below, which keeps columns narrow.
-    figure, apart, rest = row.texts[place].partition(" (")
-    return Cell(figure, row.means[place], *_sign(row, place), below=f"({rest}" if apart else "")
+    return _below(row.texts[place], row.means[place], _sign(row, place))
 
 
 def _sign(row: Verdict, place: int) -> tuple[str, str]:
@@ -103,7 +115,8 @@ def _ahead(row: Verdict, page: Page) -> Cell:
     if row.winner is None:
         return Cell(MISSING if row.better else "")
     if row.close:
-        return Cell("too close to call")
+        seeds = "1 seed" if row.close_seeds == 1 else f"{row.close_seeds} seeds"
+        return Cell(f"not separable at {seeds}")
     return Cell(names(page)[row.winner], below=_order(row))
 
 
@@ -139,7 +152,12 @@ def _notes(page: Page) -> Iterator[str]:
     used = {_sign(row, place) for row in page.verdict for place in range(len(page.groups))}
     signs = [" ".join(one) for one in (BEST, TIED, CLOSE) if one in used]
     if signs:
-        close = ": another is within the standard deviations over seeds (n - 1)" if CLOSE in used else ""
+        close = (
+            " from another: the 95% interval of their differences over seeds contains 0, or not all seeds "
+            "have the figure"
+            if CLOSE in used
+            else ""
+        )
         yield f"{', '.join(signs)}{close}."
         yield from _seeds(page)
     yield from _intervals(page)

@@ -22,6 +22,7 @@ from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.rounds import Rounds
 from edgefl.report.page.sections.sweep import Sweep
 from edgefl.report.page.sections.verdict import Verdict
+from edgefl.report.pairs import PairTexts
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ class Page:
         verdict: who is ahead.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
         figures: all figures of the groups.
+        pairs: what groups of seeds are above others.
         signs: what the signs in figures mean, and what figures count.
         curves: accuracy and loss against what was spent, by group and model.
         costs: by group.
@@ -107,6 +109,7 @@ class Page:
     verdict: Sequence[Verdict]
     dependence: Dependence | None
     figures: Sequence[Figures]
+    pairs: PairTexts
     signs: Sequence[str]
     curves: Sequence[Curve]
     costs: Sequence[Costs]

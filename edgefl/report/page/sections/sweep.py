@@ -8,10 +8,8 @@ from typing import Any
 
 from edgefl.report.averages import Compared, Row
 from edgefl.report.differing import differing
-from edgefl.report.rows import BYTES, rows
+from edgefl.report.rows import COSTS, traded
 
-# What accuracy is traded for, by key.
-_COSTS = ("virtual_s", BYTES.key, "joules")
 _SEED = "seed"
 
 
@@ -75,21 +73,13 @@ def sweep(groups: Sequence[Compared]) -> Sweep:
     """The groups' settings and figures."""
     if len(groups) == 1:
         return Sweep({}, [], [])
-    figures = [_figure(row, groups) for row in _rows(groups)]
+    figures = [_figure(row, groups) for row in traded(groups)]
     done = [all(run.status == "done" for run in one.runs) for one in groups]
     return Sweep(
         settings={key: values for key, values in differing(groups).items() if key != _SEED},
         figures=figures,
         fronts=list(_fronts(figures, done)),
     )
-
-
-def _rows(groups: Sequence[Compared]) -> Iterator[Row]:
-    for row in rows(groups):
-        if row.main and row.figure and (row.key in _COSTS or row.key.startswith(("accuracy.", "target."))):
-            yield row
-        if row.key == "up_bytes":
-            yield BYTES
 
 
 def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:
@@ -101,7 +91,7 @@ def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:
 def _fronts(figures: Sequence[SweepFigure], done: Sequence[bool]) -> Iterator[Front]:
     place = {figure.key: place for place, figure in enumerate(figures)}
     for accuracy in (key for key in place if key.startswith("accuracy.") and key.endswith(".value")):
-        for cost in (key for key in _COSTS if key in place):
+        for cost in (key for key in COSTS if key in place):
             pairs = zip(figures[place[cost]].values, figures[place[accuracy]].values, done, strict=True)
             points = {
                 group: (spent, right)

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from edgefl.core.units import show_bytes, show_joules
 from edgefl.report.averages import Compared, Row, Value, amount
 from edgefl.report.page.sections.dependence import Dependence
+from edgefl.report.pairs import apart
 from edgefl.report.rows import BYTES, MODELS, rows
 from edgefl.report.sensitivity import title
 from edgefl.report.tables import MISSING, NOT_REACHED
@@ -32,7 +33,9 @@ class Verdict:
         means: each group's; None where it has none.
         winner: the place of the best group, at the devices' numbers as given; None where there is none, or
             where it is not known.
-        close: whether another is within the deviations over seeds.
+        close: whether another is not separable from it: the 95% interval of their difference over seeds, see
+            ``report.pairs``, contains 0, or not all seeds of the winner have the figure.
+        close_seeds: of how many seeds, the fewest; None where it is not close.
         tied: the places of the best groups where several have the same figure; there is no winner then.
         aside: whether it is that of a second model.
         order: whether the winner is best over all that the devices' numbers may be: "holds", "depends", or
@@ -54,6 +57,7 @@ class Verdict:
     aside: bool = False
     order: Order = ""
     depends_on: Sequence[str] = ()
+    close_seeds: int | None = None
 
 
 def verdict(groups: Sequence[Compared], found: Dependence | None = None) -> list[Verdict]:
@@ -133,8 +137,12 @@ def _judged(row: Row, groups: Sequence[Compared], found: Dependence | None) -> V
     values, texts = [row.value(one) for one in groups], [row.cell(one) for one in groups]
     ranges = _ranges(row, groups, values, texts) if row.better else []
     means = [None if value is None else value.mean for value in values]
-    winner, close, tied = _ahead(ranges)
-    one = Verdict(row.label.strip(), row.key, row.unit, row.better, texts, means, winner, close, tied)
+    winner, tied = _ahead(ranges)
+    seeds = None if winner is None else _not_separable(row, groups, winner, ranges)
+    close = seeds is not None
+    one = Verdict(
+        row.label.strip(), row.key, row.unit, row.better, texts, means, winner, close, tied, close_seeds=seeds
+    )
     if winner is None or close or not _rests_on_intervals(row, groups):
         return one
     order, numbers = _order(row, groups, winner, ranges, found)
@@ -146,14 +154,14 @@ class _Range(NamedTuple):
 
     Attributes:
         group: its place.
-        low, mean, high: less the deviation over seeds, itself, and plus the deviation.
+        mean: the mean of the runs that have it.
+        missing: whether some of the runs do not, since they did not reach the target.
         bounds: the least and the most that it may be on other numbers of the devices; None if unknown.
     """
 
     group: int
-    low: float
     mean: float
-    high: float
+    missing: bool
     bounds: tuple[float, float] | None
 
 
@@ -166,7 +174,7 @@ def _ranges(
         if text == MISSING or any(run.status != "done" for run in one.runs):
             continue
         if text == NOT_REACHED:
-            ranges.append(_Range(place, math.inf, math.inf, math.inf, (math.inf, math.inf)))
+            ranges.append(_Range(place, math.inf, missing=True, bounds=(math.inf, math.inf)))
         elif value is None or not value.complete:
             return []
         else:
@@ -174,32 +182,42 @@ def _ranges(
     return ranges
 
 
-def _ahead(ranges: Sequence[_Range]) -> tuple[int | None, bool, list[int]]:
-    """The winner, whether another is within its range, and those that are equal in its place."""
+def _ahead(ranges: Sequence[_Range]) -> tuple[int | None, list[int]]:
+    """The winner, and those that are equal in its place."""
     best = min((found.mean for found in ranges), default=math.inf)
     # One alone is ahead of nobody, and none of those that did not reach a target is.
     if len(ranges) < 2 or math.isinf(best):  # noqa: PLR2004 - two are needed
-        return None, False, []
+        return None, []
     first, *tied = [found for found in ranges if found.mean == best]
     if tied:
-        return None, False, [first.group, *(other.group for other in tied)]
+        return None, [first.group, *(other.group for other in tied)]
     if first.bounds and math.isinf(first.bounds[1]):
-        return None, False, []  # a lower bound is not the least
-    close = any(other.low <= first.high for other in ranges if other is not first)
-    return first.group, close, []
+        return None, []  # a lower bound is not the least
+    return first.group, []
+
+
+def _not_separable(row: Row, groups: Sequence[Compared], winner: int, ranges: Sequence[_Range]) -> int | None:
+    """Of how many seeds a winner is not separable from another, the fewest; None where it is from all.
+
+    Groups of one seed alone are taken as they are: nothing is known of other seeds.
+    """
+    (own,) = (one for one in ranges if one.group == winner)
+    if own.missing:
+        value = row.value(groups[winner])
+        return value.runs if value else 0
+    others = (one.group for one in ranges if one.group != winner and math.isfinite(one.mean))
+    found = [apart(row, groups[winner], groups[place], at_least=True) for place in others]
+    return min((one.pairs for one in found if one and one.separable is False), default=None)
 
 
 def _range(place: int, value: Value, row: Row, of: int) -> _Range:
-    deviation = value.deviation or 0.0
     sign = -1 if row.better == "higher" else 1
-    mean = sign * value.mean
-    high = math.inf if value.runs < of else mean + deviation  # some of its seeds did not reach the target
     bounds = None
     if value.between is not None:
         ends = value.between.low, math.inf if value.between.high is None else value.between.high
         low, most = sorted(sign * end for end in ends)
         bounds = low, most
-    return _Range(place, mean - deviation, mean, high, bounds)
+    return _Range(place, sign * value.mean, value.runs < of, bounds)
 
 
 # Times, energies and masses are made of the devices' numbers.

@@ -4,6 +4,7 @@
   const UNITS = { accuracy: "share", loss: "" };
   // With more points or more lines than these, lines have no markers.
   const MARKED = 30;
+  const SHARES = { autorangeoptions: { clipmin: -0.01, clipmax: 1.01 } };
   const of = (page, choice) =>
     page.curves.filter(
       (curve) => curve.model === choice.model && curve.x[choice.x] && curve[choice.y].some(edgefl.known),
@@ -128,8 +129,8 @@
     section: "curves",
     title: "Accuracy and loss",
     why:
-      "Each evaluation of a model. A band is one standard deviation over seeds to either side of their" +
-      " mean.",
+      "Each evaluation of a model. A band is the 95% interval of the mean over seeds (Student's t, n - 1), at" +
+      " each evaluation by itself.",
     controls,
     height: 430,
     draw(page, choice) {
@@ -157,12 +158,14 @@
         found.flatMap((curve) => curve[choice.y]),
         { log: choice.log_y },
       );
+      const shares = choice.y === "accuracy" && !choice.log_y ? SHARES : {};
       const marked = found.length <= 12 && places.every((kept) => kept.length <= MARKED);
       const bands = found.flatMap((curve, at) => band(page, curve, places[at], choice, xs, ys));
       const means = found.map((curve, at) => line(page, curve, places[at], choice, { xs, ys, marked }));
       return {
         data: [...bands, ...means],
-        layout: { xaxis: xs.layout, yaxis: ys.layout },
+        // Bands may reach beyond 0 and 1, accuracies do not.
+        layout: { xaxis: xs.layout, yaxis: { ...ys.layout, ...shares } },
         note: without(page, choice),
       };
     },
