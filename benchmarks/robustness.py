@@ -95,7 +95,7 @@ def _merges(folder: Path) -> int:
     return 0
 
 
-def _left(before: set[Path], session: int) -> list[str]:
+def left(before: set[Path], session: int) -> list[str]:
     """What a process left: others of its session, and files in shared memory."""
     here = {path for path in SHARED_MEMORY.glob("edgefl-*") if f"-{session}-" in path.name} - before
     return [
@@ -146,14 +146,14 @@ def stopped(folder: Path, engine: str, how: tuple[int, int, int], at: int, wait_
         driver.wait()
     said = (folder / "said").read_text(encoding="utf-8", errors="replace")
     deadline = time.monotonic() + 30
-    while (left := _left(before, driver.pid)) and time.monotonic() < deadline:
+    while (stays := left(before, driver.pid)) and time.monotonic() < deadline:
         time.sleep(0.1)
     if found != status:
         return f"{what}: status {found}, not {status}: {said[-500:]}"
     if "Traceback" in said:
         return f"{what}: {said[-2000:]}"
-    if left:
-        return f"{what}: left {left}"
+    if stays:
+        return f"{what}: left {stays}"
     try:
         summaries([folder / "run"])
     except EdgeflError as error:
