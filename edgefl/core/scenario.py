@@ -269,7 +269,8 @@ class LearningSpec(Strict):
         Raises:
             ScenarioError: a value is wrong.
         """
-        own = {key: data[key] for key in cls.model_fields if key in data}
+        given = as_given(data)
+        own = {key: given[key] for key in cls.model_fields if key in given}
         document = Document(file, own, context=RESOLVED)
         return validate(cls, document.data, document), document
 
@@ -309,3 +310,13 @@ class Scenario(SystemSpec, LearningSpec):
         return self.model_dump(
             mode="json", exclude={"engine", "name", "notes", "published"}, exclude_none=True
         )
+
+
+# What planning adds to a resolved task whose labels it made up.
+LABELS = "labels"
+
+
+def as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario's settings, without what planning added to them."""
+    task = {key: value for key, value in resolved["task"].items() if key != LABELS}
+    return {**resolved, "task": task}
