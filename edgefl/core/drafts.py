@@ -6,7 +6,8 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -19,7 +20,8 @@ from edgefl.core.fleet import inherited
 from edgefl.core.nodes import Node, short, written
 from edgefl.core.overrides import PAIRS, SWEEP, Override, gives, meet, put, without
 from edgefl.core.params import Strict
-from edgefl.core.scenario import Scenario
+from edgefl.core.scenario import Scenario, Server
+from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document
 
 T = TypeVar("T")
@@ -254,14 +256,39 @@ def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
     name = ", ".join(_setting(key, node.plain) for key, node in run.settings.items() if key in run.named)
     if name:
         root = root._replace(value={**root.value, "name": Node(name, root.file, root.line)})
+    return _draft(root, Document.of(root, file), group)
+
+
+def _draft(root: Node, document: Document, group: str) -> Draft:
+    """The draft of a mapping that ``document`` places; a fleet's profiles are read."""
     fleet = root.child("fleet")
     if fleet and isinstance(fleet.value, dict):
-        where = str(Document.of(root, file).place(["fleet"]))
+        where = str(document.place(["fleet"]))
         root = root._replace(value={**root.value, "fleet": inherited(fleet, where)})
-    document = Document.of(root, file)
+    document = replace(document, data=root.plain, root=root)
     with document.placing():
         scenario = read(Scenario, document.data, document)
     return Draft(scenario=scenario, document=document, group=group)
+
+
+def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Override] = ()) -> Draft:
+    """The draft of a run, from its resolved settings.
+
+    Args:
+        settings: what ``Scenario.resolved`` returned, and a name.
+        file: where they come from, for messages.
+        overrides: settings that replace them.
+
+    Raises:
+        ScenarioError: an override is wrong.
+    """
+    root = written(dict(settings), file)
+    for override in overrides:
+        first, *rest = override.keys
+        # A short form would stand beside what it is short for, which a resolved scenario has.
+        longer = Server.SHORT_FORMS.get(".".join(rest)) if first == "server" else None
+        root = put(root, [first, *(longer.split(".") if longer else rest)], override.node)
+    return _draft(root, Document(file, {}, RESOLVED, root), str(settings["name"]))
 
 
 def _setting(key: str, value: Any) -> str:

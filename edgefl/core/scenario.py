@@ -269,7 +269,8 @@ class LearningSpec(Strict):
         Raises:
             ScenarioError: a value is wrong.
         """
-        own = {key: data[key] for key in cls.model_fields if key in data}
+        given = as_given(data)
+        own = {key: given[key] for key in cls.model_fields if key in given}
         document = Document(file, own, context=RESOLVED)
         return validate(cls, document.data, document), document
 
@@ -316,6 +317,16 @@ class Scenario(SystemSpec, LearningSpec):
         return self.model_copy(update={key: getattr(learning, key) for key in LearningSpec.model_fields})
 
     def resolved(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain data: not the engine, checkpoints, name or notes."""
+        """Everything that the result depends on, as plain data: no engine, checkpoints, name or notes."""
         without = {"engine", "checkpoint", "name", "notes", "published"}
         return self.model_dump(mode="json", exclude=without, exclude_none=True)
+
+
+# What planning adds to a resolved task whose labels it made up.
+LABELS = "labels"
+
+
+def as_given(resolved: Mapping[str, Any]) -> dict[str, Any]:
+    """A resolved scenario's settings, without what planning added to them."""
+    task = {key: value for key, value in resolved["task"].items() if key != LABELS}
+    return {**resolved, "task": task}

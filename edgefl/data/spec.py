@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,14 @@ class Spec:
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
     content: str = ""
+
+    @classmethod
+    def of_plain(cls, data: Mapping[str, Any]) -> Spec:
+        """A spec from ``dataclasses.asdict`` of it, as JSON has it, with lists in place of tuples."""
+        fields: dict[str, Any] = {
+            key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
+        }
+        return cls(**fields)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ from edgefl.planning.memory import without_margin
 from edgefl.protocol import Exchange, Method, Net
 
 FIT = "fit"
+# What notes on fitted batch sizes begin with.
+FITTED = "batch_size: fit is"
 
 
 def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterable[int]) -> Learning:
@@ -70,7 +72,7 @@ def fit_note(asked: Local, found: Local) -> list[str]:
     """The batch size that "fit" gave, in words; nothing where the scenario has a number."""
     if asked.batch_size != FIT:
         return []
-    return [f"batch_size: fit is {found.size}, the largest that every device able to train can hold"]
+    return [f"{FITTED} {found.size}, the largest that every device able to train can hold"]
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:

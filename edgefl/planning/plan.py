@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from edgefl.core import draws, seeds
 from edgefl.core.components import completed, merges_stale, resolve
+from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
 from edgefl.core.fleet import Fleet
 from edgefl.core.plan import Clients, Floats, Plan, kinds_of
 from edgefl.core.samplers import Sampler
-from edgefl.core.scenario import Scenario
+from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.data import Federation
@@ -44,11 +45,13 @@ class Planned:
         plan: what the world simulates.
         learning: what engines train.
         resolved: everything the result depends on, as plain data.
+        data_notes: what the plan assumes of the data, and which of them nobody has, as sentences.
     """
 
     plan: Plan
     learning: Learning
     resolved: dict[str, Any]
+    data_notes: tuple[str, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -65,13 +68,81 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
     Raises:
         UserError: the scenario, or a file that it names, is wrong.
     """
+    asked, document = draft.scenario, draft.document
+    ground = ground_of(draft, access)
+    learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
+    learning = fitted(learning, document, ground.fleet, np.unique(learning.federation.samples).tolist())
+    return planned(draft, learning, ground, access.traces, _data_notes(learning.federation, asked))
+
+
+class Ground(NamedTuple):
+    """What a plan's clients run on.
+
+    Attributes:
+        fleet: with all links that its members name, and its carbon record complete.
+        devices: by name.
+    """
+
+    fleet: Fleet
+    devices: Mapping[str, Board]
+
+
+@placed
+@user_code()
+def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> Ground:
+    """The fleet and its devices, with all checks of a draft that come before anything is built.
+
+    Args:
+        draft: the run.
+        access: what was read before.
+        known: the fleet and its devices, if they are not to be read from files.
+
+    Raises:
+        UserError: the first mistake, with all others.
+    """
+    mistakes = Mistakes()
+    with mistakes.collected():
+        _check_participants(draft)
+    with mistakes.collected():
+        _check_schedule(draft)
+    if known is not None:
+        mistakes.check()
+        return known
+    with mistakes.collected():
+        fleet = fleet_of(draft, access.fleets)
+        _check_draws(draft, fleet)
+        devices = devices_of(fleet, str(draft.document.place(["fleet"])))
+    mistakes.check()
+    return Ground(with_carbon(fleet, devices), devices)
+
+
+@placed
+@user_code()
+def planned(
+    draft: Draft,
+    learning: Learning,
+    ground: Ground,
+    traces: dict[str, tuple[Trace, ...]],
+    data_notes: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Planned:
+    """The plan of a learning on a fleet.
+
+    Args:
+        draft: the run.
+        learning: what is trained; its batch size is a number.
+        ground: the fleet.
+        traces: known ones, to which others are added; see ``DataAccess``.
+        data_notes: see ``Planned``.
+        notes: what else is assumed.
+
+    Raises:
+        UserError: the learning and the fleet, or the server's settings, do not go together.
+    """
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
+    fleet, devices = ground
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
-    fleet, devices = _checked(draft, access)
-    learning = learn_from(asked.learning, document, data_of(asked, document, access), access.nets)
-    data = learning.federation
-    learning = fitted(learning, document, fleet, np.unique(data.samples).tolist())
     _check_settings(draft, learning, fleet)
     check_measures(learning.measures, learning.nets[0])
     _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
@@ -79,12 +150,12 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         update={"server": completed(server, document, ["server"])}
     )
     clients = deal(scenario, fleet, devices, learning)
-    clients, limits, each = lengths(learning, document, clients, fleet, devices, access.traces)
-    table, refused = prices(learning, clients, limits, fleet, devices, access.traces)
+    clients, limits, each = lengths(learning, document, clients, fleet, devices, traces)
+    table, refused = prices(learning, clients, limits, fleet, devices, traces)
     admitted = clients.admitted.copy()
     admitted[[refusal.client for refusal in refused]] = False
     clients = replace(clients, admitted=admitted)
-    planned = Plan(
+    found = Plan(
         scenario=scenario,
         clients=clients,
         prices=table,
@@ -93,9 +164,8 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
         policy=policy,
         selector=selector,
         assumed=(
-            *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
-            *(["task.samples: clients have numbers of samples and no data"] if asked.task.samples else []),
-            *_left_out(data, asked),
+            *data_notes,
+            *notes,
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
@@ -105,13 +175,22 @@ def plan(draft: Draft, access: DataAccess) -> Planned:
             *carbon_notes(fleet.carbon),
         ),
     )
-    check_limits(planned)
-    check_size(planned)
+    check_limits(found)
+    check_size(found)
     if hasattr(selector_module, "check"):
-        selector_module.check(selector, planned)
+        selector_module.check(selector, found)
     if hasattr(policy_module, "check"):
-        policy_module.check(policy, planned)
-    return Planned(planned, learning, _resolved(scenario, learning, fleet, devices))
+        policy_module.check(policy, found)
+    return Planned(found, learning, _resolved(scenario, learning, fleet, devices), tuple(data_notes))
+
+
+def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
+    """What is assumed of the data, and which of them nobody has, in words."""
+    return [
+        *([f"{data.spec.name}: no files, so labels are assumed balanced"] if data.assumed else []),
+        *(["task.samples: clients have numbers of samples and no data"] if scenario.task.samples else []),
+        *_left_out(data, scenario),
+    ]
 
 
 def _left_out(data: Federation, scenario: Scenario) -> list[str]:
@@ -123,25 +202,6 @@ def _left_out(data: Federation, scenario: Scenario) -> list[str]:
         return []
     share = show_share((whole - given) / whole)
     return [f"task.partition: {whole - given:,} of {whole:,} training samples ({share}) are left out"]
-
-
-def _checked(draft: Draft, access: DataAccess) -> tuple[Fleet, Mapping[str, Board]]:
-    """The fleet and its devices, with all checks that come before anything is built.
-
-    Raises:
-        UserError: the first mistake, with all others.
-    """
-    mistakes = Mistakes()
-    with mistakes.collected():
-        _check_participants(draft)
-    with mistakes.collected():
-        _check_schedule(draft)
-    with mistakes.collected():
-        fleet = fleet_of(draft, access.fleets)
-        _check_draws(draft, fleet)
-        devices = devices_of(fleet, str(draft.document.place(["fleet"])))
-    mistakes.check()
-    return with_carbon(fleet, devices), devices
 
 
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
@@ -256,7 +316,7 @@ def _resolved(
     """The scenario with all defaults written out and the contents of all named files."""
     data = scenario.resolved()
     if learning.federation.assumed:
-        data["task"]["labels"] = "assumed"
+        data["task"][LABELS] = "assumed"
     contents = {"data": learning.federation.spec.content, "public_data": learning.federation.public_content}
     return {
         **{key: content for key, content in contents.items() if content},

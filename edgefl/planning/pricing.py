@@ -33,7 +33,7 @@ def traced(
         kinds: each model's kinds of clients: for each phase, how many steps of each batch size.
         known: cache of traces, shared by runs.
     """
-    key = _trace_key(learning.spec, place, kinds)
+    key = trace_key(learning.spec, place, kinds)
     if key not in known:
         coded = not learning.down.lossless, not learning.up.lossless
         wire = meta.Sizes(learning.down.sizes, learning.up.sizes, coded)
@@ -120,12 +120,13 @@ def prices(
     return table, refusals_of(clients, refused)
 
 
-def _trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
+def trace_key(spec: LearningSpec, place: int, kinds: Sequence[Sequence[Sequence[Counter[int]]]]) -> str:
     """What an exchange's traces depend on; not the learning rate, which adds no kernel."""
     optimizer = spec.local.optimizer.model_dump(exclude={"lr", "schedule"})
     task = spec.task
     settings = (task.dataset, task.augment, task.clients, task.public, spec.models, spec.method, spec.wire)
-    steps = [[[sorted(counts.items()) for counts in kind] for kind in model] for model in kinds]
+    # Fleets order kinds of clients differently, and a trace depends on none of that.
+    steps = [sorted({tuple(tuple(sorted(one.items())) for one in kind) for kind in model}) for model in kinds]
     return repr((settings, optimizer, place, steps))
 
 

@@ -47,6 +47,7 @@ class Context:
             self.versions: dict[int, Tree] = {0: learning.methods[0].initial(initial[0])}
 
     def moved(self, tree: Tree) -> Tree:
+        """A tree of tensors on the device that trains."""
         return tree_map(lambda leaf: leaf.to(self.builder.device), tree)
 
     def size(self, job: Job) -> Size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from edgefl.data import Federation
@@ -37,6 +38,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "batteries": _capacities_j(planned.resolved["devices"]),
         "blind": is_blind(plan),
         "measures": {one.name: one.unit for one in planned.learning.measures},
+        "data": asdict(federation.spec),
+        "data_notes": list(planned.data_notes),
         "classes": list(federation.spec.class_names),
         "class_counts": left_out,
     }

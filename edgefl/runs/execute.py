@@ -74,7 +74,13 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
     try:
         describe(planned, store, options.component.name)
         where = None if data_dir is None else str(data_dir.resolve())
-        store.set_meta({"data_dir": where, "engine_asked": options.written(), "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes})
+        store.set_meta(
+            {
+                "data_dir": where,
+                "engine_asked": options.written(),
+                "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
+            }
+        )
         store.commit()
     finally:
         store.abandon()
@@ -178,7 +184,9 @@ def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
     host["engine"] = start.facts
     before = execution.meta.get("trainer")
     if before not in (None, start.trainer):
-        note(f"{execution.folder.name}: trained by {_words(before)} so far, now by {_words(start.trainer)}: the last bits may differ")
+        note(
+            f"{execution.folder.name}: trained by {_words(before)} so far, now by {_words(start.trainer)}: the last bits may differ"
+        )
     # Which bits a result has depends on these; it is known before the first merge.
     run.store.set_meta({"engine": start.facts["name"], "trainer": start.trainer, "engine_used": start.chosen})
     run.callbacks.engine(start.line)

@@ -211,6 +211,8 @@ def _whole_tables(folder: Path) -> Reader:
     for line in reader.left_out:
         if reader.damaged:
             reader.close()
-            raise UserError(line, where=str(folder), hint="run its scenario again; --salvage reads what is whole")
+            raise UserError(
+                line, where=str(folder), hint="run its scenario again; --salvage reads what is whole"
+            )
         note(line)
     return reader

@@ -26,7 +26,7 @@ from edgefl.core.plan import (
     Refusal,
     refusals_of,
 )
-from edgefl.core.scenario import Scenario
+from edgefl.core.scenario import Scenario, as_given
 from edgefl.core.traces import read_back
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -43,7 +43,7 @@ def read_plan(reader: Reader) -> Plan:
     """
     document = reader.document()
     resolved = reader.resolved()
-    scenario = validate(Scenario, resolved["scenario"], document, ["scenario"])
+    scenario = validate(Scenario, as_given(resolved["scenario"]), document, ["scenario"])
     scenario = scenario.model_copy(update={"name": reader.meta["name"]})
     server, path = scenario.server, ["scenario", "server"]
     clients = _clients(reader, resolved["devices"], document)

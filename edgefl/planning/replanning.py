@@ -1,0 +1,158 @@
+"""A run's learning planned again on another fleet: without data, and without tracing what was traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from edgefl.core.cost import Trace
+from edgefl.core.drafts import Draft, redrafted
+from edgefl.core.errors import UserError
+from edgefl.core.overrides import Override
+from edgefl.core.plan import Plan
+from edgefl.core.scenario import Wire, as_given
+from edgefl.core.validation import validate
+from edgefl.core.yamls import Document
+from edgefl.planning.fit import FITTED
+from edgefl.planning.learning import DataAccess, Learning, codec, learn_from
+from edgefl.planning.plan import Ground, Planned, ground_of, planned
+from edgefl.planning.pricing import trace_key
+from edgefl.planning.recorded import recorded_devices, recorded_fleet
+from edgefl.planning.recorded_learning import federation_of
+from edgefl.protocol.codec import Codec
+from edgefl.store import Reader, read_plan
+
+# What may change while the learning stays the same.
+SETTABLE = ("fleet", "server", "wire")
+
+
+class Replanned(NamedTuple):
+    """A run's plan, and that of the same learning elsewhere.
+
+    Attributes:
+        recorded: as the run's directory has it.
+        planned: with the other settings.
+    """
+
+    recorded: Plan
+    planned: Planned
+
+
+def replanned(reader: Reader, overrides: Sequence[Override], name: str) -> Replanned:
+    """Plans a run's learning anew, as ``planning.plan`` would plan the same scenario with these settings.
+
+    Where the fleet is not replaced, it is the recorded one, whatever has become of its files.
+
+    Args:
+        reader: the run.
+        overrides: settings of the fleet, the server and the wire.
+        name: of the plan.
+
+    Raises:
+        UserError: an override is wrong or changes what was learned, the run is damaged, or a component that
+            it names is gone.
+    """
+    for override in overrides:
+        _check_settable(override)
+    file = f"{reader.folder.name}/plan.yaml"
+    draft = _draft(reader, overrides, name, file)
+    recorded = read_plan(reader)
+    ground = _ground(reader, draft, overrides)
+    learning = learn_from(
+        draft.scenario.learning, draft.document, federation_of(reader, recorded.scenario.task)
+    )
+    learned = learned_wire(reader)
+    notes = [*_batch_notes(reader, learning), *_codec_notes(learned, learning, draft.document)]
+    found = planned(draft, learning, ground, _traces(recorded), reader.meta["data_notes"], notes)
+    return Replanned(recorded, found)
+
+
+def learned_wire(reader: Reader) -> Wire:
+    """The codecs that a run's accuracies were learned with: of a replay, those of the run that trained.
+
+    Raises:
+        UserError: the run is damaged.
+    """
+    document = reader.document()
+    replayed = reader.meta.get("replayed")
+    wire = replayed["wire"] if replayed else document.data["scenario"]["wire"]
+    return validate(Wire, wire, document, ["scenario", "wire"])
+
+
+def _check_settable(override: Override) -> None:
+    """Refuses to change what was learned.
+
+    Raises:
+        UserError: the override would.
+    """
+    if override.keys[0] not in SETTABLE:
+        raise UserError(
+            f"{override.key!r} is part of what was learned, and a replay learns nothing anew",
+            where=override.where,
+            hint=f"a replay can change {', '.join(SETTABLE)}; run the scenario with another {override.key}",
+        )
+
+
+def _draft(reader: Reader, overrides: Sequence[Override], name: str, file: str) -> Draft:
+    """The run's settings with others in their place."""
+    resolved = reader.resolved()
+    settings = {**as_given(resolved["scenario"]), "name": name}
+    if "published" in reader.meta:
+        settings["published"] = reader.meta["published"]
+    if _changes_fleet(overrides) and not _replaces_fleet(overrides):
+        # As it was read then, with all its links.
+        settings["fleet"] = resolved["fleet"]
+    return redrafted(settings, file, overrides)
+
+
+def _changes_fleet(overrides: Sequence[Override]) -> bool:
+    return any(override.keys[0] == "fleet" for override in overrides)
+
+
+def _replaces_fleet(overrides: Sequence[Override]) -> bool:
+    return any(override.keys == ["fleet"] for override in overrides)
+
+
+def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override]) -> Ground:
+    """The fleet and its devices: the recorded ones, but for those that are replaced."""
+    access, known = DataAccess(), recorded_devices(reader)
+    if not _changes_fleet(overrides):
+        return ground_of(draft, access, Ground(recorded_fleet(reader), known))
+    ground = ground_of(draft, access)
+    if _replaces_fleet(overrides):
+        return ground
+    devices = {name: known.get(name, device) for name, device in ground.devices.items()}
+    return ground._replace(devices=devices)
+
+
+def _traces(plan: Plan) -> dict[str, tuple[Trace, ...]]:
+    """The recorded traces, by what they depend on."""
+    kinds = plan.clients.one_of_each_kind().model.tolist()
+    found = {}
+    for place, prices in enumerate(plan.prices):
+        by_model = [
+            [steps for model, steps in zip(kinds, prices.taken, strict=True) if model == one]
+            for one in range(len(plan.clients.models))
+        ]
+        found[trace_key(plan.scenario.learning, place, by_model)] = prices.traces
+    return found
+
+
+def _batch_notes(reader: Reader, learning: Learning) -> Iterator[str]:
+    """Where a batch size comes from that was fitted to the recorded fleet."""
+    if any(line.startswith(FITTED) for line in reader.meta["assumed"]):
+        yield f"{FITTED} {learning.spec.local.size}, which was fitted to the fleet of the run that trained"
+
+
+def _codec_notes(learned: Wire, learning: Learning, document: Document) -> Iterator[str]:
+    """The ways on which payloads have other values than those that the accuracies were learned with."""
+    for way, now in _ways(learning):
+        before = codec(learned, way, document)
+        if before.component != now.component and not (before.lossless and now.lossless):
+            names = now.component.name, before.component.name
+            yield f"wire.{way}: bytes are those of {names[0]}, and accuracies were learned with {names[1]}"
+
+
+def _ways(learning: Learning) -> Iterator[tuple[Literal["down", "up"], Codec]]:
+    yield "down", learning.down
+    yield "up", learning.up
