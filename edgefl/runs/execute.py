@@ -7,10 +7,10 @@ import platform
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 import torch
@@ -31,9 +31,21 @@ from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
 from edgefl.runs.run import Run
 from edgefl.runs.states import States
-from edgefl.store import Store
+from edgefl.store import Checkpoint, Reader, Store
 
 TRACEBACK = "traceback.txt"
+
+
+class Begun(NamedTuple):
+    """A run that began before.
+
+    Attributes:
+        meta: facts about it.
+        checkpoint: where it goes on; None where it begins again.
+    """
+
+    meta: Mapping[str, Any]
+    checkpoint: Checkpoint | None
 
 
 @dataclass(frozen=True)
@@ -44,17 +56,17 @@ class Execution:
         planned: what to run.
         folder: its directory, in which it was planned or begun.
         options: the engine.
-        again: whether it began before.
-        past: what was done before; None for nothing.
-        meta: facts about the run so far.
+        begun: what there is of it; None for nothing.
     """
 
     planned: Planned
     folder: Path
     options: EngineOptions
-    again: bool = False
-    past: Past | None = None
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    begun: Begun | None = None
+
+    def fact(self, key: str, default: Any = None) -> Any:
+        """A fact about what there is of it."""
+        return (self.begun.meta.get(key) or default) if self.begun else default
 
 
 def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Path | None) -> None:
@@ -103,21 +115,15 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
     except RunError as error:
         callbacks.ended(plan.scenario.name, "failed", str(error))
         return "failed", str(error)
-    run = Run(
-        plan,
-        store,
-        None,
-        callbacks,
-        minutes=plan.scenario.checkpoint.minutes,
-        past=execution.past,
-        afresh=execution.again and execution.past is None,
-    )
+    run = Run(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
+    if execution.begun is not None:
+        run.past, run.afresh = _past(execution, execution.begun), execution.begun.checkpoint is None
     try:
         callbacks.started(plan.scenario.name, plan.scenario.server.until.rounds, folder)
         status, reason, host = _ended(run, execution)
     except BaseException as error:
         if run.untouched:
-            store.abandon()
+            run.abandon()
             raise
         # Not an Exception: somebody stopped the run, and what was saved is valid.
         ended = "failed" if isinstance(error, Exception) else "interrupted"
@@ -128,9 +134,9 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
             store.close(ended, reason=reason)
         raise
     if run.untouched:
-        store.abandon()
+        run.abandon()
     else:
-        wall_s = time.perf_counter() - start + (execution.meta.get("host_wall_s") or 0.0)
+        wall_s = time.perf_counter() - start + execution.fact("host_wall_s", 0.0)
         _write_host(folder, {**host, "host_wall_s": wall_s, "memory": _memory(rss_bytes)})
         try:
             store.close(status, reason=reason, host_wall_s=wall_s)
@@ -138,6 +144,13 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
             status, reason = "failed", reason or str(error)
     callbacks.ended(plan.scenario.name, status, reason)
     return status, reason
+
+
+def _past(execution: Execution, begun: Begun) -> Past | None:
+    if begun.checkpoint is None:
+        return None
+    # It was found whole before.
+    return Past.of(execution.planned.plan, Reader(execution.folder, trusted=True), begun.checkpoint)
 
 
 def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
@@ -182,11 +195,10 @@ def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
     context = Context(execution.planned, states, options.device)
     start = started(options, context)
     host["engine"] = start.facts
-    before = execution.meta.get("trainer")
+    before = execution.fact("trainer")
     if before not in (None, start.trainer):
-        note(
-            f"{execution.folder.name}: trained by {_words(before)} so far, now by {_words(start.trainer)}: the last bits may differ"
-        )
+        name, now = execution.folder.name, _words(start.trainer)
+        note(f"{name}: trained by {_words(before)} so far, by {now} from here: last bits may differ")
     # Which bits a result has depends on these; it is known before the first merge.
     run.store.set_meta({"engine": start.facts["name"], "trainer": start.trainer, "engine_used": start.chosen})
     run.callbacks.engine(start.line)

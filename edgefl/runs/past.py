@@ -69,9 +69,9 @@ class Past:
         """The best accuracy so far, of the model that is scored first; -1 without evaluations."""
         place = self.checkpoint.place
         found = self.reader.query(
-            "SELECT MAX(accuracy) AS best FROM evaluations AS one WHERE (version < ? OR version = ? AND ?) AND "
-            "(model = 'global' OR NOT EXISTS (SELECT 1 FROM evaluations AS other "
-            "WHERE other.version = one.version AND other.model = 'global'))",
+            "SELECT MAX(accuracy) AS best FROM evaluations AS one "
+            "WHERE (version < ? OR version = ? AND ?) AND (model = 'global' OR NOT EXISTS "
+            "(SELECT 1 FROM evaluations AS other WHERE other.version = one.version AND other.model = 'global'))",
             place.version,
             place.version,
             place.evaluated,

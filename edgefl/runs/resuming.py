@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from edgefl.core.notes import note
 from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
 from edgefl.core.scenario import Engine
+from edgefl.core.units import RESOLVED
 from edgefl.core.user_code import user_code
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -22,9 +23,9 @@ from edgefl.planning.plan import Planned
 from edgefl.planning.recorded_learning import learning_of
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, checked_engine
-from edgefl.runs.execute import Execution
+from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
-from edgefl.runs.past import Past, whole
+from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
@@ -66,7 +67,11 @@ def resume(
         overrides: settings that replace the runs' own: of ``server.until``, each limit raised or removed, of
             ``engine`` and of ``checkpoint``.
         data_dir: the folder of dataset files; None for where the run found them.
-        download, engine, callbacks, progress, trackers: as of ``run``.
+        download: whether missing files may be downloaded.
+        engine: another engine, as of ``run``; None for the one that trained so far.
+        callbacks: called as runs progress.
+        progress: as of ``run``.
+        trackers: as of ``run``; they are told what happens from now on.
 
     Raises:
         UserError: an argument is wrong, another command works on it, or a run is damaged beyond its
@@ -95,12 +100,8 @@ def _resume(
         callbacks.planning(len(runs))
         settings = Settings.of(given)
         callbacks.planned([])
-        results = []
-        for run in runs:
-            with ExitStack() as stack:
-                execution = _execution(run, settings, access, stack)
-                results.append(executed(execution, tracked, callbacks))
-    return Result(folder, tuple(results))
+        ended = tuple(executed(_execution(run, settings, access), tracked, callbacks) for run in runs)
+    return Result(folder, ended)
 
 
 def _runs_of(folder: Path) -> tuple[str, list[Path]]:
@@ -173,32 +174,29 @@ def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
     root = written(data, "the run")
     for one in given:
         root = put(root, one.keys, one.node)
-    return Document.of(root, "the run")
+    document = Document.of(root, "the run")
+    document.context = RESOLVED
+    return document
 
 
-def _execution(
-    folder: Path, settings: Settings, access: DataAccess, stack: ExitStack
-) -> Execution | RunResult:
+def _execution(folder: Path, settings: Settings, access: DataAccess) -> Execution | RunResult:
     """How a run goes on; one that is done and stays so has its result.
 
     Raises:
         UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.
     """
     begin(folder)
-    reader = stack.enter_context(closing(_whole_tables(folder)))
-    meta = reader.meta
-    if meta["status"] == "done" and not settings.limits:
-        return RunResult(meta["name"], folder, "done", "")
-    options = settings.engine_of(reader)
-    plan = read_plan(reader)
-    planned = Planned(plan, learning_of(reader, access), reader.resolved())
-    scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
-    planned = replace(planned, plan=replace(plan, scenario=scenario))
-    checkpoint = whole(reader, note, raised=False) if options.trains else None
-    past = None if checkpoint is None else Past.of(planned.plan, reader, checkpoint)
-    if past is None:
-        reader.close()
-    return Execution(planned, folder, options, again=True, past=past, meta=meta)
+    with closing(_whole_tables(folder)) as reader:
+        meta = reader.meta
+        if meta["status"] == "done" and not settings.limits:
+            return RunResult(meta["name"], folder, "done", "")
+        options = settings.engine_of(reader)
+        plan = read_plan(reader)
+        scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
+        learning = learning_of(reader, access)
+        planned = Planned(replace(plan, scenario=scenario), learning, reader.resolved())
+        checkpoint = whole(reader, note, raised=False) if options.trains else None
+    return Execution(planned, folder, options, Begun(meta, checkpoint))
 
 
 def _whole_tables(folder: Path) -> Reader:

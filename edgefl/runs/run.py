@@ -68,6 +68,12 @@ class Run:
         """Whether the store is as it was before the run was resumed."""
         return self.past is not None or self.afresh
 
+    def abandon(self) -> None:
+        """Closes the store as it was."""
+        if self.past is not None:
+            self.past.reader.close()
+        self.store.abandon()
+
     def to_end(self) -> None:
         """Runs the world to its end.
 

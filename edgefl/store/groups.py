@@ -1,4 +1,4 @@
-"""Groups: the runs of one sweep, in one directory, with a list of them that is there before the first begins."""
+"""Groups: the runs of one sweep, in one directory with a list of them, written before the first begins."""
 
 from __future__ import annotations
 

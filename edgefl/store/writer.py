@@ -434,7 +434,7 @@ class Store:
 
 
 def discard(folder: Path) -> None:
-    """Removes what a run that never began made in its directory, and the directory if nothing else is there."""
+    """Removes what a run that never began made in its directory, and the directory if it is empty."""
     for name in (_UNNAMED, PLANNED, _RESERVE, PLAN):
         with suppress(OSError):
             (folder / name).unlink()
