@@ -226,15 +226,15 @@ class Repriced:
         transmit_s = jobs.transmit_s * _factor(before, after, lambda one: one.up_s)
         return jobs, after, (receive_s, jobs.work_s * work, transmit_s), jobs.full_power_s * work
 
+    def took_s(self) -> Floats:
+        """How long each job's client was busy with it, all stages together, (n,)."""
+        taken = [self._worked(places)[2] for places in self._jobs.chunks()]
+        found: Floats = np.concatenate([sum(busy_s) for busy_s in taken]) if taken else np.zeros(0)
+        return found
+
     def _merged(self) -> Floats:
         """When each version was merged: after the slowest of its jobs."""
-        longest = np.zeros(int(self._jobs.into_version.max(initial=0)) + 1)
-        for places in self._jobs.chunks():
-            jobs, _, busy_s, _ = self._worked(places)
-            took_s = np.where(jobs.into_version > 0, busy_s[0] + busy_s[1] + busy_s[2], 0.0)
-            with np.errstate(invalid="ignore"):
-                np.maximum.at(longest, jobs.into_version, took_s)
-        return np.cumsum(longest)
+        return np.cumsum(slowest_s(self._jobs.into_version, self.took_s()))
 
     def _tails_j(self, some: _Stages, until_s: float) -> tuple[Floats, Floats, Floats]:
         """The joules of radios' tails by the job that they are charged with.
@@ -248,6 +248,19 @@ class Repriced:
         both = (jobs.receive_s > 0) & (jobs.transmit_s > 0)
         between_j = some.tail_j(some.ended_s[0], np.minimum(some.began_s[2], until_s), both)
         return earlier_j, between_j, np.where(jobs.last, some.last_j(until_s), 0.0)
+
+
+def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
+    """How long the slowest of each version's jobs took, (versions,); 0 for a version without any.
+
+    Args:
+        into_version: of each job, (n,); 0 for one that was not merged.
+        took_s: how long it took, (n,).
+    """
+    longest = np.zeros(int(into_version.max(initial=0)) + 1)
+    with np.errstate(invalid="ignore"):
+        np.maximum.at(longest, into_version, np.where(into_version > 0, took_s, 0.0))
+    return longest
 
 
 def at_corners(jobs: Jobs, prices: Sequence[Prices], *, blind: bool) -> tuple[Repriced, Repriced]:

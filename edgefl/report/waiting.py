@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from edgefl.core.documents import INLINE
 from edgefl.core.event import Kind
+from edgefl.report.full_speed import done_s, planned_s
 from edgefl.report.timeline import Fleet, Floats, Ints, Jobs, fleet_of, jobs_of
 from edgefl.report.usage import ENDINGS
 from edgefl.store import Reader
@@ -149,7 +150,8 @@ def _read(reader: Reader, jobs: Jobs | None, fleet: Fleet) -> tuple[Columns, Flo
     """The jobs of merges that may have waited for one of them, and their ``PARTS``; see ``_waits``."""
     jobs = jobs_of(reader) if jobs is None else jobs
     together = _together(jobs)
-    full_speed_s = _full_speed_s(reader, together, fleet.kind)
+    kinds = fleet.kind[together["client"]]
+    full_speed_s = planned_s(reader, together["place"], kinds, together["steps"])
     return together, _parts(together, full_speed_s, fleet.slowdown[together["client"]])
 
 
@@ -248,27 +250,9 @@ def _parts(
         slowdown: its client's.
     """
     work_s, link_s = jobs["work_s"], jobs["link_s"]
-    # Nobody knows how far a job came whose work was broken off: at the client's usual speed, it is assumed.
-    full_s = np.where(jobs["worked"], full_speed_s, np.minimum(full_speed_s, work_s / slowdown))
+    full_s = done_s(full_speed_s, work_s, slowdown, worked=jobs["worked"])
     jitter_s = work_s - full_s * slowdown
     jitter_s[np.abs(jitter_s) <= _ROUNDING * work_s] = 0.0
     away_s = jobs["end_s"] - jobs["start_s"] - link_s - work_s
     away_s[np.abs(away_s) <= _ROUNDING * jobs["end_s"]] = 0.0
     return np.stack([link_s, full_s, full_s * (slowdown - 1.0), jitter_s, away_s], axis=1)
-
-
-def _full_speed_s(reader: Reader, jobs: Columns, kinds: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Each job's work at its device's full speed: its kind's price, by the steps that it took."""
-    rows = reader.query(
-        "SELECT place, kind, work_s, steps FROM prices JOIN exchanges USING (exchange) "
-        "WHERE kind NOT IN (SELECT kind FROM refused_kinds)"
-    )
-    shape = max((row["place"] for row in rows), default=0) + 1, int(kinds.max(initial=0)) + 1
-    work_s, steps = np.zeros(shape), np.zeros(shape)
-    for row in rows:
-        at = row["place"], row["kind"]
-        work_s[at], steps[at] = row["work_s"] or 0.0, row["steps"] or 0
-    at = jobs["place"], kinds[jobs["client"]]
-    share = np.divide(jobs["steps"], steps[at], out=np.ones(len(jobs["steps"])), where=steps[at] > 0)
-    priced_s: NDArray[np.float64] = work_s[at] * share
-    return priced_s

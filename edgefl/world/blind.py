@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.catalogue import load
 from edgefl.core.fleet import Failures
@@ -15,14 +17,25 @@ def is_blind(plan: Plan) -> bool:
     keep their speed and never fail, no client's work is as much as fits into a time, and neither time nor
     energy ends the run.
     """
+    return not any(sights(plan))
+
+
+def sights(plan: Plan) -> Iterator[str]:
+    """What depends on times or energies in a run, in words; see ``is_blind``."""
     server, fleet = plan.scenario.server, plan.fleet
-    parts = load("policies", server.policy.name), load("selectors", server.selector.name)
-    return (
-        all(getattr(part, "BLIND", False) for part in parts)
-        and isinstance(fleet.availability, Always)
-        and not fleet.speed
-        and fleet.failures == Failures()
-        and plan.scenario.local.fit is None
-        and server.until.time is None
-        and server.until.energy is None
-    )
+    if not getattr(load("policies", server.policy.name), "BLIND", False):
+        yield f"policy {server.policy.name}"
+    if not getattr(load("selectors", server.selector.name), "BLIND", False):
+        yield f"selector {server.selector.name}"
+    if not isinstance(fleet.availability, Always):
+        yield f"availability {fleet.availability.name}"
+    if fleet.speed:
+        yield f"speed {' and '.join(one.name for one in fleet.speed)}"
+    if fleet.failures != Failures():
+        yield "failures"
+    if plan.scenario.local.fit is not None:
+        yield "local training that fits into a time"
+    if server.until.time is not None:
+        yield "until.time"
+    if server.until.energy is not None:
+        yield "until.energy"

@@ -27,6 +27,15 @@ from edgefl.world.table import Rows
 _HOUR_S = 3600.0
 
 
+def jitters(fleet: Fleet, root: int, exchange: str, clients: Ints, nth: Ints) -> Floats | float:
+    """What jobs' work takes as many times as long by chance; see ``Timeline.drawn`` for the arguments."""
+    if isinstance(fleet.jitter, Fixed):
+        return fleet.jitter.value
+    stream = draws.key(root, "jitter", exchange)
+    found: Floats = fleet.jitter.draw(draws.uniforms(stream, clients, nth))
+    return found
+
+
 class Progress(NamedTuple):
     """Some clients' progress in one stage, an array each.
 
@@ -88,12 +97,7 @@ class Timeline:
             nth: the number of each among its client's jobs in the exchange.
             work_s: at the device's full speed, before slowdown and jitter.
         """
-        jitter: Floats | float
-        if isinstance(self._fleet.jitter, Fixed):
-            jitter = self._fleet.jitter.value
-        else:
-            stream = draws.key(self._root, "jitter", exchange)
-            jitter = self._fleet.jitter.draw(draws.uniforms(stream, clients, nth))
+        jitter = jitters(self._fleet, self._root, exchange, clients, nth)
         # A slower clock draws the same power for longer.
         amount_s = work_s * (self._slowdown[clients] * jitter)
         corrupt = self._fleet.failures.corrupt

@@ -1,0 +1,48 @@
+"""The command that says why rounds were slow."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from edgefl.cli.app import app, examples
+from edgefl.cli.console import print_json, print_note, stdout
+from edgefl.cli.options import AsJson, RunFolders, Salvage
+
+
+@app.command(
+    epilog=examples(
+        "explain runs/first",
+        "explain runs/first --round 12",
+        "explain runs/first --json",
+    )
+)
+def explain(
+    runs: RunFolders,
+    round_: Annotated[
+        int | None,
+        typer.Option("--round", metavar="N", help="One round, counted from 0; all together by default."),
+    ] = None,
+    salvage: Salvage = False,
+    as_json: AsJson = False,
+) -> None:
+    """Say why rounds took as long as they did: their critical paths, and what faster clients would save.
+
+    A round's critical path is what its last merge waited for, back to the round's start: which clients, in
+    which phase, and bound by what. Where other times would not make another run, every job is timed again to
+    tell what a client's round would save with the fleet's median link, device or work, or without slowdown.
+    """
+    from edgefl.report.critical import explain as explained
+    from edgefl.report.critical.shown import shown
+    from edgefl.report.summary import each_run
+
+    found = each_run(runs, lambda reader, _: explained(reader, round_), salvage=salvage, note=print_note)
+    if as_json:
+        print_json({"runs": found})
+        return
+    console = stdout()
+    for place, one in enumerate(found):
+        if place:
+            console.print()
+        console.print(shown(one))

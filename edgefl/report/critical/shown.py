@@ -1,0 +1,191 @@
+"""Why a round, or a whole run, took as long as it did, for terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+
+from edgefl.core.units import show_seconds, show_share
+from edgefl.report.critical.records import Explanation, Held, Round, RoundExplanation, Saving
+from edgefl.report.tables import MISSING, Fitted, Line
+
+_SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
+# Shares of a path that are not shown.
+_LEAST = 0.005
+_CAUSE = {
+    "rate": "link rate", "latency": "latency", "loss": "packet loss", "repeats": "repeated uploads",
+    "compute": "arithmetic", "memory": "memory", "launch": "kernel launches", "slowdown": "slowdown",
+    "jitter": "jitter", "speed": "changing speed", "away": "client away",
+    "unavailable": "no client available", "timer": "the policy's timer",
+}  # fmt: skip
+_CHANGE = {
+    "link": "median link",
+    "device": "median device",
+    "work": "median work",
+    "speed": "no slowdown or jitter",
+}
+
+
+def shown(found: Explanation | RoundExplanation) -> RenderableType:
+    """The sentence, and the tables behind it."""
+    blocks = _run(found) if isinstance(found, Explanation) else _round(found)
+    return Group(Line(said(found), "bold"), Line(), *blocks)
+
+
+def said(found: Explanation | RoundExplanation) -> str:
+    """The answer in a sentence."""
+    if isinstance(found, RoundExplanation):
+        took = f"{found.name}: {_title(found.of.round)} took {show_seconds(found.of.seconds)}"
+        return took if found.of.phase is None else f"{took}: {_held_up(found)}"
+    count = len(found.rounds)
+    took = f"{found.name}: {count:,} {'round' if count == 1 else 'rounds'} took {show_seconds(found.seconds)}"
+    if not found.phases:
+        return took
+    first, rest = found.phases[0], ""
+    if found.devices:
+        most = found.devices[0]
+        rest = f"; {show_share(most.held.seconds / found.seconds)} of it for {most.device}"
+    share = show_share(first.seconds / found.seconds)
+    return f"{took}, {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
+
+
+def _title(number: int) -> str:
+    return f"round {number}" if number >= 0 else "what is before round 0"
+
+
+def _held_up(found: RoundExplanation) -> str:
+    one = found.of
+    phase, cause = one.phase or "", one.cause or ""
+    if one.client is None or phase in {"timer", "waiting for clients"}:
+        spent_s = sum(part.to_s - part.from_s for part in found.path if part.phase == phase)
+        return f"{show_share(spent_s / one.seconds)} of it {_mostly(phase, cause)}"
+    lost = any(part.lost and part.client == one.client for part in found.path)
+    who = f"client {one.client} ({found.device}, {found.link}){', whose job was lost' if lost else ''}"
+    return f"{show_share(one.client_s / one.seconds)} of it for {who}, mostly {_mostly(phase, cause)}"
+
+
+def _mostly(phase: str, cause: str) -> str:
+    if phase == "timer":
+        return "waiting for the policy's timer"
+    if phase == "away":
+        return "waiting while the client was away"
+    return phase if phase == "waiting for clients" else f"{phase} bound by {_CAUSE[cause]}"
+
+
+def _run(found: Explanation) -> Iterator[RenderableType]:
+    whole_s = found.seconds
+    yield Fitted(
+        found.phases,
+        {
+            "critical path": lambda row: row.phase,
+            "time": lambda row: show_seconds(row.seconds),
+            "share": lambda row: show_share(row.seconds / whole_s),
+            "bound by": lambda row: _bound_by(row.by_cause),
+        },
+        wraps=("bound by",),
+    )
+    if found.devices:
+        yield Line()
+        own = {"device": lambda row: row.device, "clients": lambda row: f"{row.clients:,}"}
+        yield from _held(found.devices, own, whole_s)
+        yield Line()
+        who = {"client": lambda row: str(row.client), "device": lambda row: row.device, "link": lambda row: row.link}
+        yield from _held(found.clients, who, whole_s)
+    yield Line()
+    yield from _saved_in_run(found)
+    longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
+    if len(found.rounds) > 1:
+        each = ", ".join(f"{_title(one.round)} ({_summary(one)})" for one in longest)
+        yield Line(f"longest: {each}; see one with --round", "dim")
+
+
+def _summary(one: Round) -> str:
+    who = "" if one.client is None else f", client {one.client}"
+    return f"{show_seconds(one.seconds)}{who}"
+
+
+def _held(
+    rows: Sequence[HeldByClient] | Sequence[HeldByDevice], who: Mapping[str, Callable[[Any], str]], whole_s: float
+) -> Iterator[RenderableType]:
+    columns: dict[str, Callable[[Any], str]] = {
+        **who,
+        "rounds": lambda row: f"{row.held.rounds:,}",
+        "time": lambda row: show_seconds(row.held.seconds),
+        "share": lambda row: show_share(row.held.seconds / whole_s),
+        "mostly": lambda row: _mostly(row.held.phase, row.held.cause),
+    }
+    yield Fitted(rows[:_SHOWN], columns, left=("device", "link"), wraps=("mostly",))
+    if len(rows) > _SHOWN:
+        yield Line(f"  and {len(rows) - _SHOWN:,} more; --json has all", "dim")
+
+
+def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
+    if found.savings is None:
+        yield Line(_unknown(found.unknown_since), "dim")
+        return
+    every = {one.change: one for one in found.savings}
+    columns = {
+        "all rounds would save with": lambda change: _CHANGE[change],
+        "for all clients": lambda change: _saved(every[change], found.seconds),
+    }
+    for held in found.clients[:_COLUMNS]:
+        own = {one.change: one for one in held.savings or ()}
+        columns[f"for client {held.client}"] = lambda change, own=own: _saved(own[change], found.seconds)
+    yield Fitted(list(every), columns)
+
+
+def _saved(one: Saving, whole_s: float) -> str:
+    if not one.saved_s > 0:
+        return "nothing"
+    return f"{show_seconds(one.saved_s)} ({show_share(one.saved_s / whole_s)})"
+
+
+def _round(found: RoundExplanation) -> Iterator[RenderableType]:
+    one = found.of
+    yield Fitted(
+        [part for part in found.path if part.to_s - part.from_s >= _LEAST * one.seconds],
+        {
+            "critical path": lambda part: part.phase,
+            "client": lambda part: MISSING if part.client is None else str(part.client),
+            "device": lambda part: part.device or MISSING,
+            "from": lambda part: show_seconds(part.from_s - one.from_s),
+            "time": lambda part: show_seconds(part.to_s - part.from_s),
+            "share": lambda part: show_share((part.to_s - part.from_s) / one.seconds),
+            "bound by": lambda part: _bound_by(part.by_cause) + (" (lost)" if part.lost else ""),
+        },
+        left=("client", "device"),
+        wraps=("bound by",),
+    )
+    yield Line()
+    if found.savings is None:
+        if found.unknown_since:
+            yield Line(_unknown(found.unknown_since), "dim")
+        return
+    yield Fitted(
+        found.savings,
+        {
+            f"client {one.client} with": lambda row: _CHANGE[row.change],
+            "that is": lambda row: row.to or "no faster",
+            "saves": lambda row: _saved(row, one.seconds),
+            "the round then waits for": _then,
+        },
+        left=("that is",),
+    )
+
+
+def _then(row: Saving) -> str:
+    return MISSING if row.then_client is None or row.then_client < 0 else f"client {row.then_client}"
+
+
+def _bound_by(by_cause: Mapping[str, float]) -> str:
+    total_s = sum(by_cause.values())
+    most = [(cause, seconds / total_s) for cause, seconds in by_cause.items() if seconds >= _LEAST * total_s]
+    if len(most) == 1:
+        return _CAUSE[most[0][0]]
+    return ", ".join(f"{_CAUSE[cause]} {show_share(share)}" for cause, share in most[:_CAUSES])
+
+
+def _unknown(since: Sequence[str]) -> str:
+    return f"savings are unknown: other times would make another run ({', '.join(since)})"
