@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgefl.core.event import JOULES
 from edgefl.report.usage import ENDINGS
 from edgefl.store import Reader
 
@@ -17,7 +19,13 @@ Bools = NDArray[np.bool_]
 
 _ENDING = " ".join(f"WHEN '{kind}' THEN {place}" for place, kind in enumerate(ENDINGS))
 # The names of columns that are not their own SQL. The jobs come first, so that they stay in their order.
-_SQL = {"place": "place", "into": "IFNULL(into_version, -1)", "ending": f"CASE ending {_ENDING} END"}
+_SQL = {
+    "place": "place",
+    "into": "IFNULL(into_version, -1)",
+    "ending": f"CASE ending {_ENDING} END",
+    "until_s": "IFNULL(arrived_s, ended_s)",
+    "energy_j": " + ".join(JOULES),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +80,32 @@ def jobs_of(reader: Reader) -> Jobs:
     Raises:
         UserError: the run is damaged.
     """
-    names = [field.name for field in fields(Jobs)]
+    return Jobs(**job_columns(reader, [field.name for field in fields(Jobs)]))
+
+
+def job_columns(
+    reader: Reader, names: Sequence[str], *, where: str = "TRUE", order: str = "job"
+) -> dict[str, NDArray[Any]]:
+    """Some columns of a run's jobs, (n,); reals that are NULL are NaN.
+
+    Args:
+        reader: the run.
+        names: columns of the table that are numbers, the fields of ``Jobs``, ``until_s`` (see ``Jobs``), and
+            ``energy_j``, the sum of its ``JOULES``.
+        where: a condition of SQL.
+        order: a column, or several.
+
+    Raises:
+        UserError: the run is damaged.
+    """
     dtypes: dict[str, type[np.generic]] = {
-        name: np.float64 if name.endswith("_s") else np.int64 for name in names
+        name: np.float64 if name.endswith(("_s", "_j")) else np.int64 for name in names
     }
     columns = ", ".join(_SQL.get(name, name) for name in names)
-    sql = f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) ORDER BY job"  # noqa: S608 - our own names
-    return Jobs(**reader.arrays(sql, **dtypes))
+    return reader.arrays(
+        f"SELECT {columns} FROM jobs CROSS JOIN exchanges USING (exchange) WHERE {where} ORDER BY {order}",  # noqa: S608 - our own
+        **dtypes,
+    )
 
 
 @dataclass(frozen=True, eq=False)

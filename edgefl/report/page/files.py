@@ -18,8 +18,12 @@ _LONGEST_NAME = 100
 
 def named_after(folders: Sequence[Path]) -> str:
     """The name of a page of these runs: the first folder's, and how many more there are."""
-    first = re.sub(r"[^\w.-]+", "-", folders[0].resolve().name).strip("-.")[:_LONGEST_NAME] or "runs"
-    return f"{first}{f'-and-{len(folders) - 1}-more' if len(folders) > 1 else ''}.html"
+    return f"{stem_of(folders[0])}{f'-and-{len(folders) - 1}-more' if len(folders) > 1 else ''}.html"
+
+
+def stem_of(folder: Path) -> str:
+    """The name of a file that is made of a folder, without its suffix."""
+    return re.sub(r"[^\w.-]+", "-", folder.resolve().name).strip("-.")[:_LONGEST_NAME] or "runs"
 
 
 def is_page(path: Path) -> bool:

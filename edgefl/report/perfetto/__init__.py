@@ -1,0 +1,1 @@
+"""A run's timeline as a trace that Perfetto opens."""
