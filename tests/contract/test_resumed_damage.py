@@ -128,9 +128,7 @@ def test_an_older_checkpoint_knows_the_best_version_of_its_time(tmp_path):
     seen = 0
     for copy in copies.kept[len(copies.kept) // 4 :: 7]:
         with read(copy) as reader:
-            newest = next(
-                (row["file"] for row in reader.rows("versions") if row["last"] and row["best"]), None
-            )
+            rows = [row for row in reader.rows("versions") if row["last"] and row["best"]]
         if not rows:
             continue
         seen += 1
