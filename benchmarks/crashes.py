@@ -265,14 +265,14 @@ class Campaign:
         """
         if cell not in self._references:
             folder, start = self.folder / "-".join(cell), time.perf_counter()
-            process = Process(self._arguments(cell, folder), folder.with_suffix(".said"))
+            process = Process(self.arguments(cell, folder), folder.with_suffix(".said"))
             status, wall_s = process.wait(), time.perf_counter() - start
             if status:
                 raise AssertionError(f"{cell}: status {status}: {process.text()}")
-            self._references[cell] = Reference(folder, _count(folder, "merges"), wall_s)
+            self._references[cell] = Reference(folder, count(folder, "merges"), wall_s)
         return self._references[cell]
 
-    def _arguments(self, cell: Cell, out: Path, minutes: int = 5) -> list[str]:
+    def arguments(self, cell: Cell, out: Path, minutes: int = 5) -> list[str]:
         """The command line of a cell's run."""
         scenario = self.folder / f"{'-'.join(cell)}.json"
         server = {
@@ -301,7 +301,7 @@ class Campaign:
         stood: list[str] = []
         try:
             stood.extend(self._killed(crash, folder, reference))
-            self._to_end(folder)
+            self.to_end(folder)
             wrong = difference(reference.folder, folder)
         except (AssertionError, EdgeflError) as error:
             wrong = str(error)
@@ -314,7 +314,7 @@ class Campaign:
     def _killed(self, crash: Crash, folder: Path, reference: Reference) -> Iterator[str]:
         """Starts, kills and kills again; yields how far the run was."""
         said = folder.with_suffix(".said")
-        arguments = self._arguments(crash.cell, folder, crash.minutes)
+        arguments = self.arguments(crash.cell, folder, crash.minutes)
         for nth, moment in enumerate(crash.moments):
             share = moment.share
             while True:
@@ -327,7 +327,7 @@ class Campaign:
                 _refused(folder, said)
                 shutil.rmtree(folder, ignore_errors=True)
                 share += 0.1
-            yield f"merge {_count(folder, 'merges')}"
+            yield f"merge {count(folder, 'merges')}"
             arguments = ["run", "--resume", str(folder)]
 
     def _kill_at(
@@ -344,7 +344,7 @@ class Campaign:
         Raises:
             AssertionError: it fails before, prints a traceback, or leaves processes.
         """
-        before, start = _count(folder, "merges"), time.perf_counter()
+        before, start = count(folder, "merges"), time.perf_counter()
         writes = 1 + round(2 * moment.share * reference.merges) if moment.kind == "writes" else None
         process = Process(arguments, said, writes)
         while not process.over and not _is_time(moment, folder, before, start, reference):
@@ -356,7 +356,7 @@ class Campaign:
             raise AssertionError(f"status {status}: {process.text()}")
         _check_left(process.session, all_processes=crash.all_processes)
 
-    def _to_end(self, folder: Path) -> None:
+    def to_end(self, folder: Path) -> None:
         """Resumes a run to its end.
 
         Raises:
@@ -376,18 +376,18 @@ def _is_time(moment: Moment, folder: Path, before: int, start: float, reference:
     if kind == "planned":
         return _is_planned(folder)
     if kind == "merges":
-        return _count(folder, "merges") >= min(before + share * reference.merges, reference.merges)
+        return count(folder, "merges") >= min(before + share * reference.merges, reference.merges)
     if kind == "checkpoints":
         # They are numbered by needs, which are at least as many as merges.
-        return _count(folder, "checkpoints") > share * reference.merges
-    return kind == "over" and _count(folder, "merges") >= reference.merges
+        return count(folder, "checkpoints") > share * reference.merges
+    return kind == "over" and count(folder, "merges") >= reference.merges
 
 
 def _is_planned(folder: Path) -> bool:
     return (folder / "planned.sqlite").exists() or (folder / "run.sqlite").exists()
 
 
-def _count(folder: Path, table: str) -> int:
+def count(folder: Path, table: str) -> int:
     """The merges in the store, or how many needs the last checkpoint has answered."""
     what = "COUNT(*)" if table == "merges" else "MAX(needs)"
     file = folder / "run.sqlite"
@@ -452,7 +452,7 @@ def main() -> None:
     given = parser.parse_args()
     today, start = dt.datetime.now(dt.UTC).date(), time.perf_counter()
     out = given.out or Path(__file__).parent / "results" / f"crashes-{today}.txt"
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
+    machine = f"{platform.machine()}, {os.cpucount()} cores, {platform.system()}"
     lines = [
         f"{machine}, Python {platform.python_version()}; {today}",
         f"python benchmarks/crashes.py --seed {given.seed} --only {given.only} --rounds {given.rounds}",

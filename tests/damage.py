@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 from edgefl.store.checks import unstamp
 from edgefl.store.digests import _COLUMNS, Digests, _read
@@ -34,3 +35,14 @@ def flipped(content, bit):
 def zeroed(content, start, length):
     """The bytes with a range set to zero."""
     return content[:start] + bytes(len(content[start : start + length])) + content[start + length :]
+
+
+@contextmanager
+def files_of_at_most(size):
+    """No file of this process can grow beyond it, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,14 +127,15 @@ OTHERS: dict[str, dict[str, Any]] = {
     "checkpoints at evaluations": {"checkpoint": {"minutes": 5}, "evaluate": {"every": 2}},
     "until an accuracy": _server(until={"rounds": 9, "accuracy": 0.6}, rounds=None),
     "until a time": {"server": {"until": {"time": "80 ms"}, "rounds": None, "policy": POLICIES["fedbuff"]}},
-    "states that spill": {"method": "fedclassavg", "engine": {"name": "loop", "state_memory": "1 B"}},
 }
 SCENARIOS = {**_methods(), **OTHERS}
 
 
-def scenario(name: str, **changes: Any) -> dict[str, Any]:
-    """One of ``SCENARIOS``, with changes to it."""
-    found = merged(merged(BASE, SCENARIOS[name]), changes)
+def scenario(*changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with changes, such as one of ``SCENARIOS``; None takes a server's key away."""
+    found = BASE
+    for one in changes:
+        found = merged(found, one)
     server = {key: value for key, value in found["server"].items() if value is not None}
     return {**found, "server": server}
 
@@ -196,6 +199,33 @@ def copied(folder: Path, target: Path, most: int, seed: str = "") -> Iterator[Co
             patch.setattr(Path, name, before(getattr(Path, name)))
         patch.setattr(writer.Store, "_commit", committed)
         yield copies
+
+
+@contextmanager
+def full_disk(folder: Path, after: int) -> Iterator[None]:
+    """After so many commits and files that got their names, none is written in a directory any more."""
+    seen = 0
+
+    def full() -> bool:
+        nonlocal seen
+        seen += 1
+        return seen > after
+
+    def replace(path: Path, target: Path) -> Path:
+        if folder in path.parents and full():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(path, target)
+
+    def committed(store: writer.Store) -> None:
+        if full():
+            raise sqlite3.OperationalError("database or disk is full")
+        commit(store)
+
+    rename, commit = Path.replace, writer.Store._commit  # noqa: SLF001 - where rows become durable
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        patch.setattr(writer.Store, "_commit", committed)
+        yield
 
 
 def interrupted(

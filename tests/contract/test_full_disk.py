@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import resource
-from contextlib import contextmanager
 
 import pytest
+from damage import files_of_at_most
 
 from edgefl.cli import main
 from edgefl.export.trained import trained
@@ -24,17 +23,6 @@ SCENARIO = {
 }
 
 
-@contextmanager
-def _files_of_at_most(size):
-    """No file of this process can grow beyond it, as on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 # At 550,000 the database would end within a page of the limit. Unlike on a full disk, what was held free is
 # of no use to a file that may not grow, and the run's end cannot be written.
 SIZES = [100, 30_000, 90_000, 130_000, 230_000, 300_000, 580_000, 5_000_000]
@@ -48,7 +36,7 @@ def test_a_full_disk_at_any_moment(tmp_path, capsys, engine, rounds):
     asked = ["--engine", engine, "--set", f"server.rounds={rounds}", "--json"]
     for size in SIZES:
         out = tmp_path / f"run-{size}"
-        with _files_of_at_most(size), pytest.raises(SystemExit) as ended:
+        with files_of_at_most(size), pytest.raises(SystemExit) as ended:
             main(["run", str(tmp_path / "s.yaml"), "--out", str(out), *asked])
         printed = capsys.readouterr()
         assert "Traceback" not in printed.err

@@ -1,0 +1,139 @@
+"""Damaged runs that are resumed: the same run in the end, or one message; never another result."""
+
+from __future__ import annotations
+
+import random
+import shutil
+
+import pytest
+from damage import files_of_at_most, flipped
+from interrupted import POLICIES, interrupted, scenario
+from resumed import difference, same_runs
+
+import edgefl
+from edgefl.cli import main
+from edgefl.core.errors import UserError
+from edgefl.export.trained import trained
+from edgefl.planning.learning import DataAccess
+from edgefl.store import is_run, read
+
+# Server states, clients' states, and jobs that were trained ahead and are not merged.
+SETTINGS = scenario(
+    {"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"], "participants": 5, "rounds": 8}}
+)
+TABLES = ("versions", "states", "outcomes")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The uninterrupted run, and one that was killed with several checkpoints."""
+    whole, copies = interrupted(SETTINGS, tmp_path_factory.mktemp("runs"), most=10**6, engine="vmapped")
+    middle = copies.kept[len(copies.kept) // 2 :]
+    killed = next(copy for copy in middle if list((copy / "outcomes").iterdir()))
+    with read(killed) as reader:
+        assert len(reader.rows("checkpoints")) > 1
+    for copy in copies.kept:
+        if copy != killed:
+            shutil.rmtree(copy)
+    return whole, killed
+
+
+def _files(folder):
+    """One file of each kind, of versions also those that only one checkpoint has."""
+    with read(folder) as reader:
+        kept = {table: [row["file"] for row in reader.rows(table)] for table in TABLES}
+    named = {f"{table} {place}": kept[table][place] for table in TABLES for place in (0, -1)}
+    fixed = ("plan.yaml", "run.sqlite", "run.sqlite-wal")
+    return {**{name: name for name in fixed}, **named}
+
+
+def _damages(content, seed):
+    """The content damaged in many ways; None is a file that is gone."""
+    rng = random.Random(seed)  # noqa: S311 - no secrets
+    yield "flipped", flipped(content, rng.randrange(8 * len(content)))
+    yield "flipped", flipped(content, rng.randrange(8 * len(content)))
+    yield "cut", content[: rng.randrange(len(content))]
+    yield "empty", b""
+    yield "gone", None
+
+
+KINDS = ["plan.yaml", "run.sqlite", "run.sqlite-wal"]
+KINDS += [f"{table} {place}" for table in TABLES for place in (0, -1)]
+# A run is known by them; without them, or with another one's, there is nothing to go on with.
+REFUSED = {"plan.yaml", "run.sqlite"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_damaged_is_never_gone_on_with(runs, tmp_path, capsys, kind):
+    """A file of each kind, flipped, cut, empty or gone: one message, or the run as it was."""
+    whole, killed = runs
+    name, folder, statuses = _files(killed)[kind], tmp_path / "run", []
+    for how, content in _damages((killed / name).read_bytes(), kind):
+        shutil.copytree(killed, folder)
+        (folder / name).unlink()
+        if content is not None:
+            (folder / name).write_bytes(content)
+        assert _exported(folder) in {None, _exported(killed)}, (how, "exported")
+        status, said = _resumed(folder, capsys)
+        assert status in {0, 2}, (how, said)
+        assert "Traceback" not in said
+        if status:
+            assert len(said) < 1500
+            assert str(folder) in said
+        else:
+            same_runs(whole, folder)
+            assert kind in REFUSED or how == "cut" or "damaged" in said or "cannot be read" in said, how
+        statuses.append(status)
+        shutil.rmtree(folder)
+    assert statuses == [0] * len(statuses) or kind in REFUSED
+
+
+def _resumed(folder, capsys):
+    """The status of the command, and what it says."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--resume", str(folder)])
+    printed = capsys.readouterr()
+    return ended.value.code or 0, printed.err
+
+
+def _exported(folder):
+    """What an export would be made of, or None if it is refused."""
+    try:
+        found = trained(folder, DataAccess())
+    except UserError:
+        return None
+    return found.version
+
+
+@pytest.mark.parametrize("size", [1000, 60_000, 150_000, 300_000])
+def test_a_full_disk_and_then_room(runs, tmp_path, size):
+    """Files that could not grow: the run fails, and with room it is resumed to the same."""
+    whole, _ = runs
+    folder = tmp_path / "run"
+    with files_of_at_most(size):
+        (run,) = edgefl.run(SETTINGS, engine="vmapped", out=folder).runs
+    assert run.status == "failed"
+    if not is_run(folder):
+        assert not folder.exists()
+        return
+    assert difference(whole, folder)
+    (run,) = edgefl.resume(folder).runs
+    assert run.status == "done", run.reason
+    same_runs(whole, folder)
+
+
+def test_an_older_checkpoint_knows_the_best_version_of_its_time(tmp_path):
+    """Where the newest checkpoint is damaged, its version is the best no more, but the one before it."""
+    whole, copies = interrupted(SETTINGS, tmp_path, most=10**6)
+    seen = 0
+    for copy in copies.kept[len(copies.kept) // 4 :: 7]:
+        with read(copy) as reader:
+            rows = [row for row in reader.rows("versions") if row["last"] and row["best"]]
+        if not rows:
+            continue
+        seen += 1
+        (copy / rows[0]["file"]).unlink()
+        (run,) = edgefl.resume(copy).runs
+        assert run.status == "done", run.reason
+        same_runs(whole, copy)
+    assert seen > 2

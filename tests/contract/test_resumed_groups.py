@@ -1,0 +1,105 @@
+"""Groups that are resumed, and what else works on a run meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from interrupted import POLICIES, copied, scenario
+from resumed import same_runs
+
+import edgefl
+from edgefl.core.errors import UserError
+from edgefl.runs import Callbacks
+
+SWEEP = scenario({"sweep": {"seed": [0, 1, 2]}, "server": {"rounds": 2}})
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory):
+    """A group of three runs, and copies of it from all of its time."""
+    folder = tmp_path_factory.mktemp("groups")
+    with copied(folder / "whole", folder / "copies", 12, "groups") as copies:
+        result = edgefl.run(SWEEP, engine="loop", out=folder / "whole")
+    assert [run.status for run in result.runs] == ["done"] * 3
+    return result, sorted(copies.kept)
+
+
+def _files(folder):
+    return {
+        path.relative_to(folder): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_a_group_goes_on_where_it_was(groups):
+    """What is done is not touched, what began goes on, and what was planned begins."""
+    whole, copies = groups
+    seen = set()
+    for copy in copies:
+        if not (copy / "group.json").exists():
+            continue
+        before = (
+            [run for run in edgefl.open(copy).runs if run.status == "done"]
+            if any(copy.glob("*/run.sqlite"))
+            else []
+        )
+        done = {run.folder: _files(run.folder) for run in before}
+        seen.add(len(done))
+        result = edgefl.resume(copy)
+        assert [run.status for run in result.runs] == ["done"] * 3
+        assert {folder: _files(folder) for folder in done} == done
+        for one, other in zip(whole.runs, result.runs, strict=True):
+            assert one.folder.name == other.folder.name
+            same_runs(one.folder, other.folder)
+    assert seen >= {0, 1}
+
+
+def test_a_group_that_is_done_stays_as_it_is(groups):
+    """Not a byte is written."""
+    whole, _ = groups
+    before = _files(whole.folder)
+    assert [run.status for run in edgefl.resume(whole.folder).runs] == ["done"] * 3
+    assert _files(whole.folder) == before
+
+
+class _Meanwhile(Callbacks):
+    """Does something once, at the first merge."""
+
+    def __init__(self, what):
+        self.what, self.error = what, None
+
+    def merged(self, round_, t_s, loss):
+        del round_, t_s, loss
+        if self.error is None:
+            try:
+                self.what()
+            except UserError as error:
+                self.error = error
+
+
+def test_two_commands_on_one_run(groups, tmp_path):
+    """While one resumes a run, another is refused: of the run, and of its group; so is one during a run."""
+    settings = scenario({"server": {"policy": POLICIES["fedbuff"]}})
+    folder = tmp_path / "run"
+    meanwhile = _Meanwhile(lambda: edgefl.resume(folder))
+    edgefl.run(settings, engine="loop", out=folder, callbacks=meanwhile)
+    assert "another command" in str(meanwhile.error)
+    _, copies = groups
+    group = next(copy for copy in reversed(copies) if not (copy / "03-seed-2" / "SHA256SUMS").exists())
+    for other in (group, group / "03-seed-2"):
+        meanwhile = _Meanwhile(lambda other=other: edgefl.resume(other))
+        edgefl.resume(group, callbacks=meanwhile)
+        assert "another command" in str(meanwhile.error)
+
+
+@pytest.mark.parametrize("made", ["nothing", "a file", "an empty folder"])
+def test_what_is_no_run_is_refused(tmp_path, made):
+    """One message that names it."""
+    folder = tmp_path / "none"
+    if made == "a file":
+        folder.write_text("", encoding="utf-8")
+    elif made == "an empty folder":
+        folder.mkdir()
+    with pytest.raises(UserError) as refused:
+        edgefl.resume(folder)
+    assert str(folder) in str(refused.value)
