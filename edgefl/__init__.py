@@ -1,6 +1,6 @@
 """edgefl: real federated training on a fleet you do not own.
 
-``run`` runs a scenario and returns a ``Result``; ``open`` reads one from its directory. Names are loaded when
+``run`` runs a scenario and returns a ``Result``, ``resume`` goes on with one; ``open`` reads one from its directory. Names are loaded when
 they are first used, so that importing edgefl does not import torch.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
-    from edgefl.runs import Callbacks, Progress, Result, RunResult, run
+    from edgefl.runs import Callbacks, Progress, Result, RunResult, resume, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
 
 __version__: str
@@ -25,11 +25,22 @@ _PLACES = {
     "RunResult": ("edgefl.runs", "RunResult"),
     "UserError": ("edgefl.core.errors", "UserError"),
     "open": ("edgefl.runs", "open_result"),
+    "resume": ("edgefl.runs", "resume"),
     "run": ("edgefl.runs", "run"),
 }
 
 # Without ``open``: a star import must not replace the built-in function.
-__all__ = ["Callbacks", "EdgeflError", "Progress", "Result", "RunError", "RunResult", "UserError", "run"]
+__all__ = [
+    "Callbacks",
+    "EdgeflError",
+    "Progress",
+    "Result",
+    "RunError",
+    "RunResult",
+    "UserError",
+    "resume",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,8 +1,18 @@
 """The command line."""
 
 # Each registers its commands, in the order that `edgefl --help` lists them.
-from edgefl.cli import runs, report, explain, plot, tables, costs, validate, catalogue, onnx  # noqa: F401, I001
-from edgefl.cli import timeline  # noqa: F401
+from edgefl.cli import (  # noqa: I001
+    runs,  # noqa: F401
+    report,  # noqa: F401
+    explain,  # noqa: F401
+    timeline,  # noqa: F401
+    plot,  # noqa: F401
+    tables,  # noqa: F401
+    costs,  # noqa: F401
+    validate,  # noqa: F401
+    catalogue,  # noqa: F401
+    onnx,  # noqa: F401
+)
 from edgefl.cli.main import main
 
 __all__ = ["main"]

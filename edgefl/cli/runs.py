@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
@@ -20,7 +21,6 @@ from edgefl.cli.options import (
     Offline,
     RunFolders,
     Salvage,
-    ScenarioName,
     Seed,
     Seeds,
     Sensitivity,
@@ -55,6 +55,7 @@ _RUN = examples(
     "run quickstart --set server.rounds=5 --seed 1 --out runs/first",
     "run scenario.yaml --engine null --json",
     "run quickstart --seeds 5",
+    "run --resume runs/first",
     "run quickstart --watch",
     "run quickstart --track '{name: wandb, project: mine}'",
 )
@@ -62,7 +63,10 @@ _RUN = examples(
 
 @app.command(epilog=_RUN)
 def run(
-    scenario: ScenarioName,
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="SCENARIO", help="A YAML file, or a name from `edgefl list scenarios`."),
+    ] = None,
     settings: Settings = None,
     seed: Seed = None,
     seeds: Seeds = None,
@@ -80,32 +84,38 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Directory to create; a new one under runs/ by default.")
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="Go on with a run or a group that stopped; --set server.until.rounds=N makes it longer.",
+        ),
+    ] = None,
     track: Track = None,
     watch: Watch = False,
     watch_port: WatchPort = None,
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a scenario, or every run of its sweep."""
+    """Run a scenario, or every run of its sweep; or go on with what stopped."""
     from edgefl.cli.watch import watching
-    from edgefl.runs import run as run_scenario
     from edgefl.runs.progress import Display
 
-    short = {"link": link, "workers": workers, "torch_device": torch_device, "ray_address": ray_address}
+    short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
+    given = {"data_dir": data_dir, "download": not offline, "trackers": trackers(track)}
+    if resume is None:
+        short |= {"link": link, "seed": seed}
+        start = _starting(scenario, out=out, seeds=seeds)
+    else:
+        start = _resuming(
+            resume, {"SCENARIO": scenario, "--seed": seed, "--seeds": seeds, "--link": link, "--out": out}
+        )
+    given["overrides"] = overrides(settings, engine=engine, **short)
     console = stderr()
     with watching(watch, watch_port, console) as page:
         with Display(console) as display:
             try:
-                result = run_scenario(
-                    scenario,
-                    overrides=overrides(settings, engine=engine, seed=seed, **short),
-                    seeds=seeds,
-                    data_dir=data_dir,
-                    download=not offline,
-                    out=out,
-                    callbacks=page.beside(display),
-                    trackers=trackers(track),
-                )
+                result = start(**given, callbacks=page.beside(display))
             except KeyboardInterrupt:
                 display.interrupted()
                 raise typer.Exit(130) from None
@@ -113,6 +123,39 @@ def run(
         page.stay()
     if result.failed:
         raise typer.Exit(1)
+
+
+def _starting(scenario: str | None, **given: Any) -> Callable[..., Result]:
+    """Runs a scenario.
+
+    Raises:
+        UserError: there is none.
+    """
+    from edgefl.runs import run as run_scenario
+
+    if scenario is None:
+        raise UserError(
+            "nothing to run", where="SCENARIO", hint="give a scenario, such as quickstart, or --resume RUN"
+        )
+    return partial(run_scenario, scenario, **given)
+
+
+def _resuming(folder: Path, others: Mapping[str, Any]) -> Callable[..., Result]:
+    """Goes on with runs.
+
+    Raises:
+        UserError: something was given that belongs to new runs.
+    """
+    from edgefl.runs import resume
+
+    wrong = next((name for name, value in others.items() if value is not None), None)
+    if wrong is not None:
+        raise UserError(
+            f"--resume cannot be combined with {wrong}",
+            where=wrong,
+            hint="a run goes on as it began; server.until, engine and checkpoint can be set",
+        )
+    return partial(resume, folder)
 
 
 def _print_runs(result: Result, *, as_json: bool) -> None:

@@ -3,5 +3,16 @@
 from edgefl.runs.callbacks import Callbacks, Progress
 from edgefl.runs.group import drafts, find_scenario, run
 from edgefl.runs.results import Result, RunResult, open_result
+from edgefl.runs.resuming import resume
 
-__all__ = ["Callbacks", "Progress", "Result", "RunResult", "drafts", "find_scenario", "open_result", "run"]
+__all__ = [
+    "Callbacks",
+    "Progress",
+    "Result",
+    "RunResult",
+    "drafts",
+    "find_scenario",
+    "open_result",
+    "resume",
+    "run",
+]

@@ -22,6 +22,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.report.texts import visible
 from edgefl.runs.callbacks import Both, Callbacks, Progress
+from edgefl.store import is_group
 
 # More notes would fill a screen.
 _MOST_NOTES = 10
@@ -104,7 +105,10 @@ class Display(Callbacks):
     def interrupted(self) -> None:
         """Prints what an interrupt leaves on disk."""
         self._stop()
-        kept = f"; what was saved stays in {self._folder}" if self._folder else " before anything was saved"
+        kept = " before anything was saved"
+        if self._folder is not None:
+            folder = self._folder.parent if is_group(self._folder.parent) else self._folder
+            kept = f"; to go on: edgefl run --resume {folder}"
         self.console.print(f"interrupted{kept}", style="red", soft_wrap=True)
 
     def ended(self, name: str, status: str, reason: str) -> None:
