@@ -1,7 +1,8 @@
 """edgefl: real federated training on a fleet you do not own.
 
-``run`` runs a scenario and returns a ``Result``, ``resume`` goes on with one; ``open`` reads one from its directory. Names are loaded when
-they are first used, so that importing edgefl does not import torch.
+``run`` runs a scenario and returns a ``Result``, ``resume`` goes on with one that stopped, and ``open`` reads
+one from its directory. Names are loaded when they are first used, so that importing edgefl does not import
+torch.
 """
 
 from __future__ import annotations

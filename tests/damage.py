@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing, contextmanager
 
 from edgefl.store.checks import unstamp
-from edgefl.store.digests import _COLUMNS, Digests, _read
+from edgefl.store.digests import _COLUMNS, Digests, stored_rows
 
 
 def rewritten(folder, *statements):
@@ -19,7 +19,7 @@ def rewritten(folder, *statements):
         digests = Digests()
         database.execute("DELETE FROM digests")
         for table in _COLUMNS:
-            for columns in _read(database, table):
+            for columns in stored_rows(database, table):
                 digests.add(table, columns)
         digests.save(database)
         database.commit()

@@ -102,7 +102,7 @@ def run(
     from edgefl.runs.progress import Display
 
     short = {"workers": workers, "torch_device": torch_device, "ray_address": ray_address}
-    given = {"data_dir": data_dir, "download": not offline, "trackers": trackers(track)}
+    given: dict[str, Any] = {"data_dir": data_dir, "download": not offline, "trackers": trackers(track)}
     if resume is None:
         short |= {"link": link, "seed": seed}
         start = _starting(scenario, out=out, seeds=seeds)

@@ -70,8 +70,8 @@ class Past:
         place = self.checkpoint.place
         found = self.reader.query(
             "SELECT MAX(accuracy) AS best FROM evaluations AS one "
-            "WHERE (version < ? OR version = ? AND ?) AND (model = 'global' OR NOT EXISTS "
-            "(SELECT 1 FROM evaluations AS other WHERE other.version = one.version AND other.model = 'global'))",
+            "WHERE (version < ? OR version = ? AND ?) AND (model = 'global' OR NOT EXISTS (SELECT 1 "
+            "FROM evaluations AS other WHERE other.version = one.version AND other.model = 'global'))",
             place.version,
             place.version,
             place.evaluated,
