@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from edgefl.core import draws, seeds
+from edgefl.core.catalogue import load
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.cost import Trace
 from edgefl.core.devices import Board
@@ -142,7 +143,7 @@ def planned(
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
     fleet, devices = ground
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
-    selector_module, selector = resolve("selectors", server.selector, document, ["server", "selector"])
+    selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
     _check_settings(draft, learning, fleet)
     check_measures(learning.measures, learning.nets[0])
     _check_staleness(draft, learning, stale=merges_stale(policy_module, policy))
@@ -175,12 +176,7 @@ def planned(
             *carbon_notes(fleet.carbon),
         ),
     )
-    check_limits(found)
-    check_size(found)
-    if hasattr(selector_module, "check"):
-        selector_module.check(selector, found)
-    if hasattr(policy_module, "check"):
-        policy_module.check(policy, found)
+    check_whole(found)
     return Planned(found, learning, _resolved(scenario, learning, fleet, devices), tuple(data_notes))
 
 
@@ -191,6 +187,24 @@ def _data_notes(data: Federation, scenario: Scenario) -> list[str]:
         *(["task.samples: clients have numbers of samples and no data"] if scenario.task.samples else []),
         *_left_out(data, scenario),
     ]
+
+
+def check_whole(plan: Plan) -> None:
+    """What only a whole plan tells: that its rounds end, and what its policy and its selector refuse.
+
+    Raises:
+        ScenarioError: they never end, no counter holds their totals, or one of the two refuses the plan.
+    """
+    check_limits(plan)
+    check_size(plan)
+    server = plan.scenario.server
+    for kind, name, params in (
+        ("selectors", server.selector.name, plan.selector),
+        ("policies", server.policy.name, plan.policy),
+    ):
+        module = load(kind, name)
+        if hasattr(module, "check"):
+            module.check(params, plan)
 
 
 def _left_out(data: Federation, scenario: Scenario) -> list[str]:
@@ -285,13 +299,32 @@ def _check_settings(draft: Draft, learning: Learning, fleet: Fleet) -> None:
     Raises:
         ScenarioError: an exchange's settings need it.
     """
-    rounds = draft.scenario.server.until.rounds
-    if rounds is not None:
-        return
-    probe = Ctx(client=0, round=0, lr=1.0, steps=1, samples=1, class_counts=torch.ones(1))
-    for method in learning.methods:
-        for exchange in method.exchanges:
-            exchange.context(Assignment(probe, rounds, fleet.members[0].device))
+    if draft.scenario.server.until.rounds is None:
+        assigned(learning, fleet, None)
+
+
+def assigned(
+    learning: Learning, fleet: Fleet, rounds: int | None, round_: int = 0
+) -> list[Mapping[str, float]]:
+    """What the methods' exchanges set for jobs, on each of the fleet's devices.
+
+    Args:
+        learning: with the methods.
+        fleet: with the devices.
+        rounds: how many the run has; None if nobody knows.
+        round_: the jobs' round.
+
+    Raises:
+        ScenarioError: an exchange's settings need the number of rounds, and nobody knows it.
+    """
+    ctx = Ctx(client=0, round=round_, lr=1.0, steps=1, samples=1, class_counts=torch.ones(1))
+    devices = dict.fromkeys(member.device for member in fleet.members)
+    return [
+        exchange.context(Assignment(ctx, rounds, device)).settings
+        for method in learning.methods
+        for exchange in method.exchanges
+        for device in devices
+    ]
 
 
 def _check_staleness(draft: Draft, learning: Learning, *, stale: bool) -> None:
