@@ -9,11 +9,20 @@ Nothing is pickled.
 from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
 from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import Happened, event_hash
-from edgefl.store.folders import begin, changed, claimed, fresh_folder, is_planned, is_run, runs_in
+from edgefl.store.folders import begin, changed, claimed, fresh_folder, is_planned, is_run, made_in, runs_in
 from edgefl.store.groups import is_group, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
-from edgefl.store.reader import Reader, check_table, content_damage, read, status_of, verify
+from edgefl.store.reader import (
+    OtherFormatError,
+    Reader,
+    check_table,
+    content_damage,
+    read,
+    status_of,
+    verify,
+)
+from edgefl.store.removal import Removal, contents, removals, remove
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.writer import Store, discard
@@ -24,8 +33,10 @@ __all__ = [
     "TABLES",
     "Checkpoint",
     "Happened",
+    "OtherFormatError",
     "Place",
     "Reader",
+    "Removal",
     "Saved",
     "SavedFile",
     "SavedState",
@@ -36,6 +47,7 @@ __all__ = [
     "checkpoints_of",
     "claimed",
     "content_damage",
+    "contents",
     "discard",
     "event_hash",
     "fresh_folder",
@@ -46,10 +58,13 @@ __all__ = [
     "is_settled",
     "locked",
     "locked_run",
+    "made_in",
     "read",
     "read_group",
     "read_plan",
     "read_prices",
+    "removals",
+    "remove",
     "runs_in",
     "settle_later",
     "state_file",

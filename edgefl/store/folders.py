@@ -13,8 +13,8 @@ from edgefl.core.errors import UserError
 from edgefl.store.locks import LOCK, is_locked, locked
 
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
-# The database of a run that has not begun.
-PLANNED = "planned.sqlite"
+# The database of a run that has not begun, and one that is being made.
+PLANNED, UNNAMED = "planned.sqlite", f"{DATABASE}.tmp"
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 
@@ -159,6 +159,27 @@ def runs_in(folder: Path) -> list[Path]:
             hint="give a directory that `edgefl run` made",
         )
     return runs
+
+
+def made_in(folder: Path) -> list[Path]:
+    """The directories of runs as of ``runs_in``, and of runs that have not begun; there may be none."""
+    if _is_made(folder):
+        return [folder]
+    found: list[Path] = []
+    for child in _folders(folder):
+        found += [child] if _is_made(child) else filter(_is_made, _folders(child))
+    return sorted(found, key=lambda path: _by_number(path.relative_to(folder)))
+
+
+def _is_made(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in (DATABASE, PLANNED, UNNAMED))
+
+
+def _folders(folder: Path) -> list[Path]:
+    """The directories in one; none in one that cannot be read."""
+    with suppress(OSError):
+        return [path for path in folder.iterdir() if path.is_dir()]
+    return []
 
 
 def changed(folder: Path) -> tuple[tuple[int, int], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from edgefl.core.errors import UserError
@@ -18,6 +19,21 @@ def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
         RunError: it cannot be written.
     """
     atomically(folder / GROUP, json.dumps({"name": name, "runs": list(runs)}, indent=2).encode())
+
+
+def leave_group(run: Path) -> None:
+    """Takes a run that is to be removed off its group's list, so that nobody runs it again.
+
+    A list that is damaged stays: its group cannot be resumed in any case.
+
+    Raises:
+        RunError: the list cannot be written.
+    """
+    group = run.parent
+    with suppress(UserError):
+        name, runs = read_group(group)
+        if run.name in runs:
+            write_group(group, name, [other for other in runs if other != run.name])
 
 
 def is_group(folder: Path) -> bool:

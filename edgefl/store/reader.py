@@ -20,7 +20,7 @@ from edgefl.core.parts import plain_data
 from edgefl.core.units import RESOLVED
 from edgefl.core.yamls import Document, text_of
 from edgefl.store.checks import STRUCTURE, damage_of, is_stamped
-from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_run
+from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, is_planned, is_run
 from edgefl.store.locks import is_locked
 from edgefl.store.salvage import salvaged
 from edgefl.store.schema import FORMAT, TABLES
@@ -64,6 +64,7 @@ class Reader:
         *,
         salvage: bool = False,
         trusted: bool = False,
+        planned: bool = False,
     ) -> None:
         """Opens a run directory, or reads an open database.
 
@@ -73,6 +74,7 @@ class Reader:
             salvage: whether to leave out damaged tables in place of refusing the run.
             trusted: whether not to look for damage, which takes as long as reading all rows: for a run that
                 this process writes, and reads again and again while it does.
+            planned: whether to read a run that has not begun, too.
 
         Raises:
             UserError: it is not one, of another format, or damaged.
@@ -86,7 +88,9 @@ class Reader:
         self._document: Document | None = None
         # Looked at first: a run that ends meanwhile was not killed.
         self._in_progress = folder is None or is_locked(folder)
-        self._db = _database(self.folder) if database is None else database
+        self._planned = planned and is_planned(self.folder)
+        file = PLANNED if self._planned else DATABASE
+        self._db = _database(self.folder, file) if database is None else database
         try:
             self._db.row_factory = sqlite3.Row
             if database is None:
@@ -109,10 +113,12 @@ class Reader:
 
     @property
     def status(self) -> str:
-        """How the run stands: "running", "killed", "interrupted", "failed" or "done".
+        """How the run stands: "planned", "running", "killed", "interrupted", "failed" or "done".
 
         One that was killed cannot say so: it says "running", and no command holds its lock.
         """
+        if self._planned:
+            return "planned"
         noted = str(self.meta["status"])
         return "killed" if noted == "running" and not self._in_progress else noted
 
@@ -300,10 +306,11 @@ def check_run(folder: Path) -> None:
         raise UserError(f"{folder} is not a run directory", where=str(folder), hint="it has no run.sqlite")
 
 
-def _database(folder: Path) -> sqlite3.Connection:
-    check_run(folder)
+def _database(folder: Path, file: str) -> sqlite3.Connection:
+    if file == DATABASE:
+        check_run(folder)
     try:
-        return _opened(folder / DATABASE)
+        return _opened(folder / file)
     except sqlite3.OperationalError as error:
         raise _damaged(folder, error) from error
 
@@ -319,11 +326,15 @@ def _opened(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
 
 
+class OtherFormatError(UserError):
+    """A run that another version of edgefl wrote, and alone can read."""
+
+
 def _other_format(folder: Path, number: Any) -> UserError:
     if not isinstance(number, int):
         return _damaged(folder, ValueError("it has no format number"))
     reads = f"edgefl as of git commit {_READ_BY[number]}" if number in _READ_BY else "a newer edgefl"
-    return UserError(
+    return OtherFormatError(
         f"{folder.name} is a run of format {number}; this edgefl reads format {FORMAT}",
         where=str(folder),
         hint=f"read it with {reads}, or run its scenario again",
@@ -336,9 +347,11 @@ def _damaged(folder: Path, error: Exception) -> UserError:
 
 
 @contextmanager
-def read(folder: Path, *, salvage: bool = False, trusted: bool = False) -> Iterator[Reader]:
+def read(
+    folder: Path, *, salvage: bool = False, trusted: bool = False, planned: bool = False
+) -> Iterator[Reader]:
     """A reader that is closed at the end; its arguments are those of ``Reader``."""
-    with closing(Reader(folder, salvage=salvage, trusted=trusted)) as reader:
+    with closing(Reader(folder, salvage=salvage, trusted=trusted, planned=planned)) as reader:
         yield reader
 
 
@@ -348,7 +361,7 @@ def status_of(folder: Path) -> str:
     Raises:
         UserError: the folder is not a run, of another format, or its database cannot be read.
     """
-    if not is_run(folder) and (folder / PLANNED).is_file():
+    if is_planned(folder):
         return "planned"
     with read(folder, trusted=True) as reader:
         return reader.status

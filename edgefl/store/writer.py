@@ -31,13 +31,11 @@ from edgefl.store.checkpoints import (
 )
 from edgefl.store.checks import settle, unstamp
 from edgefl.store.digests import SCALARS, Digests, in_chunks
-from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, begin, fresh_folder
+from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, UNNAMED, begin, fresh_folder
 from edgefl.store.reader import Reader, check_run
 from edgefl.store.rows import INSERT_JOB, count_rows, event_row, job_columns, plan_rows
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
-# The database until the first commit.
-_UNNAMED = f"{DATABASE}.tmp"
 # Facts about how a run ended.
 _OF_ENDS = ("rounds", "stopped", "virtual_s", "measures_host_s", "reason", "host_wall_s")
 # The files of tables, by number.
@@ -104,7 +102,7 @@ class Store:
             RunError: it cannot be written.
         """
         fresh_folder(folder)
-        file = folder / _UNNAMED
+        file = folder / UNNAMED
         try:
             for name in FILES:
                 (folder / name).mkdir()
@@ -435,7 +433,7 @@ class Store:
 
 def discard(folder: Path) -> None:
     """Removes what a run that never began made in its directory, and the directory if it is empty."""
-    for name in (_UNNAMED, PLANNED, _RESERVE, PLAN):
+    for name in (UNNAMED, PLANNED, _RESERVE, PLAN):
         with suppress(OSError):
             (folder / name).unlink()
     for name in FILES:
