@@ -99,9 +99,9 @@ class RunResult:
             return summary_of(reader, target)
 
     @overload
-    def explain(self, round: None = None) -> Explanation: ...  # noqa: A002
+    def explain(self, round: None = None) -> Explanation: ...
     @overload
-    def explain(self, round: int) -> RoundExplanation: ...  # noqa: A002
+    def explain(self, round: int) -> RoundExplanation: ...
     def explain(self, round: int | None = None) -> Explanation | RoundExplanation:  # noqa: A002 - as the option
         """Why the run, or one of its rounds, took as long as it did: what ``edgefl explain`` shows.
 
