@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from edgefl.core.cost import Trace, Work
@@ -53,7 +52,7 @@ def recorded(plan_: Plan, accuracies: Sequence[float] = (), **meta: Any) -> Iter
     store = Store.in_memory()
     store.set_meta({**_META, **meta})
     store.write_plan(priced, {}, [0] * len(plan_.clients))
-    run = Scored(SimpleNamespace(plan=priced), store, None, Callbacks())
+    run = Scored(priced, store, None, Callbacks())
     run.accuracies = accuracies
     run.to_end()
     try:

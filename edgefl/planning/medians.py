@@ -81,17 +81,17 @@ class Medians:
                 seconds[:, column] += one.down_s + one.up_s
         own = np.array([names.index(self._rows[kind][1]) for kind in self._here])
         chosen = _slower(seconds, own, self._count[self._here])
-        changed = []
+        changed: list[Prices] = []
         for place, prices in enumerate(self._prices):
             columns = {
                 name: getattr(prices, name).copy()
                 for name in ("down_delay_s", "up_delay_s", "down_bps", "up_bps")
             }
-            for row, link in chosen.items():
+            for row, other in chosen.items():
                 for name, values in columns.items():
-                    values[self._here[row]] = getattr(there[place * len(names) + link], name)[row]
+                    values[self._here[row]] = getattr(there[place * len(names) + other], name)[row]
             changed.append(replace(prices, **columns))
-        return Median(tuple(changed), self._named({row: names[link] for row, link in chosen.items()}))
+        return Median(tuple(changed), self._named({row: names[other] for row, other in chosen.items()}))
 
     def device(self) -> Median:
         """That of devices."""

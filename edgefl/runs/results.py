@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.report.charts import Choice, chart, require_matplotlib
+from edgefl.report.critical import Explanation, RoundExplanation, explain
 from edgefl.report.frames import sources, to_arrow, to_pandas
 from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summary
@@ -96,6 +97,23 @@ class RunResult:
         """
         with read(self.folder) as reader:
             return summary_of(reader, target)
+
+    @overload
+    def explain(self, round: None = None) -> Explanation: ...
+    @overload
+    def explain(self, round: int) -> RoundExplanation: ...
+    def explain(self, round: int | None = None) -> Explanation | RoundExplanation:  # noqa: A002 - as the option
+        """Why the run, or one of its rounds, took as long as it did: what ``edgefl explain`` shows.
+
+        Args:
+            round: counted from 0; -1 stands for what is before the first, the number of rounds for what is
+                after the last. None for all rounds together.
+
+        Raises:
+            UserError: the run cannot be read, nothing was merged yet, or there is no such round.
+        """
+        with read(self.folder) as reader:
+            return explain(reader, round)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:

@@ -44,9 +44,9 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
         UserError: a number that pricing needs is unknown for a device.
     """
     seconds, lasted_s = np.zeros((len(parts.job), len(CAUSES))), parts.to_s - parts.from_s
-    for name, phase in (("unavailable", "waiting for clients"), ("timer", "timer")):
-        there = parts.phase == PHASES.index(phase)
-        seconds[there, _AT[name]] = lasted_s[there]
+    for cause, waits in (("unavailable", "waiting for clients"), ("timer", "timer")):
+        there = parts.phase == PHASES.index(waits)
+        seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
     weights = _Weights(reader, found, recorded, medians, jobs)
     stages = weights.received(), weights.worked(), weights.transmitted()

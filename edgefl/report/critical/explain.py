@@ -12,7 +12,17 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.report.critical.causes import CAUSES, by_cause
 from edgefl.report.critical.path import PHASES, critical_paths, rounds_of
-from edgefl.report.critical.records import Explanation, Held, HeldByClient, HeldByDevice, Part, Phase, Round, RoundExplanation, Saving
+from edgefl.report.critical.records import (
+    Explanation,
+    Held,
+    HeldByClient,
+    HeldByDevice,
+    Part,
+    Phase,
+    Round,
+    RoundExplanation,
+    Saving,
+)
 from edgefl.report.critical.savings import CHANGES, Savings
 from edgefl.report.timeline import Floats, Ints, timeline
 from edgefl.store import Reader
@@ -84,7 +94,9 @@ class Explainer:
             seconds=float(self.rounds.to_s[-1]),
             phases=_phases(self._table(slice(None))),
             clients=[
-                HeldByClient(client, *self._places(client), held, self._saved_by(client) if rank < TOP else None)
+                HeldByClient(
+                    client, *self._places(client), held, self._saved_by(client) if rank < TOP else None
+                )
                 for rank, (client, held) in enumerate(self._held(self._client))
             ],
             devices=[HeldByDevice(names[place], sizes[place], held) for place, held in self._held(device)],

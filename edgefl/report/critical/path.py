@@ -97,9 +97,9 @@ def critical_paths(found: Timeline, rounds: Rounds, *, timed: bool) -> Parts:
         for link in reversed(list(server.chain(*row)))
     ]
     place, phase, job, from_s, to_s = zip(*chains, strict=True) if chains else ((),) * 5
-    ints = (np.array(column, dtype=np.int64) for column in (place, phase, job))
-    whole = Parts(*ints, np.array(from_s, dtype=float), np.array(to_s, dtype=float), np.ones(len(chains)))
-    return _by_stage(found, whole)
+    ints = [np.array(column, dtype=np.int64) for column in (place, phase, job)]
+    reals = [np.array(column, dtype=np.float64) for column in (from_s, to_s, [1.0] * len(chains))]
+    return _by_stage(found, Parts._make([*ints, *reals]))
 
 
 class _Server:
@@ -173,6 +173,10 @@ def _before(times_s: Floats, now_s: float) -> float:
     return float(times_s[place]) if place >= 0 else 0.0
 
 
+def _taken(parts: Parts, which: Ints | Bools) -> Parts:
+    return Parts._make(column[which] for column in parts)
+
+
 def _by_stage(found: Timeline, whole: Parts) -> Parts:
     """Paths whose jobs are divided into their stages."""
     is_job = whole.job >= 0
@@ -180,13 +184,13 @@ def _by_stage(found: Timeline, whole: Parts) -> Parts:
     until_s = found.jobs.until_s[jobs]
     stations = (found.jobs.dispatched_s, found.jobs.received_s, found.jobs.worked_s, found.jobs.arrived_s)
     at_s = [np.where(np.isnan(one[jobs]), until_s, one[jobs]) for one in stations]
-    pieces = [Parts(*(column[~is_job] for column in whole))]
+    pieces = [_taken(whole, ~is_job)]
     for phase, (start_s, end_s) in enumerate(pairwise(at_s)):
         from_s, to_s = np.maximum(start_s, whole.from_s[is_job]), np.minimum(end_s, whole.to_s[is_job])
         lasts = to_s > from_s
         share = np.divide(to_s - from_s, end_s - start_s, out=np.ones(len(jobs)), where=lasts)
-        columns = whole.round[is_job], np.full(len(jobs), phase), jobs, from_s, to_s, share
-        pieces.append(Parts(*(column[lasts] for column in columns)))
-    every = Parts(*map(np.concatenate, zip(*pieces, strict=True)))
+        stage = Parts(whole.round[is_job], np.full(len(jobs), phase), jobs, from_s, to_s, share)
+        pieces.append(_taken(stage, lasts))
+    every = Parts._make(map(np.concatenate, zip(*pieces, strict=True)))
     order = np.lexsort((every.from_s, every.round))
-    return Parts(*(column[order] for column in every))
+    return _taken(every, order)

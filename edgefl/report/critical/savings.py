@@ -19,7 +19,7 @@ from edgefl.report.timeline import Bools, Floats, Ints, Timeline
 from edgefl.store import Reader
 
 CHANGES = ("link", "device", "work", "speed")
-"""The fleet's median link, device or work; "speed" is the device's own full one: no slowdown and no jitter."""
+"""The fleet's median link, device or work; "speed" is that the device has at least its full one."""
 
 
 class Savings:
@@ -58,7 +58,8 @@ class Savings:
     def to(self, change: str, client: int) -> str:
         """What a client has after a change, in words; empty where nothing changes."""
         if change != "speed":
-            return self.of[change][self._found.fleet.kind[client]]
+            has: str = self.of[change][self._found.fleet.kind[client]]
+            return has
         mine = self._client == client
         slower = mine & (self._took_s["speed"] < self._took_s[""])
         return "full speed" if slower.any() else ""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rich.console import Group, RenderableType
 
 from edgefl.core.units import show_seconds, show_share
-from edgefl.report.critical.records import Explanation, Held, Round, RoundExplanation, Saving
+from edgefl.report.critical.records import (
+    Explanation,
+    HeldByClient,
+    HeldByDevice,
+    Round,
+    RoundExplanation,
+    Saving,
+)
 from edgefl.report.tables import MISSING, Fitted, Line
 
 _SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
@@ -46,9 +54,9 @@ def said(found: Explanation | RoundExplanation) -> str:
     first, rest = found.phases[0], ""
     if found.devices:
         most = found.devices[0]
-        rest = f"; {show_share(most.held.seconds / found.seconds)} of it for {most.device}"
+        rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
     share = show_share(first.seconds / found.seconds)
-    return f"{took}, {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
+    return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
 def _title(number: int) -> str:
@@ -71,7 +79,7 @@ def _mostly(phase: str, cause: str) -> str:
         return "waiting for the policy's timer"
     if phase == "away":
         return "waiting while the client was away"
-    return phase if phase == "waiting for clients" else f"{phase} bound by {_CAUSE[cause]}"
+    return phase if phase == "waiting for clients" else f"{phase} ({_CAUSE[cause]})"
 
 
 def _run(found: Explanation) -> Iterator[RenderableType]:
@@ -91,7 +99,11 @@ def _run(found: Explanation) -> Iterator[RenderableType]:
         own = {"device": lambda row: row.device, "clients": lambda row: f"{row.clients:,}"}
         yield from _held(found.devices, own, whole_s)
         yield Line()
-        who = {"client": lambda row: str(row.client), "device": lambda row: row.device, "link": lambda row: row.link}
+        who = {
+            "client": lambda row: str(row.client),
+            "device": lambda row: row.device,
+            "link": lambda row: row.link,
+        }
         yield from _held(found.clients, who, whole_s)
     yield Line()
     yield from _saved_in_run(found)
@@ -107,7 +119,9 @@ def _summary(one: Round) -> str:
 
 
 def _held(
-    rows: Sequence[HeldByClient] | Sequence[HeldByDevice], who: Mapping[str, Callable[[Any], str]], whole_s: float
+    rows: Sequence[HeldByClient] | Sequence[HeldByDevice],
+    who: Mapping[str, Callable[[Any], str]],
+    whole_s: float,
 ) -> Iterator[RenderableType]:
     columns: dict[str, Callable[[Any], str]] = {
         **who,
@@ -125,15 +139,18 @@ def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
     if found.savings is None:
         yield Line(_unknown(found.unknown_since), "dim")
         return
-    every = {one.change: one for one in found.savings}
-    columns = {
-        "all rounds would save with": lambda change: _CHANGE[change],
-        "for all clients": lambda change: _saved(every[change], found.seconds),
+    columns: dict[str, Callable[[Sequence[Saving]], str]] = {
+        "all rounds would save with": lambda row: _CHANGE[row[0].change],
     }
-    for held in found.clients[:_COLUMNS]:
-        own = {one.change: one for one in held.savings or ()}
-        columns[f"for client {held.client}"] = lambda change, own=own: _saved(own[change], found.seconds)
-    yield Fitted(list(every), columns)
+    sides = {"for all clients": found.savings}
+    sides |= {f"for client {one.client}": one.savings or () for one in found.clients[:_COLUMNS]}
+    for place, head in enumerate(sides):
+        columns[head] = partial(_side, whole_s=found.seconds, place=place)
+    yield Fitted(zip(*sides.values(), strict=True), columns)
+
+
+def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
+    return _saved(row[place], whole_s)
 
 
 def _saved(one: Saving, whole_s: float) -> str:
