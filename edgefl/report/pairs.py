@@ -191,7 +191,7 @@ def _notes(told: Sequence[Difference]) -> Iterator[str]:
         "against: means of the differences on the same seeds, ± the 95% interval of each by itself, not "
         "corrected for their number"
     )
-    if any(one.separable is False for one in told):
+    if any(map(_open, told)):
         yield "not separable: the interval contains 0"
     if any(not one.paired for one in told):
         yield "unpaired: of groups with fewer than two seeds in common, in Welch's interval"
@@ -209,11 +209,16 @@ def said(one: Difference | None, unit: str) -> str:
     return f"{told} ({', '.join(words)})" if words else told
 
 
+def _open(one: Difference) -> bool:
+    """Whether a difference may be either way; where all are 0, the figures are equal."""
+    return one.separable is False and bool(one.mean or one.half)
+
+
 def _words(one: Difference) -> Iterator[str]:
     seeds = f"{one.pairs} of {one.of} seeds" if one.pairs < one.of else f"{one.pairs} seeds"
     if one.half is None:
         yield "one seed"
-    elif not one.separable and (one.mean or one.half):
+    elif _open(one):
         yield f"not separable at {seeds}"
     elif one.pairs < one.of:
         yield seeds

@@ -20,6 +20,10 @@ _WORDS: dict[str, Callable[[Summary], str]] = {
 }
 
 
+# Of a number's columns: its mean, then what is known of it over seeds.
+_ENDS = ("", "_sd", "_low95", "_high95")
+
+
 class Records(NamedTuple):
     """A table of values.
 
@@ -61,15 +65,13 @@ def _words(one: Compared) -> list[Any]:
 
 def _figures(one: Compared, *, averaged: bool) -> dict[str, float | None]:
     """The numbers, each before its deviation and its interval if some row has any."""
-    if not averaged:
-        return dict(numbers(one.first))
+    if len(one.runs) == 1:
+        alone = numbers(one.first)
+        ends = _ENDS if averaged else _ENDS[:1]
+        return {f"{key}{end}": None if end else value for key, value in alone.items() for end in ends}
     figures: dict[str, float | None] = {}
     for key, found in spreads(one.runs).items():
         low, high = found.interval_95 or (None, None)
-        figures |= {
-            key: found.mean,
-            f"{key}_sd": found.deviation_over_seeds,
-            f"{key}_low95": low,
-            f"{key}_high95": high,
-        }
+        values = found.mean, found.deviation_over_seeds, low, high
+        figures |= {f"{key}{end}": value for end, value in zip(_ENDS, values, strict=True)}
     return figures

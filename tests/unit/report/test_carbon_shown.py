@@ -89,14 +89,14 @@ def test_a_target_has_a_row():
     reached = replace(scored, carbon=replace(run.carbon, to_target={"global": emitted}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
-        patch.setattr("edgefl.report.comparison.signs", lambda _: iter(()))
+        patch.setattr("edgefl.report.comparison.signs", lambda *_: iter(()))
         lacking = replace(dry().summary, target=target), replace(scored, accuracy={"personal": None})
         rows = cells(comparison([reached, scored, *lacking]))
     assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-", "-"]
 
 
 def test_seeds_are_averaged():
-    """Runs that differ in their seeds alone, with the deviation; also in the document."""
+    """Runs that differ in their seeds alone, with the interval; also in the document."""
     runs = [replace(dry(ALL, seed=seed).summary, settings={"seed": seed}, fleet_id="same") for seed in (7, 8)]
     (one,) = compared = seeds_together(runs)
     assert len(one.runs) == 2
@@ -123,7 +123,7 @@ def test_an_average_has_the_bounds_of_all_its_runs(first, second, text):
         one = dry(ALL, seed=seed).summary
         carbon = replace(one.carbon, emitted=replace(one.carbon.emitted, total=amount))
         runs.append(replace(one, settings={"seed": seed}, fleet_id="same", carbon=carbon))
-    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(50**0.5)}{text}"]
+    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(12.7062 * 5)}{text}"]
 
 
 def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):

@@ -27,15 +27,16 @@ def test_lines_are_the_curves_in_printed_units():
 
 
 def test_seeds_are_one_line_in_a_band():
-    """The mean, and the standard deviation of a sample around it, which the caption says."""
+    """The mean, and its 95% interval around it, which the caption says."""
+    half = 10 * 4.302652730 / 3**0.5
     runs = [[history([0.1, 0.5])], [history([0.2, 0.5])], [history([0.3, 0.5])]]
     chart = chart_of({"a": runs, "b": [[history([0.5, 0.6])]]})
     line = chart.lines[0]
     assert (line.seeds, chart.lines[1].seeds) == (3, 1)
     assert line.y == pytest.approx([20, 50])
-    assert line.low == pytest.approx([10, 50])
-    assert line.high == pytest.approx([30, 50])
-    told = "accuracy of the global model, on test data; mean and standard deviation (n - 1) over 3 seeds"
+    assert line.low == pytest.approx([20 - half, 50])
+    assert line.high == pytest.approx([20 + half, 50])
+    told = "accuracy of the global model, on test data; mean and its 95% interval (Student's t) over 3 seeds"
     assert chart.caption == told
 
 

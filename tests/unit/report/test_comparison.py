@@ -236,18 +236,18 @@ def seeds(number, **settings):
 
 
 def test_seeds_are_averaged():
-    """The mean and the sample's deviation, which say that they are over seeds."""
+    """The mean and its 95% interval, which say that they are over seeds."""
     table = comparison([*seeds(3), *(replace(run, name="other") for run in seeds(1, **{"local.epochs": 2}))])
     found = cells(table)
     text = shown(table, 100)
     assert "3 seeds ┃" in text
     assert "fedavg ┃" in text
-    assert found["virtual time"] == ["11 s ±1 s", "10 s"]
+    assert found["virtual time"] == ["11 s ±2.48 s", "10 s"]
     assert found["accuracy, personal"] == ["95.0%", "95.0%"]
     assert found["deviation over clients"] == ["2.0%", "2.0%"]
     assert found["time to 90%, global"] == ["2 s (2 of 3)", "not reached"]
     assert found["seed"] == ["0, 1, 2", "0"]
-    assert "± standard deviation over seeds, of a sample (n - 1)\n" in text
+    assert "± 95% interval of the mean over seeds (Student's t, n - 1)\n" in text
     assert "± standard deviation over clients, of all that were evaluated (n)\n" in shown(
         comparison(seeds(1)), 100
     )
@@ -439,6 +439,10 @@ def test_the_document_has_every_run_and_the_averages():
         "mean": 10.5,
         "deviation_over_seeds": pytest.approx(0.5**0.5),
         "runs": 2,
+        "interval_95": {
+            "low": pytest.approx(10.5 - 12.7062 / 2, rel=1e-5),
+            "high": pytest.approx(10.5 + 12.7062 / 2, rel=1e-5),
+        },
     }
     assert average["figures"]["target.global.t_s"]["runs"] == 1
     assert "seed" not in average["figures"]
@@ -451,9 +455,11 @@ def test_many_runs_have_a_row_each():
     found = shown(comparison(runs), 80)
     assert max(map(len, found.splitlines())) <= 80
     assert found.index("local.optimizer.lr") < found.index("virtual time")
+    figures, _, against = found.partition("\n                      ┃     lr 0.2")
+    assert against.count("equal") == 5 * 4
     for rate in (0.1, 0.5):
-        rows = [line for line in found.splitlines() if line.startswith(f"lr {rate}")]
-        assert len(rows) == len([line for line in found.splitlines() if line.startswith("━")])
+        rows = [line for line in figures.splitlines() if line.startswith(f"lr {rate}")]
+        assert len(rows) == len([line for line in figures.splitlines() if line.startswith("━")])
     for heading in ("accuracy", "energy", "wasted bytes"):
         assert heading in found
 

@@ -77,12 +77,13 @@ def test_many_runs_have_a_row_each(record):
 
 def test_signs_are_explained(record):
     """A sign stands for words that a screen reader reads, and is explained below."""
-    row = replace(record.verdict[0], winner=0, tied=[], close=True, better="lower", aside=False)
+    row = replace(record.verdict[0], winner=0, tied=[], better="lower", aside=False)
+    row = replace(row, close=True, close_seeds=5)
     shown = first_screen(replace(record, verdict=[row]))
     cell = shown.tables[0].rows[0][1]
-    assert (cell.sign, cell.meaning) == ("≈", "best, but too close to call")
-    assert shown.notes[0].startswith("≈ best, but too close to call: another is within")
-    assert shown.tables[0].rows[0][2].text == "too close to call"
+    assert (cell.sign, cell.meaning) == ("≈", "best, but not separable")
+    assert shown.notes[0].startswith("≈ best, but not separable from another: the 95% interval")
+    assert shown.tables[0].rows[0][2].text == "not separable at 5 seeds"
 
 
 def test_one_seed_says_nothing_about_chance(record):

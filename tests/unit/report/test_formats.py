@@ -154,19 +154,22 @@ def as_csv(*found):
 
 
 def test_csv_has_a_row_of_raw_numbers_for_each_run():
-    """Each number of ``--json`` under its key, to the last digit; of seeds the mean and the deviation."""
+    """Each number of ``--json`` under its key, to the last digit; of seeds the mean and what is around it."""
     both, alone = as_csv(*runs())
     one, other, last = (document(run) for run in runs())
     assert (both["runs"], both["seed"], alone["runs"], alone["seed"]) == ("2", "1; 2", "1", str(last["seed"]))
     assert (both["settings.local.epochs"], alone["settings.local.epochs"]) == ("5", "2")
     for key in ("virtual_s", "down_bytes", "flops", "joules", "wasted.client_s", "spent.merged.jobs"):
         assert float(alone[key]) == at(last, key)
-        assert alone[f"{key}_sd"] == ""
+        assert alone[f"{key}_sd"] == alone[f"{key}_low95"] == alone[f"{key}_high95"] == ""
         assert float(both[key]) == pytest.approx((at(one, key) + at(other, key)) / 2)
         assert float(both[f"{key}_sd"]) == pytest.approx(abs(at(one, key) - at(other, key)) / 2**0.5)
+        half = 12.7062 * abs(at(one, key) - at(other, key)) / 2
+        ends = float(both[f"{key}_low95"]), float(both[f"{key}_high95"])
+        assert ends == pytest.approx((float(both[key]) - half, float(both[key]) + half), rel=1e-5)
     assert alone["down_bytes"] == str(last["down_bytes"])
     (single,) = as_csv(runs()[2])
-    assert not any(key.endswith("_sd") for key in single)
+    assert not any(key.endswith(("_sd", "95")) for key in single)
 
 
 def test_csv_quotes_what_it_must_and_starts_no_formula():

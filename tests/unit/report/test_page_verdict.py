@@ -34,8 +34,10 @@ def dry():
 def group(dry, *accuracies, name="run", **more):
     """Runs that differ in their seeds, with these accuracies."""
     runs = [
-        replace(dry, name=name, accuracy={"global": Accuracy(one, None, 0, None, None, None)}, **more)
-        for one in accuracies
+        replace(
+            dry, name=name, seed=seed, accuracy={"global": Accuracy(one, None, 0, None, None, None)}, **more
+        )
+        for seed, one in enumerate(accuracies)
     ]
     return Compared(name, tuple(runs))
 
@@ -64,16 +66,44 @@ def test_the_least_time_wins(dry):
     assert found.means == [9.0, 8.0]
 
 
-@pytest.mark.parametrize(("mean", "close"), [(0.85, True), (0.899, True), (0.84, False)])
-def test_a_difference_within_the_deviations_is_close(dry, mean, close):
-    """0.90 ± 0.028 and others ± 0.028: those that overlap are too close to call."""
-    best, second = group(dry, 0.88, 0.92), group(dry, mean - 0.02, mean + 0.02)
-    assert accuracy(second, best) == (1, close, [])
+@pytest.mark.parametrize(("gain", "close"), [(0.01, False), (0.001, True)])
+def test_a_gain_in_every_seed_is_not_close(dry, gain, close):
+    """Seeds differ by 0.2, methods by the gain ± 4.30 x 0.001 (three seeds): only their differences count."""
+    seeds, noise = (0.6, 0.7, 0.8), (0.001, -0.001, 0.0)
+    best = group(dry, *(one + gain + some for one, some in zip(seeds, noise, strict=True)))
+    assert accuracy(group(dry, *seeds), best) == (1, close, [])
+    assert row("accuracy.global.value", group(dry, *seeds), best).close_seeds == (3 if close else None)
 
 
 def test_the_third_may_be_close_too(dry):
-    """Not only the second counts: a third with a wide deviation may be as good."""
-    assert accuracy(group(dry, 0.9), group(dry, 0.8), group(dry, 0.55, 0.95)) == (0, True, [])
+    """Not only the second counts: a third whose seeds differ widely may be as good."""
+    second = group(dry, 0.8, 0.8, 0.8)
+    assert accuracy(group(dry, 0.9, 0.9, 0.9), second) == (0, False, [])
+    assert accuracy(group(dry, 0.9, 0.9, 0.9), second, group(dry, 0.55, 0.95, 0.95)) == (0, True, [])
+
+
+def test_a_run_alone_is_judged_by_the_spread_of_the_others(dry):
+    """Its seed may have been a lucky one, as theirs differ; without any spread the figures decide."""
+    assert accuracy(group(dry, 0.9), group(dry, 0.8, 0.85, 0.9)) == (0, True, [])
+    assert accuracy(group(dry, 0.9), group(dry, 0.8, 0.801, 0.799)) == (0, False, [])
+
+
+def test_a_winner_that_not_all_seeds_reached_is_close(dry):
+    """Those that reached a target may be the quick ones."""
+    some, all_ = group(dry, *[0.5] * 3), group(dry, *[0.5] * 3)
+    took = [
+        Reached(t_s, 0, 1, 1, EnergyTotal(1.0, 1, 1), 0.5, Waste(0, 0.0, 0.0), last_below=None)
+        for t_s in (5, 9)
+    ]
+
+    def to_target(group, *found):
+        runs = zip(group.runs, found, strict=True)
+        return replace(group, runs=tuple(replace(run, target=Target(0.5, one, None)) for run, one in runs))
+
+    quick, slow = took
+    groups = to_target(some, quick, quick, None), to_target(all_, slow, slow, slow)
+    found = row("target.global.t_s", *groups)
+    assert (found.winner, found.close, found.close_seeds) == (0, True, 2)
 
 
 def timed(dry, value, low, high, name="run"):

@@ -77,19 +77,18 @@ def test_units_and_directions(runs):
 
 
 def test_a_value_is_the_mean_that_the_text_shows(runs):
-    """With its deviation and bounds; of runs that lack it, of those that have it."""
+    """With its bounds; of runs that lack it, of those that have it."""
     (one,) = seeds_together(runs)
     by_label = {row.label: row for row in rows([one])}
     time = by_label["virtual time"].value(one)
     assert time.mean == pytest.approx(sum(run.virtual_s for run in runs) / 2)
-    assert time.deviation == pytest.approx(abs(runs[0].virtual_s - runs[1].virtual_s) / 2**0.5)
     energy = by_label["energy of all clients"].value(one)
     assert energy.between.low == pytest.approx(sum(run.joules_between.low for run in runs) / 2)
     assert (time.runs, time.complete) == (2, True)
     row = Row(
         "", str, figure=lambda run: 3.0 if run is runs[0] else None, bounds=lambda _: Interval(1.0, None)
     )
-    assert row.value(one) == (3.0, None, 1, Interval(1.0, None), True)
+    assert row.value(one) == (3.0, 1, Interval(1.0, None), True)
     assert Row("", str).value(one) is None
     assert replace(row, figure=lambda _: None).value(one) is None
 

@@ -1,0 +1,108 @@
+"""Laws of 95% intervals over seeds, and of differences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgefl.report.estimates import difference, estimate
+
+VALUES = st.floats(-1e6, 1e6, allow_nan=False)
+FIGURES = st.dictionaries(st.integers(0, 6), st.none() | VALUES, max_size=6)
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5, 10])
+def test_an_interval_covers_the_mean_in_19_of_20_cases(seeds):
+    """Of 4,000 groups of normal values, 95% within four standard errors (1.4%)."""
+    draws = np.random.default_rng(seeds).normal(3.0, 2.0, (4000, seeds))
+    found = [estimate(row) for row in draws.tolist()]
+    covered = np.mean([abs(one.mean - 3.0) <= one.half for one in found])
+    assert covered == pytest.approx(0.95, abs=0.014)
+
+
+@pytest.mark.parametrize(("apart", "counts"), [(0, (5, 5)), (0, (2, 2)), (100, (5, 5)), (100, (3, 8))])
+def test_methods_that_are_alike_seem_to_differ_in_one_of_20_cases(apart, counts):
+    """Seeds that both have add to both alike; groups without a seed in common may differ in their spread."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(4000):
+        lucky = rng.normal(0, 5, 200)
+        # Welch's interval is close for unlike spreads, and not exact.
+        noise = rng.normal(0, 1, counts[0]), rng.normal(0, 1 + bool(apart), counts[1])
+        ours = {seed: lucky[seed] * (not apart) + one for seed, one in enumerate(noise[0])}
+        theirs = {seed + apart: lucky[seed] * (not apart) + one for seed, one in enumerate(noise[1])}
+        found.append(difference(ours, theirs).separable)
+    assert np.mean(found) == pytest.approx(0.05, abs=0.014)
+
+
+@given(FIGURES, FIGURES)
+def test_a_difference_is_the_other_way_round_its_opposite(own, other):
+    """One less the other, and the other less the one."""
+    one, opposite = difference(own, other), difference(other, own)
+    assert (one is None) == (opposite is None)
+    if one:
+        assert opposite == one._replace(mean=-one.mean)
+
+
+@given(FIGURES, FIGURES, st.randoms())
+def test_the_order_of_runs_does_not_matter(own, other, order):
+    """To the bit, of means and of differences."""
+
+    def shuffled(figures):
+        items = list(figures.items())
+        order.shuffle(items)
+        return dict(items)
+
+    assert difference(shuffled(own), shuffled(other)) == difference(own, other)
+    values = [value for value in own.values() if value is not None]
+    if values:
+        assert estimate(order.sample(values, len(values))) == estimate(values)
+
+
+@given(FIGURES)
+def test_equal_runs_are_never_separable(figures):
+    """Neither seed by seed, nor where they differ by rounding."""
+    for other in (figures, {seed: one and one * (1 + 2**-50) for seed, one in figures.items()}):
+        found = difference(figures, other)
+        assert found is None or not found.separable
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda gain: abs(gain) > 1e-3), st.lists(VALUES, min_size=2, max_size=6))
+def test_a_gain_that_is_the_same_in_all_seeds_is_separable(gain, values):
+    """However much seeds differ, where their differences do not, up to rounding."""
+    own = {seed: value + gain for seed, value in enumerate(values)}
+    found = difference(own, dict(enumerate(values)))
+    assert found.separable
+    assert found.mean == pytest.approx(gain, abs=1e-8)
+
+
+@given(FIGURES, FIGURES)
+def test_pairs_are_those_that_both_have(own, other):
+    """Never more than the seeds in common; without two of them there are no pairs."""
+    found, common = difference(own, other), own.keys() & other.keys()
+    if found is None:
+        return
+    assert found.paired == (len(common) > 1)
+    known = [{seed for seed, value in each.items() if value is not None} for each in (own, other)]
+    expected = len(known[0] & known[1]) if found.paired else min(map(len, known))
+    assert found.pairs == expected > 0
+    assert (found.half is None) == (found.separable is None)
+    assert found.half is None or found.half >= 0
+    if found.paired:
+        assert (found.half is None) == (found.pairs == 1)
+
+
+def test_what_is_not_finite_is_no_figure():
+    """A run that diverged, among others and alone."""
+    assert difference({1: math.nan, 2: 3.0, 3: 2.0}, {1: 1.0, 2: 1.0, 3: 1.0})[:4] == (
+        1.5,
+        pytest.approx(6.353, abs=1e-3),
+        2,
+        3,
+    )
+    assert difference({1: math.inf, 2: math.nan}, {1: 1.0, 2: 1.0}) is None
+    assert math.isnan(estimate([1.0, math.inf]).half)
