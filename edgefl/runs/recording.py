@@ -56,7 +56,7 @@ class Recording:
         self._last, self._merged = _merged(reader)
         self._reads = reads(plan.scenario.server.selector.name)
         self._check_reads()
-        # Since the last merge: late jobs whose states are kept, here and as recorded, and what these reported.
+        # Since the last merge: late jobs whose states are kept, here and as recorded, and jobs' scalars.
         self._late: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         self._reported: dict[tuple[int, ...], Mapping[str, float]] = {}
         self._world = simulate(found.recorded)
@@ -67,7 +67,7 @@ class Recording:
         for name in self._reads if rows else ():
             if f'"{name}":' not in rows[0]["scalars"]:
                 raise UserError(
-                    f"the selection reads {name}, which training did not report in {self.reader.meta['name']}",
+                    f"the selection reads {name}, which the run's training did not report",
                     where="server.selector",
                     hint="choose another selector, or run the scenario with this one",
                 )
@@ -159,11 +159,8 @@ class Recording:
         was, now = (plan.clients.admitted for plan in self._plans)
         if found[1] and not np.array_equal(was, now):
             client = int(np.flatnonzero(was != now)[0])
-            told = (
-                f"client {client}, which is refused" if was[client] else f"client {client}, which was refused"
-            )
-            without = "without" if was[client] else "with"
-            raise self._differs(f"the evaluation after merge {version} would be {without} {told}")
+            told = "without client {}, which is refused" if was[client] else "with client {}"
+            raise self._differs(f"the evaluation after merge {version} would be {told.format(client)}")
         return found[0], found[1], found[2]
 
     def _scalars(self, rows: np.ndarray) -> Scalars:

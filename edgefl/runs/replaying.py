@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import time
@@ -19,11 +20,11 @@ from edgefl.planning.replanning import Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
-from edgefl.runs.execute import Run
 from edgefl.runs.group import Overrides, as_overrides
 from edgefl.runs.learner import Learner
 from edgefl.runs.recording import RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
+from edgefl.runs.run import Run
 from edgefl.store import Reader, Store, claimed, event_hash, read, runs_in
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -91,7 +92,7 @@ def replay(
         UserError: an argument is wrong, a run cannot be read, or another run would be learned there; the
             message names the first merge that would differ. Nothing is written then.
     """
-    given = [one if isinstance(one, Override) else Override.parse(one) for one in as_overrides(overrides)]
+    given = as_overrides(overrides)
     folders = [folder for each in _several(run) for folder in _folders(each)]
     fleets = [None] if fleet is None else _several(fleet)
     with Replays() as replays:
@@ -210,7 +211,7 @@ def _source(reader: Reader, given: Sequence[Override]) -> Source:
     own = reader.resolved()["scenario"]["fleet"]
     fleet = _fleet_name(fleets[-1] if fleets else own)
     if replayed:
-        return Source(*(replayed[key] for key in Source._fields[:-1]), fleet)
+        return Source(**{**replayed, "fleet": fleet})
     name, run_id = reader.meta["name"], reader.meta["run_id"]
     return Source(str(reader.folder.resolve()), name, run_id, event_hash(reader), fleet)
 
@@ -242,7 +243,8 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
         facts = {**source._asdict(), "wire": learned_wire(reader).model_dump(mode="json")}
         store.set_meta({REPLAYED: facts} | {key: meta[key] for key in _KEPT if key in meta})
         recording = Recording(reader, found) if trained else None
-        run = Replayed(found.planned, store, cast("Learner | None", recording), Callbacks())
+        learner = cast("Learner | None", recording)
+        run = Replayed(found.planned.plan, store, learner, Callbacks(), minutes=math.inf)
         status, reason = run.ended()
         store.close(status, reason=reason, host_wall_s=time.perf_counter() - start)
     except BaseException:
@@ -262,7 +264,7 @@ class Replayed(Run):
     def ended(self) -> tuple[str, str]:
         """Runs to the end; returns the status, and why the run is not done."""
         try:
-            self.planned.plan.check_admitted()
+            self.plan.check_admitted()
             self.to_end()
         except RecordEndsError:
             self.flush()
@@ -298,7 +300,7 @@ class Replayed(Run):
 
     def notes(self, reason: str) -> list[str]:
         """What to know of the replay."""
-        name, unscored = self.planned.plan.scenario.name, self.recording.unscored if self.learner else []
+        name, unscored = self.plan.scenario.name, self.recording.unscored if self.learner else []
         many = "evaluations have no accuracies" if len(unscored) > 1 else "evaluation has no accuracy"
         versions = ", ".join(map(str, unscored))
         return [
