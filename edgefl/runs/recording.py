@@ -1,0 +1,225 @@
+"""A recorded run beside its replay: compares each merge, and answers with what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edgefl.core.errors import RunError, UserError
+from edgefl.planning.replanning import Replanned
+from edgefl.protocol.sample_losses import LOSS_RMS
+from edgefl.runs.answers import Answers
+from edgefl.runs.merge_differences import Differences
+from edgefl.store import Reader
+from edgefl.world.driver import simulate
+from edgefl.world.needs import Evaluate, Feedback, Merge, Need
+from edgefl.world.selectors import reads
+from edgefl.world.table import stacked
+
+Scalars = Mapping[int, Mapping[str, float]]
+
+
+class RecordEndsError(Exception):
+    """The run was not done, and has no further merge."""
+
+
+class Recording:
+    """Takes the learner's place in a replay.
+
+    The recorded plan is simulated again, in step with the replay's: what a merge depends on is more than what
+    its row says.
+
+    Attributes:
+        reader: the run.
+        version: the last merge that was replayed.
+        unscored: the versions that the replay evaluates and the run did not.
+    """
+
+    # As of a learner that takes no measures: theirs are recorded.
+    observer = None
+
+    def __init__(self, reader: Reader, found: Replanned) -> None:
+        """Begins before the first merge.
+
+        Raises:
+            UserError: the selector reads what the run's training did not report.
+        """
+        plan = found.planned.plan
+        self.reader = reader
+        self.version = 0
+        self.unscored: list[int] = []
+        self._plans = found.recorded, plan
+        self._differences = Differences(found.recorded, plan, found.planned.learning)
+        self._answers = Answers(reader)
+        self._last, self._merged = _merged(reader)
+        self._reads = reads(plan.scenario.server.selector.name)
+        self._check_reads()
+        # Since the last merge: late jobs whose states are kept, here and as recorded, and jobs' scalars.
+        self._late: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+        self._reported: dict[tuple[int, ...], Mapping[str, float]] = {}
+        self._world = simulate(found.recorded)
+        self._need = self._next(None)
+
+    def _check_reads(self) -> None:
+        rows = self.reader.query("SELECT scalars FROM jobs WHERE scalars LIKE '%:%' LIMIT 1")
+        for name in self._reads if rows else ():
+            if f'"{name}":' not in rows[0]["scalars"]:
+                raise UserError(
+                    f"the selection reads {name}, which the run's training did not report",
+                    where="server.selector",
+                    hint="choose another selector, or run the scenario with this one",
+                )
+
+    def _next(self, feedback: Feedback | None) -> Need | None:
+        """The recorded run's next need; None where it has no other."""
+        try:
+            return self._world.send(feedback)  # type: ignore[arg-type]
+        except (StopIteration, RunError):
+            return None
+
+    def _answered(self) -> None:
+        """Answers the recorded run's need, and takes the next."""
+        was = self._need
+        if was is None:
+            raise AssertionError("there is no need to answer")
+        feedback = self._answers.to(was)
+        rows = stacked([was.rows, was.late_rows]) if isinstance(was, Merge) else was.late_rows
+        self._reported |= {
+            key: self._kept(feedback.jobs[job])
+            for job, key in zip(rows["job"].tolist(), _keys(rows), strict=True)
+            if job in feedback.jobs
+        }
+        self._late[1].append(was.late_rows)
+        self._need = self._next(feedback)
+
+    def _kept(self, scalars: Mapping[str, float]) -> Mapping[str, float]:
+        """The scalars that training with the replay's selector reports."""
+        if LOSS_RMS not in scalars or LOSS_RMS in self._reads:
+            return scalars
+        return {name: value for name, value in scalars.items() if name != LOSS_RMS}
+
+    def merge(self, need: Merge) -> Scalars:
+        """What training a merge's jobs reported in the recorded run, by the numbers of the jobs here.
+
+        Raises:
+            UserError: the merge differs from the recorded one.
+            RecordEndsError: there is none, as the run was not done.
+        """
+        while isinstance(self._need, Evaluate):
+            self._answered()
+        was = self._need
+        if need.version > self._last or was is None:
+            if self.reader.meta["status"] != "done":
+                raise RecordEndsError
+            raise self._beyond()
+        self._check_repeated(was)
+        self._late[0].append(need.late_rows)
+        late = stacked([*self._late[1], was.late_rows]), stacked(self._late[0])
+        if text := self._differences.of(was, need, late):
+            if self._goes_on(was, need):
+                raise self._beyond()
+            raise self._differs(f"merge {need.version} {self._when(was)} {text}")
+        self._answered()
+        found = self._scalars(stacked([need.rows, need.late_rows]))
+        for each in self._late:
+            each.clear()
+        self._reported.clear()
+        self.version = need.version
+        return found
+
+    def complete(self, need: Evaluate) -> Scalars:
+        """What training late jobs reported, as ``merge``; then the evaluation's rows can be read.
+
+        Raises:
+            UserError: other late work would be complete, or other clients would be scored.
+        """
+        self._late[0].append(need.late_rows)
+        was = self._need
+        if isinstance(was, Evaluate) and was.version == need.version:
+            self._answered()
+            if text := self._differences.late(stacked(self._late[1]), stacked(self._late[0])):
+                raise self._differs(f"the evaluation after merge {need.version} {text}")
+        return self._scalars(need.late_rows)
+
+    def scored(self, version: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+        """The recorded rows of ``evaluations``, ``client_evaluations`` and ``measures`` of a version.
+
+        Raises:
+            UserError: other clients would be scored.
+        """
+        tables = ("evaluations", "client_evaluations", "measures")
+        found = [
+            self.reader.query(f"SELECT * FROM {table} WHERE version = ? ORDER BY rowid", version)  # noqa: S608 - our own names
+            for table in tables
+        ]
+        if not found[0]:
+            self.unscored.append(version)
+        was, now = (plan.clients.admitted for plan in self._plans)
+        if found[1] and not np.array_equal(was, now):
+            client = int(np.flatnonzero(was != now)[0])
+            told = "without client {}, which is refused" if was[client] else "with client {}"
+            raise self._differs(f"the evaluation after merge {version} would be {told.format(client)}")
+        return found[0], found[1], found[2]
+
+    def _scalars(self, rows: np.ndarray) -> Scalars:
+        pairs = zip(rows["job"].tolist(), _keys(rows), strict=True)
+        return {job: self._reported[key] for job, key in pairs if key in self._reported}
+
+    def _goes_on(self, was: Merge, now: Merge) -> bool:
+        """Whether the recorded run's rounds were over before a merge, and the replay's are not."""
+        at = {prices.exchange: prices.at for prices in self._plans[1].prices}
+        return at[was.exchange] == "end" and at[now.exchange] != "end"
+
+    def _when(self, was: Merge) -> str:
+        rounds = self.reader.meta.get("rounds")
+        if was.round < 0:
+            return "(before the rounds)"
+        return "(after the rounds)" if was.round == rounds else f"(round {was.round + 1})"
+
+    def _differs(self, what: str) -> UserError:
+        return UserError(f"another run would be learned: {what}")
+
+    def _beyond(self) -> UserError:
+        rounds = self.reader.meta.get("rounds")
+        return UserError(
+            f"the run was trained for {rounds} rounds, and would go on after merge {self.version}",
+            hint="lower server.until, or resume the run with more rounds first",
+        )
+
+    def _check_repeated(self, was: Merge) -> None:
+        """Checks that the recorded plan still gives the recorded run.
+
+        Raises:
+            UserError: it does not, since the clock, a policy or a selector has changed.
+        """
+        jobs = was.rows["job"].tolist(), was.rows["client"].tolist()
+        if self._merged[was.version] != (was.exchange, was.round, *jobs):
+            raise UserError(
+                f"merge {was.version} comes out otherwise than it was recorded: edgefl, or the policy or the "
+                "selector, has changed since the run",
+                hint="run the scenario again",
+            )
+
+
+def _keys(rows: np.ndarray) -> list[tuple[int, ...]]:
+    """What tells jobs of one learning apart: their client, exchange and count."""
+    return list(zip(*(rows[name].tolist() for name in ("client", "exchange", "nth")), strict=True))
+
+
+def _merged(reader: Reader) -> tuple[int, dict[int, tuple[Any, ...]]]:
+    """The last merge that is recorded as a whole, and each one's exchange, round, jobs and clients."""
+    jobs: dict[int, tuple[list[int], list[int]]] = {}
+    sql = "SELECT into_version, job, client FROM jobs WHERE into_version IS NOT NULL ORDER BY client, job"
+    for row in reader.query(sql):
+        own = jobs.setdefault(row["into_version"], ([], []))
+        own[0].append(row["job"])
+        own[1].append(row["client"])
+    found: dict[int, tuple[Any, ...]] = {}
+    for row in reader.rows("merges", "version"):
+        numbers, clients = jobs.get(row["version"], ([], []))
+        if len(numbers) != row["jobs"]:
+            break
+        found[row["version"]] = (row["exchange"], row["round"], numbers, clients)
+    return max(found, default=0), found
