@@ -335,7 +335,8 @@ class Store:
             add_checkpoint(self._db, self._digests, place, saved, files, events, best=best)
             self._commit()
             # Commits are on the disk some time later, but for this one.
-            on_disk(self.folder / f"{DATABASE}-wal")
+            log = self.folder / f"{DATABASE}-wal"
+            on_disk(log if log.exists() else self.folder / DATABASE)
         self._sweep()
 
     def _write_new(self, table: str, trees: Mapping[int, Any]) -> dict[int, SavedFile]:

@@ -17,7 +17,7 @@ from edgefl.core.files import sha256_of
 from edgefl.protocol import files as trees_module
 from edgefl.protocol import leaves, nbytes, read_tree, write_tree
 from edgefl.runs.states import States
-from edgefl.store import Store, read, state_file
+from edgefl.store import Place, Saved, Store, read, state_file
 
 SIZE = 40  # bytes of ``_tree``'s tensors
 MAPS = Path("/proc/self/maps")
@@ -68,6 +68,10 @@ STEPS = st.lists(
 )
 
 
+def _place(needs):
+    return Place(needs=needs, version=needs, evaluated=True, regular=True, round=0, t_s=0.0)
+
+
 class _Broken(Exception):  # noqa: N818 - no error of the package's
     pass
 
@@ -105,9 +109,10 @@ class _Beside:
             assert {client: job for client, (job, _) in changed.items()} == {
                 client: job for client, (job, _) in self.model.items() if self.saved.get(client) != job
             }
-            self.store.checkpoint(self.step, {}, changed, best=False)
-        self.saved = {client: job for client, (job, _) in self.model.items()}
-        assert _names(self.store.folder / "states") == {state_file(job) for job in self.saved.values()}
+            self.store.checkpoint(_place(self.step), Saved({}, changed))
+        before, self.saved = self.saved, {client: job for client, (job, _) in self.model.items()}
+        kept = {*before.values(), *self.saved.values()}
+        assert _names(self.store.folder / "states") == {state_file(job) for job in kept}
 
     def fail(self):
         with suppress(_Broken), self.states.saving():
@@ -197,7 +202,7 @@ def test_after_a_checkpoint_leaving_memory_is_free(tmp_path, monkeypatch):
     states = _filled(store.folder / "states", 3, 3 * SIZE)
     with states.saving() as changed:
         assert sorted(changed) == [0, 1, 2]
-        store.checkpoint(1, {}, changed, best=False)
+        store.checkpoint(_place(1), Saved({}, changed))
     monkeypatch.setattr("edgefl.runs.states.write_tree", None)
     states.put(3, 13, _tree(3))
     assert _held(states) == [1, 2, 3]
@@ -230,13 +235,13 @@ def test_a_state_that_comes_while_a_checkpoint_is_written_survives_its_sweep(tmp
     with states.saving() as changed:
         states.put(0, 20, _tree(20))
         states.put(5, 25, _tree(25))
-        store.checkpoint(1, {}, changed, best=False)
+        store.checkpoint(_place(1), Saved({}, changed))
     assert states.held_bytes <= budget
     for client, value in ((0, 20), (5, 25), (1, 1)):
         assert _bits(states.get(client)) == _bits(_tree(value))
     with states.saving() as changed:
         assert sorted(changed) == [0, 5]
-        store.checkpoint(2, {}, changed, best=False)
+        store.checkpoint(_place(2), Saved({}, changed))
     store.close("done")
     with read(store.folder) as reader:
         assert {row["client"]: row["job"] for row in reader.rows("states")} == {0: 20, 1: 11, 2: 12, 5: 25}
@@ -255,7 +260,7 @@ def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     store = Store.create(tmp_path / "run", write_tree)
     states = _filled(store.folder / "states", 2, 2 * SIZE)
     with states.saving() as changed:
-        store.checkpoint(1, {}, changed, best=False)
+        store.checkpoint(_place(1), Saved({}, changed))
     states.put(0, 20, _tree(20))
     states.put(1, 21, _tree(21))
     with monkeypatch.context() as patch:
@@ -281,10 +286,10 @@ def test_a_failed_checkpoint_keeps_its_states_changed(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         _full(patch)
         with pytest.raises(RunError, match="No space left"), states.saving() as changed:
-            store.checkpoint(1, {}, changed, best=False)
+            store.checkpoint(_place(1), Saved({}, changed))
     with states.saving() as changed:
         assert sorted(changed) == [0, 1]
-        store.checkpoint(1, {}, changed, best=False)
+        store.checkpoint(_place(1), Saved({}, changed))
     assert _names(store.folder / "states") == {state_file(10), state_file(11)}
     store.close("done")
 

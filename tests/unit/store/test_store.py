@@ -25,6 +25,8 @@ from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
     TABLES,
     Reader,
+    Place,
+    Saved,
     SavedState,
     Store,
     fresh_folder,
@@ -64,7 +66,8 @@ def _checkpoint(store, version, states, *, best):
     for client, job in states.items():
         path = store.folder / "states" / state_file(job)
         saved[client] = SavedState(job, write_tree(path, _tree(job)))
-    store.checkpoint(version, _tree(version), saved, best=best)
+    place = Place(needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version))
+    store.checkpoint(place, Saved({version: _tree(version)}, saved), best=best)
 
 
 def _same(tree, other):
@@ -178,20 +181,20 @@ def _files(store):
 
 
 def test_best_and_last_are_kept_and_nothing_else(store):
-    """After each checkpoint the best version and the last one are there, and each client's last state."""
+    """The best version, those of the last two checkpoints, and the clients' states there; in the end, of one."""
     _checkpoint(store, 0, {}, best=True)
     assert _files(store) == {"000000.safetensors"}
     _checkpoint(store, 2, {5: 11, 6: 12}, best=True)
-    assert _files(store) == {"000002.safetensors", "00000011.safetensors", "00000012.safetensors"}
+    states = {"00000011.safetensors", "00000012.safetensors"}
+    assert _files(store) == {"000000.safetensors", "000002.safetensors", *states}
     _checkpoint(store, 4, {5: 21}, best=False)
+    states.add("00000021.safetensors")
+    assert _files(store) == {"000002.safetensors", "000004.safetensors", *states}
     _checkpoint(store, 6, {}, best=False)
-    assert _files(store) == {
-        "000002.safetensors",
-        "000006.safetensors",
-        "00000012.safetensors",
-        "00000021.safetensors",
-    }
+    states.remove("00000011.safetensors")
+    assert _files(store) == {"000002.safetensors", "000004.safetensors", "000006.safetensors", *states}
     store.close("done")
+    assert _files(store) == {"000002.safetensors", "000006.safetensors", *states}
     with read(store.folder) as reader:
         assert _same(_version(reader, "best"), _tree(2))
         assert _same(_version(reader), _tree(6))
@@ -213,6 +216,7 @@ def test_a_best_version_stays_best_when_saved_again(store):
 def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
     """When others see the new rows the old files are still there; then they go."""
     _checkpoint(store, 1, {5: 1}, best=True)
+    _checkpoint(store, 2, {5: 9}, best=True)
     seen = []
     sweep = Store._sweep  # noqa: SLF001 - the step between commit and deletion
 
@@ -224,11 +228,12 @@ def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
         sweep(self)
 
     monkeypatch.setattr(Store, "_sweep", watched)
-    _checkpoint(store, 2, {5: 9}, best=True)
+    _checkpoint(store, 3, {5: 12}, best=True)
     rows, files = seen[0]
-    assert rows == {"versions/000002.safetensors", "states/00000009.safetensors"}
+    kept = {"000002.safetensors", "000003.safetensors", "00000009.safetensors", "00000012.safetensors"}
+    assert {name.partition("/")[2] for name in rows} == kept
     assert {"000001.safetensors", "00000001.safetensors"} <= files
-    assert _files(store) == {"000002.safetensors", "00000009.safetensors"}
+    assert _files(store) == kept
 
 
 def test_a_failing_checkpoint_leaves_the_one_before(store, monkeypatch):
@@ -347,7 +352,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 8",
+            "is a run of format 99; this edgefl reads format 9",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
@@ -371,7 +376,8 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
         (5, "git commit 7062e16"),
         (6, "git commit a303408"),
         (7, "git commit f24aa14"),
-        (9, "a newer edgefl"),
+        (8, "git commit 2d400de"),
+        (10, "a newer edgefl"),
     ],
 )
 def test_runs_of_another_format_say_what_reads_them(tmp_path, number, reads):
