@@ -42,10 +42,12 @@ class Begun(NamedTuple):
     Attributes:
         meta: facts about it.
         checkpoint: where it goes on; None where it begins again.
+        longer: whether it is to be longer than it was planned.
     """
 
     meta: Mapping[str, Any]
     checkpoint: Checkpoint | None
+    longer: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def execute(execution: Execution, callbacks: Callbacks) -> tuple[str, str]:
     run = Run(plan, store, None, callbacks, minutes=plan.scenario.checkpoint.minutes)
     if execution.begun is not None:
         run.past, run.afresh = _past(execution, execution.begun), execution.begun.checkpoint is None
+        run.longer = execution.planned if execution.begun.longer else None
     try:
         callbacks.started(plan.scenario.name, plan.scenario.server.until.rounds, folder)
         status, reason, host = _ended(run, execution)

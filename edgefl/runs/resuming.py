@@ -20,6 +20,7 @@ from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
+from edgefl.planning.raising import raised
 from edgefl.planning.recorded_learning import learning_of
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, checked_engine
@@ -193,10 +194,13 @@ def _execution(folder: Path, settings: Settings, access: DataAccess) -> Executio
         options = settings.engine_of(reader)
         plan = read_plan(reader)
         scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
-        learning = learning_of(reader, access)
-        planned = Planned(replace(plan, scenario=scenario), learning, reader.resolved())
-        checkpoint = whole(reader, note, raised=False) if options.trains else None
-    return Execution(planned, folder, options, Begun(meta, checkpoint))
+        before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
+        planned = raised(before, settings.limits)
+        longer = planned is not before
+        if meta["status"] == "done" and not longer:
+            return RunResult(meta["name"], folder, "done", "")
+        checkpoint = whole(reader, note, raised=longer) if options.trains else None
+    return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
 
 
 def _whole_tables(folder: Path) -> Reader:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,13 +15,14 @@ from edgefl.compute.evaluate import Personal, Scores
 from edgefl.core.errors import RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.plan import Plan
+from edgefl.planning.plan import Planned
 from edgefl.report.measured import together
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.learner import Learner, mean_scalars
 from edgefl.runs.past import Past
 from edgefl.runs.snapshots import restore, saved
 from edgefl.runs.so_far import SoFar
-from edgefl.store import Place, Store
+from edgefl.store import Checkpoint, Place, Store, replace_plan
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.table import stacked
@@ -42,6 +43,7 @@ class Run:
         minutes: of wall time between checkpoints; evaluations are checkpoints, too.
         past: what was done before, until the run is where it was; the store is not changed meanwhile.
         afresh: whether the run begins again, and what happened before is to be forgotten.
+        longer: the plan with larger limits that the run gets in place of its own.
     """
 
     plan: Plan
@@ -51,6 +53,7 @@ class Run:
     minutes: float = 5.0
     past: Past | None = None
     afresh: bool = False
+    longer: Planned | None = None
     _server_events: list[ServerEvent] = field(default_factory=list)
     _merges: list[dict[str, Any]] = field(default_factory=list)
     _jobs: list[np.ndarray] = field(default_factory=list)
@@ -82,8 +85,8 @@ class Run:
             UserError: the world does not go the way that it went before.
         """
         if self.afresh:
-            self.store.rewind(None)
             self.afresh = False
+            self._go_on(None)
         # Training's scalars are added to the rows of jobs that are there.
         at_least = _ROWS if self.learner is None else 1
         world = simulate(
@@ -126,9 +129,16 @@ class Run:
         self._best, self._last = past.accuracy(), checkpoint.place
         self._so_far.resumed(checkpoint.place, *past.scores())
         past.reader.close()
-        self.store.rewind(checkpoint, past.happened.jobs, past.happened.turn)
-        self.past, self._saved_s = None, time.monotonic()
+        self.past = None
+        self._go_on(checkpoint, past.happened.jobs, past.happened.turn)
         return answer
+
+    def _go_on(self, checkpoint: Checkpoint | None, jobs: Sequence[int] = (), turn: int = 0) -> None:
+        """Takes the store to where the run goes on; see ``Store.rewind``."""
+        self.store.rewind(checkpoint, jobs, turn)
+        if self.longer is not None:
+            replace_plan(self.store, self.longer.resolved, {"run_id": self.longer.run_id})
+        self._saved_s = time.monotonic()
 
     def _place(self, need: Need) -> Place:
         evaluated = isinstance(need, Evaluate)
