@@ -14,6 +14,7 @@ from edgefl.store.groups import is_group, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import Reader, check_table, content_damage, read, status_of, verify
+from edgefl.store.replacing import replace_plan
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.writer import Store, discard
@@ -50,6 +51,7 @@ __all__ = [
     "read_group",
     "read_plan",
     "read_prices",
+    "replace_plan",
     "runs_in",
     "settle_later",
     "state_file",
