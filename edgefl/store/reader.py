@@ -287,9 +287,14 @@ def check_table(table: str, where: str = "") -> None:
 
 
 def content_damage(path: Path, sha256: Any) -> str:
-    """What is wrong with a file of which the SHA-256 is known; empty if nothing is."""
+    """What is wrong with a file; empty if nothing is.
+
+    Args:
+        path: the file.
+        sha256: the SHA-256 of its content; a list while it is replaced, any of which it may have.
+    """
     try:
-        if sha256_of(path) == sha256:
+        if sha256_of(path) in (sha256 if isinstance(sha256, list) else [sha256]):
             return ""
     except OSError as error:
         return f"{path.name} cannot be read: {error.strerror}"
