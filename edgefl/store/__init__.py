@@ -13,7 +13,6 @@ from edgefl.store.folders import begin, changed, claimed, fresh_folder, is_plann
 from edgefl.store.groups import is_group, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
-<<<<<<< HEAD
 from edgefl.store.reader import (
     OtherFormatError,
     Reader,
@@ -24,9 +23,7 @@ from edgefl.store.reader import (
     verify,
 )
 from edgefl.store.removal import Removal, contents, removals, remove
-=======
 from edgefl.store.replacing import replace_plan
->>>>>>> until
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
 from edgefl.store.writer import Store, discard
@@ -67,12 +64,9 @@ __all__ = [
     "read_group",
     "read_plan",
     "read_prices",
-<<<<<<< HEAD
     "removals",
     "remove",
-=======
     "replace_plan",
->>>>>>> until
     "runs_in",
     "settle_later",
     "state_file",
