@@ -93,7 +93,8 @@ class Savings:
         for version in self._found.merges.version[merges].tolist():
             mine = np.flatnonzero(self._into == version)
             if len(mine):
-                last = mine[np.argmax(took_s[mine])]
+                # Of several, the last, as in the path.
+                last = mine[np.flatnonzero(took_s[mine] == took_s[mine].max())[-1]]
                 who = int(self._client[last])
                 waited[who] = waited.get(who, 0.0) + float(took_s[last])
         return max(waited, key=lambda who: waited[who], default=-1)
