@@ -47,7 +47,7 @@ SCENARIO = {
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(fleets())
 def test_parts_follow_each_other_and_sum_to_their_round(plan_):
-    """Whatever the policy and the fleet: each round from its start to its end, and each part by its causes."""
+    """Whatever the policy and the fleet: rounds from start to end, parts by their causes."""
     with recorded(plan_) as reader:
         if not reader.rows("merges"):
             return

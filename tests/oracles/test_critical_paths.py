@@ -139,12 +139,8 @@ def test_pauses_are_a_phase_of_their_own():
     settings = {"availability": there, "on_leave": "pause"}
     assert paths([times(work=[2])], **settings)[1] == "0: 1 to 6 compute of c0, away 3, compute 2"
     found = paths([times(work=[2])], look=by_phase, **settings)
-    assert found == {
-        "away": {"away": 3},
-        "compute": {"compute": 2},
-        "download": {"latency": 1},
-        "upload": {"latency": 1},
-    }
+    assert found.pop("away") == {"away": 3}
+    assert found == {"compute": {"compute": 2}, "download": {"latency": 1}, "upload": {"latency": 1}}
 
 
 def test_slowdown_and_jitter_add_to_work_at_full_speed():

@@ -1,0 +1,160 @@
+"""`edgefl explain` and `RunResult.explain`, on folders of runs as they come."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from commands import run_command
+from damage import rewritten
+
+import edgefl
+from edgefl.core.documents import document
+from edgefl.store.checks import unstamp
+
+ROUNDS = 3
+
+
+@pytest.fixture(scope="module")
+def group(tmp_path_factory):
+    """Runs that trained nothing: FedAvg, and FedAvg on a server that does not wait."""
+    folder = tmp_path_factory.mktemp("runs") / "group"
+    sweep = {"server.policy": ["sync", {"name": "fedasync"}]}
+    edgefl.run(
+        "quickstart",
+        overrides={"method": "fedavg", "sweep": sweep, "server.rounds": ROUNDS},
+        engine="null",
+        out=folder,
+    )
+    return folder
+
+
+@pytest.fixture
+def run(group):
+    """The first of them."""
+    return edgefl.open(group).runs[0]
+
+
+def test_the_first_line_is_the_answer(capsys, run):
+    """How long the rounds took, in what phase, and on which devices; the tables are below it."""
+    status, out, err = run_command(capsys, "explain", run.folder)
+    assert (status, err) == (0, "")
+    first = out.splitlines()[0]
+    assert first.startswith(f"{run.name}: {ROUNDS} rounds took ")
+    assert "of it compute (kernel launches)" in first
+    for word in ("critical path", "all rounds would save with", "median device", "longest: round"):
+        assert word in out
+
+
+def test_a_round_is_explained(capsys, run):
+    """Its path, and what each change would save of it."""
+    status, out, _ = run_command(capsys, "explain", run.folder, "--round", "1")
+    assert status == 0
+    assert out.splitlines()[0].startswith(f"{run.name}: round 1 took ")
+    for word in ("download", "compute", "upload", "the round then waits for"):
+        assert word in out
+
+
+def test_json_is_what_python_has(capsys, run):
+    """Of the run and of a round."""
+    _, out, _ = run_command(capsys, "explain", run.folder, "--json")
+    assert json.loads(out) == {"runs": [document(run.explain())]}
+    _, out, _ = run_command(capsys, "explain", run.folder, "--round", "0", "--json")
+    assert json.loads(out) == {"runs": [document(run.explain(0))]}
+
+
+def test_rounds_sum_to_the_run(run):
+    """And the parts of each to its time; the run's phases are those of all rounds."""
+    found = run.explain()
+    (last,) = run.table("merges")[-1:]
+    assert found.seconds == last["t_s"]
+    assert sum(one.seconds for one in found.rounds) == pytest.approx(found.seconds, rel=1e-12)
+    assert sum(one.seconds for one in found.phases) == pytest.approx(found.seconds, rel=1e-12)
+    assert sum(one.held.seconds for one in found.clients) == pytest.approx(found.seconds, rel=1e-12)
+    for one in found.rounds:
+        path = run.explain(one.round).path
+        assert sum(part.to_s - part.from_s for part in path) == pytest.approx(one.seconds, rel=1e-12)
+
+
+def test_runs_of_a_group_are_explained_one_after_another(capsys, group):
+    """A blind one with savings; the asynchronous one says why it has none."""
+    status, out, _ = run_command(capsys, "explain", group)
+    assert status == 0
+    assert out.count("rounds took") == 2
+    assert "savings are unknown: other times would make another run (policy fedasync)" in out
+
+
+def test_a_round_that_is_not_there_is_refused(capsys, run):
+    """With the rounds that are."""
+    status, out, err = run_command(capsys, "explain", run.folder, "--round", "9")
+    assert (status, out) == (2, "")
+    assert f"{run.name} has no round 9" in err
+    assert f"its rounds are 0 to {ROUNDS - 1}" in err
+    with pytest.raises(edgefl.UserError, match="has no round -1"):
+        run.explain(-1)
+
+
+class Stops(edgefl.Callbacks):
+    """Interrupts a run after a round."""
+
+    def __init__(self, after):
+        self._after = after
+
+    def progressed(self, progress):
+        """See ``Callbacks.progressed``."""
+        if progress.rounds > self._after:
+            raise KeyboardInterrupt
+
+
+def interrupted(folder, after):
+    """A run that was interrupted after so many rounds."""
+    with pytest.raises(KeyboardInterrupt):
+        edgefl.run(
+            "quickstart",
+            overrides={"sweep": None, "method": "fedavg", "server.rounds": 5},
+            engine="null",
+            out=folder,
+            callbacks=Stops(after),
+        )
+    return edgefl.open(folder).runs[0]
+
+
+def test_an_interrupted_run_is_explained_as_far_as_it_came(tmp_path):
+    """All rounds that were merged."""
+    found = interrupted(tmp_path / "run", 1)
+    assert found.status == "interrupted"
+    assert len(found.explain().rounds) == len(found.table("merges")) > 0
+
+
+def test_a_run_without_a_merge_has_nothing_to_explain(capsys, tmp_path):
+    """One message, and status 2."""
+    folder = interrupted(tmp_path / "run", 0).folder
+    rewritten(folder, "DELETE FROM merges")
+    status, _, err = run_command(capsys, "explain", folder)
+    assert status == 2
+    assert "nothing was merged yet" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("table", ["jobs", "merges", "traces"])
+def test_what_nothing_can_be_explained_without_is_not_left_out(capsys, tmp_path, table):
+    """--salvage reads a run whose other tables are damaged."""
+    done = edgefl.run(
+        "quickstart",
+        overrides={"sweep": None, "method": "fedavg", "server.rounds": 2},
+        engine="null",
+        out=tmp_path / "run",
+    ).runs[0]
+    told = run_command(capsys, "explain", done.folder)[1]
+    for damaged, status in (("class_counts", 0), (table, 2)):
+        unstamp(done.folder)
+        with closing(sqlite3.connect(done.folder / "run.sqlite")) as database:
+            database.execute(f"DELETE FROM {damaged} WHERE rowid = (SELECT MAX(rowid) FROM {damaged})")
+            database.commit()
+        found, out, err = run_command(capsys, "explain", done.folder, "--salvage")
+        assert found == status
+        assert out == (told if not status else "")
+        assert f"table {damaged}" in err
+        assert "Traceback" not in err
