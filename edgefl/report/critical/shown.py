@@ -56,6 +56,9 @@ def said(found: Explanation | RoundExplanation) -> str:
         most = found.devices[0]
         rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
     share = show_share(first.seconds / found.seconds)
+    best = max(found.savings or (), key=lambda one: one.saved_s, default=None)
+    if best is not None and best.saved_s > 0:
+        rest += f"; {_CHANGE[best.change]} for all would save {show_share(best.saved_s / found.seconds)}"
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
@@ -109,6 +112,7 @@ def _run(found: Explanation) -> Iterator[RenderableType]:
     yield from _saved_in_run(found)
     longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
     if len(found.rounds) > 1:
+        yield Line()
         each = ", ".join(f"{_title(one.round)} ({_summary(one)})" for one in longest)
         yield Line(f"longest: {each}; see one with --round", "dim")
 
