@@ -29,9 +29,9 @@ def explain(
 ) -> None:
     """Say why rounds took as long as they did: their critical paths, and what faster clients would save.
 
-    A round's critical path is what its last merge waited for, back to the round's start: which clients, in
-    which phase, and bound by what. Where other times would not make another run, every job is timed again to
-    tell what a client's round would save with the fleet's median link, device or work, or without slowdown.
+    The critical path leads from a round's last merge back to its start: who was waited for, and for what.
+
+    Savings are left out where other times would make another run, as with asynchronous policies.
     """
     from edgefl.report.critical import explain as explained
     from edgefl.report.critical.shown import shown
