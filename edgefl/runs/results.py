@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -85,6 +85,36 @@ class RunResult:
             UserError: as ``Result.plot``.
         """
         return Result(self.folder, (self,)).plot(x, y, **options)
+
+    def timeline(
+        self,
+        path: str | Path,
+        *,
+        clients: Iterable[int] | None = None,
+        rounds: tuple[int, int] | None = None,
+    ) -> Path:
+        """Writes what happened in the run as a trace that https://ui.perfetto.dev opens.
+
+        What is left out is said in notes. A file that is there is overwritten.
+
+        Args:
+            path: the file, such as "run.pftrace".
+            clients: those that are shown; None for all that had a job, or for as many as one trace holds.
+            rounds: the first and the last round that are shown, from 0; None for all.
+
+        Returns:
+            The path.
+
+        Raises:
+            UserError: the run cannot be read, has no such clients or rounds, or they have too many jobs.
+            RunError: the file cannot be written.
+        """
+        from edgefl.report.perfetto.build import write
+        from edgefl.report.perfetto.choice import Choice
+
+        with read(self.folder) as reader:
+            write(reader, Path(path), Choice.of(clients, rounds), note=note)
+        return Path(path)
 
     def summary(self, target: float | None = None) -> Summary:
         """The run's figures: what ``edgefl compare`` shows.

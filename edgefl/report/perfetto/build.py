@@ -11,13 +11,14 @@ import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.files import replacing
+from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded, recorded
 from edgefl.report.perfetto.away import MOST_INTERVALS, Away, TooManyError, among, away_of
 from edgefl.report.perfetto.choice import Choice, clients_of, spans, window_of
 from edgefl.report.perfetto.clients import COLUMNS, TIMES, Lane, write_jobs
 from edgefl.report.perfetto.counters import counters, nanoseconds
 from edgefl.report.perfetto.owners import Owners
-from edgefl.report.perfetto.packets import ROOT, Packets
+from edgefl.report.perfetto.packets import Packets
 from edgefl.report.perfetto.server import Server
 from edgefl.report.timeline import job_columns, merges_of
 from edgefl.store import Reader
@@ -52,7 +53,7 @@ def write(
     path: Path,
     choice: Choice = Choice(),  # noqa: B008 - it is frozen
     *,
-    known: Recorded | None = None,
+    plan: Plan | None = None,
     note: Callable[[str], None],
     progress: Progress = lambda *_: None,
 ) -> Written:
@@ -64,7 +65,7 @@ def write(
         reader: the run.
         path: the file.
         choice: what is shown.
-        known: what the run was planned of; None to read it back.
+        plan: the run's, if it is in memory, where nothing says what bounds work; None to read it back.
         note: called with a line for what is left out.
         progress: called with what is written, how much is done, and how much there is.
 
@@ -73,7 +74,7 @@ def write(
         RunError: the file cannot be written; an existing file is unchanged.
     """
     with replacing(path) as temporary, temporary.open("wb") as stream:
-        made = _Trace(reader, choice, known, note, progress, stream).write()
+        made = _Trace(reader, choice, plan, note, progress, stream).write()
     return Written(file=str(path), bytes=path.stat().st_size, **made)
 
 
@@ -84,7 +85,7 @@ class _Trace:
         self,
         reader: Reader,
         choice: Choice,
-        known: Recorded | None,
+        plan: Plan | None,
         note: Callable[[str], None],
         progress: Progress,
         stream: BinaryIO,
@@ -95,7 +96,8 @@ class _Trace:
         self._spans = spans(merges_of(reader), [row["at"] == "round" for row in exchanges])
         self._window = window_of(choice, self._spans)
         self._clients = clients_of(reader, choice, self._window, note)
-        self._known = self._read_back() if known is None else known
+        self._known = self._read_back() if plan is None else None
+        self._plan = self._known.plan if self._known else plan
 
     def write(self) -> dict[str, int]:
         """Writes it; the counts of ``Written``."""
@@ -129,12 +131,12 @@ class _Trace:
             return None
 
     def _away(self, last_s: float) -> Away | None:
-        if self._known is None:
+        if self._plan is None:
             return None
         ends = [last_s, *(span.to_s for span in self._spans), self._reader.meta.get("virtual_s", 0.0)]
         from_s, to_s = max(self._window.from_s, 0.0), min(self._window.to_s, max(ends))
         try:
-            return away_of(self._known.plan, self._reader, self._clients, from_s, to_s)
+            return away_of(self._plan, self._reader, self._clients, from_s, to_s)
         except TooManyError:
             self._note(
                 f"when clients were away is not shown: there are more than {MOST_INTERVALS:,} intervals; "
@@ -143,16 +145,14 @@ class _Trace:
             return None
 
     def _counters(self, packets: Packets) -> None:
-        parent = packets.track("counters", ROOT, 1)
-        for rank, counter in enumerate(counters(self._reader, self._window)):
-            track = packets.track(counter.name, parent, rank, unit=counter.unit, about=counter.about)
+        for counter in counters(self._reader, self._window):
+            track = packets.track(counter.name, unit=counter.unit, about=counter.about)
             for t_ns, value in zip(counter.t_ns.tolist(), counter.value.tolist(), strict=True):
                 packets.counter(track, t_ns, value)
 
     def _write_clients(
         self, packets: Packets, jobs: Mapping[str, Any], away: Away | None, merged: set[int]
     ) -> None:
-        parent = packets.track("clients", ROOT, 2)
         owners = Owners(self._reader, self._known)
         first = np.searchsorted(jobs["client"], self._clients, side="left").tolist()
         last = np.searchsorted(jobs["client"], self._clients, side="right").tolist()
@@ -161,7 +161,7 @@ class _Trace:
                 self._progress("writing clients", place, len(self._clients))
             owner = owners.of(client)
             name = f"client {client} ({owner.facts['device']})"
-            track = packets.track(name, parent, client, about=owners.about(client))
+            track = packets.track(name, about=owners.about(client))
             lane = Lane(packets, track, _of(away, client))
             write_jobs(lane, _rows(jobs, first[place], last[place]), owner, self._exchanges, merged)
             lane.until(_FOR_EVER_NS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,6 +45,19 @@ class Choice:
             else [_range(text, "--clients", "0,3,7-12") for text in clients.split(",")]
         )
         return cls(chosen, None if rounds is None else _range(rounds, "--rounds", "2-5"))
+
+    @classmethod
+    def of(cls, clients: Iterable[int] | None, rounds: tuple[int, int] | None) -> Choice:
+        """From numbers.
+
+        Raises:
+            UserError: one is negative, or the last round is before the first.
+        """
+        listed = None if clients is None else [(client, client) for client in clients]
+        for first, last in [*(listed or ()), *([] if rounds is None else [rounds])]:
+            if not 0 <= first <= last:
+                raise UserError(f"{first} to {last} is not a range of numbers from 0")
+        return cls(listed, rounds)
 
 
 def _range(text: str, where: str, example: str) -> tuple[int, int]:

@@ -139,11 +139,10 @@ def _steps(
         step = -(-int(times[-1]) // MOST_POINTS)
         times, place = np.unique(-(-t_ns // step) * step, return_inverse=True)
         about = f"{about}; every {step / NS:g} s"
-    value = np.cumsum(np.bincount(place, deltas, len(times)))
+    value: Floats = np.cumsum(np.bincount(place, deltas, len(times)))
     # What is left of sums that end at 0 is rounding.
     value[np.abs(value) < 1e-9 * np.abs(value).max(initial=0.0)] = 0.0
     from_ns, to_ns = (nanoseconds(np.clip(end, 0.0, 9e9)) for end in np.array(window))
     before = int(np.searchsorted(times, from_ns, side="right")) - 1
     shown = slice(max(before, 0), int(np.searchsorted(times, to_ns, side="right")))
-    times, value = np.maximum(times[shown], from_ns), value[shown]
-    return Counter(name, unit, about, times, value)
+    return Counter(name, unit, about, np.maximum(times[shown], from_ns), value[shown])

@@ -57,7 +57,7 @@ class Owners:
         if not self._admitted[client]:
             return self._reasons.get(kind, "refused")
         row = self._kinds[kind]
-        return f"{row['link']}, {row['dtype']}, {row['model']}, {row['samples']} training samples"
+        return f"{row['link']}, {row['dtype']}, {row['model']}, training samples: {row['samples']}"
 
 
 def _bounds(known: Recorded) -> list[dict[str, str]]:

@@ -23,8 +23,7 @@ from edgefl.report.perfetto.files import GENERATOR
 Arguments: TypeAlias = Mapping[str, int | float | str | None]
 """A slice's arguments; what is None or NaN is left out."""
 
-ROOT = 1
-"""The track that all others are below."""
+_ROOT = 1
 
 # All packets are of one sequence, which the names' numbers belong to.
 _SEQUENCE = 1
@@ -54,23 +53,24 @@ class Packets:
         self._trace = Trace()
         self._names = Trace()
         self._known: dict[tuple[str, str], int] = {}
-        packet = self._descriptor(name, 0, 0)
+        packet = self._descriptor(name)
         packet.track_descriptor.description = GENERATOR
+        packet.track_descriptor.child_ordering = TrackDescriptor.EXPLICIT
         packet.sequence_flags = _FIRST
         # What is numbered later must come after it.
         self.finish()
 
-    def track(self, name: str, parent: int, rank: int, *, unit: str | None = None, about: str = "") -> int:
-        """A new track; its number.
+    def track(self, name: str, *, unit: str | None = None, about: str = "") -> int:
+        """A new track, which is shown below those made before; its number.
 
         Args:
             name: what is shown.
-            parent: the track that it is below.
-            rank: its place among the tracks below that one.
             unit: of a counter; None for slices.
             about: more on it.
         """
-        descriptor = self._descriptor(name, parent, rank).track_descriptor
+        descriptor = self._descriptor(name).track_descriptor
+        descriptor.parent_uuid = _ROOT
+        descriptor.sibling_order_rank = self._tracks
         if about:
             descriptor.description = about
         if unit is not None:
@@ -142,16 +142,12 @@ class Packets:
         packet.trusted_packet_sequence_id = _SEQUENCE
         return packet
 
-    def _descriptor(self, name: str, parent: int, rank: int) -> Any:
+    def _descriptor(self, name: str) -> Any:
         packet = self._packet()
         descriptor = packet.track_descriptor
         self._tracks += 1
         descriptor.uuid = self._tracks
         descriptor.name = name
-        if parent:
-            descriptor.parent_uuid = parent
-            descriptor.sibling_order_rank = rank
-        descriptor.child_ordering = TrackDescriptor.EXPLICIT
         return packet
 
     def _event(self, track: int, t_ns: int, kind: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from edgefl.report.perfetto.choice import Span, Window
 from edgefl.report.perfetto.counters import NS
-from edgefl.report.perfetto.packets import ROOT, Packets
+from edgefl.report.perfetto.packets import Packets
 from edgefl.report.timeline import Ints
 from edgefl.store import Reader
 
@@ -42,10 +42,9 @@ class Server:
         self._reader = reader
         self._spans = [span for span in found if span.to_s > window.from_s and span.from_s < window.to_s]
         self._window = window
-        own = packets.track("server", ROOT, 0)
         names = ("rounds", "dispatches", "merges", "evaluations")
         self._rounds, self._dispatches, self._merges, self._evaluations = (
-            packets.track(name, own, rank) for rank, name in enumerate(names)
+            packets.track(f"server: {name}") for name in names
         )
         rows = reader.rows("merges", "version")
         self._merge_rows = [row for row in rows if window.holds(row["t_s"])]

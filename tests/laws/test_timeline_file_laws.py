@@ -1,0 +1,247 @@
+"""Laws of the timeline's file, under every policy, availability, speed and failure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from fleets import fleets
+from hypothesis import given, settings
+from plans import plan
+from recorded import recorded
+from told import times
+from traced import read_back
+
+from edgefl.core.availability import BatteryTimetable
+from edgefl.core.event import JOULES
+from edgefl.report.perfetto import counters
+from edgefl.report.perfetto.build import write
+from edgefl.report.summary import summary
+
+EXAMPLES = settings(max_examples=15)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """(plan): its run and what its timeline shows."""
+    path = tmp_path_factory.mktemp("timeline") / "run.pftrace"
+
+    def made(plan_):
+        notes = []
+        with recorded(plan_, [0.25, 0.5]) as reader:
+            written = write(reader, path, plan=plan_, note=notes.append)
+            run = summary(reader)
+            found = SimpleNamespace(
+                run=run,
+                jobs=reader.rows("jobs"),
+                tails=reader.rows("settled_tails"),
+                merges=reader.rows("merges"),
+                written=written,
+                traced=read_back(path.read_bytes()),
+            )
+        assert notes == []
+        found.lanes = defaultdict(list)
+        for one in found.traced.slices:
+            if one.track.startswith("client "):
+                found.lanes[int(one.track.split()[1])].append(one)
+        return found
+
+    return made
+
+
+def until_s(job):
+    """When a job's client was free again."""
+    return job["ended_s"] if job["arrived_s"] is None else job["arrived_s"]
+
+
+def ns(t_s):
+    """Whole nanoseconds."""
+    return round(t_s * 1e9)
+
+
+def is_job(one):
+    """Whether a slice is a job."""
+    return "job" in one.arguments
+
+
+@given(fleets())
+@EXAMPLES
+def test_every_job_has_its_slice(shown, plan_):
+    """On its client's track, from its dispatch until the client is free again, named by how it ended."""
+    found = shown(plan_)
+    slices = {
+        one.arguments["job"]: (client, one)
+        for client, lane in found.lanes.items()
+        for one in lane
+        if is_job(one)
+    }
+    assert len(slices) == len(found.jobs) == found.written.jobs
+    for job in found.jobs:
+        client, one = slices[job["job"]]
+        assert client == job["client"]
+        assert (one.from_ns, one.to_ns) == (ns(job["dispatched_s"]), ns(until_s(job)))
+        assert one.categories == [job["ending"]]
+        mark = "" if job["ending"] == "merged" else f" ({job['ending']})"
+        assert one.name == job["exchange"] + mark
+        if job["into_version"] is not None:
+            assert one.arguments["staleness"] == job["into_version"] - 1 - job["version"] >= 0
+    tracks = [name for name in found.traced.tracks if name.startswith("client ")]
+    assert [int(name.split()[1]) for name in tracks] == sorted({job["client"] for job in found.jobs})
+
+
+@given(fleets())
+@EXAMPLES
+def test_slices_of_a_client_nest_and_follow_each_other(shown, plan_):
+    """At each depth, none begins before the one before it has ended, and each lies in the one above it."""
+    found = shown(plan_)
+    for lane in found.lanes.values():
+        for depth in {one.depth for one in lane}:
+            for before, after in pairwise(one for one in lane if one.depth == depth):
+                assert before.to_ns <= after.from_ns
+        above = {}
+        for one in lane:
+            above[one.depth] = one
+            if one.depth:
+                outer = above[one.depth - 1]
+                assert outer.from_ns <= one.from_ns <= one.to_ns <= outer.to_ns
+            assert is_job(one) == (one.depth == 0 and one.name != "away")
+
+
+@given(fleets())
+@EXAMPLES
+def test_every_flow_begins_at_its_dispatch_and_ends_once(shown, plan_):
+    """In the merge that the job went into, or in the job if it went into none."""
+    found = shown(plan_)
+    begun = Counter(flow for one in found.traced.named("dispatch") for flow in one.through)
+    ended = Counter(flow for one in (*found.traced.slices, *found.traced.instants) for flow in one.into)
+    assert begun == ended == Counter(job["job"] + 1 for job in found.jobs)
+    into = {flow: one.arguments["version"] for one in found.traced.named("merge") for flow in one.into}
+    merged = {job["job"] + 1: job["into_version"] for job in found.jobs if job["ending"] == "merged"}
+    assert into == merged
+    dispatched = {flow: one.from_ns for one in found.traced.named("dispatch") for flow in one.through}
+    assert dispatched == {job["job"] + 1: ns(job["dispatched_s"]) for job in found.jobs}
+    assert len(found.traced.named("merge")) == len(found.merges)
+
+
+@given(fleets())
+@EXAMPLES
+def test_sums_are_the_summary(shown, plan_):
+    """Energy, bytes and client-seconds of the slices; the last values of the counters."""
+    found = shown(plan_)
+    stages = [one for lane in found.lanes.values() for one in lane if "busy_s" in one.arguments]
+    energies = [(row["client"], row["joules"]) for row in found.tails]
+    energies += [(job["client"], job[name]) for job in found.jobs for name in JOULES]
+    unknown = {client for client, joules in energies if joules is None}
+    whole = sum(joules for client, joules in energies if client not in unknown)
+    assert whole == pytest.approx(found.run.energy.joules or 0.0)
+    settled = sum(row["joules"] for row in found.tails if row["client"] not in unknown)
+    parts = ("active_j", "idle_j", "tail_j")
+    charged = sum(
+        one.arguments.get(part, 0.0)
+        for client in found.lanes.keys() - unknown
+        for one in found.lanes[client]
+        for part in parts
+    )
+    assert charged + settled == pytest.approx(whole)
+    for name, direction in (("down", "down_bytes"), ("up", "up_bytes")):
+        moved = sum(one.arguments["bytes"] for one in stages if one.categories == [name])
+        assert moved == getattr(found.run, direction)
+    busy_s = sum(one.arguments["busy_s"] for one in stages)
+    assert busy_s == pytest.approx(found.run.client_s)
+    last = {name: values[-1][1] for name, values in found.traced.counters.items() if values}
+    assert last["active clients"] == last["downlink"] == last["uplink"] == 0
+    assert last["energy"] == pytest.approx(whole)
+    if found.run.accuracy:
+        assert last["accuracy, global"] == found.run.accuracy["global"].value
+
+
+@given(fleets())
+@EXAMPLES
+def test_counters_are_of_the_jobs(shown, plan_):
+    """Links carry all bytes of transfers that take time, and clients are active for as long as their jobs."""
+    found = shown(plan_)
+    for name, values in found.traced.counters.items():
+        assert all(one[0] < other[0] for one, other in pairwise(values))
+        assert name.startswith("accuracy") or all(value >= 0 for _, value in values)
+
+    def area(name):
+        values = found.traced.counters[name]
+        return sum(value * (after - t_ns) / 1e9 for (t_ns, value), (after, _) in pairwise(values))
+
+    assert area("active clients") == pytest.approx(
+        sum(until_s(job) - job["dispatched_s"] for job in found.jobs), abs=1e-6
+    )
+    spans = {"down": ("dispatched_s", "received_s"), "up": ("worked_s", "arrived_s")}
+    for way, (first, last) in spans.items():
+        bits = 0.0
+        for job in found.jobs:
+            if job[first] is not None:
+                end_s = job["ended_s"] if job[last] is None else job[last]
+                bits += 8 * job[f"{way}_bytes"] * (end_s > job[first])
+        assert area(f"{way}link") == pytest.approx(bits, rel=1e-4, abs=1e-3)
+
+
+@given(fleets())
+@EXAMPLES
+def test_away_is_when_nobody_can_be_asked(shown, plan_):
+    """Nobody is dispatched to while away; who leaves a job behind is in none while away; pauses are away."""
+    found = shown(plan_)
+    fleet = plan_.fleet
+    for client, lane in found.lanes.items():
+        away = [one for one in lane if one.name == "away"]
+        if fleet.availability.name == "always":
+            assert away == []
+        for one in lane:
+            if is_job(one):
+                assert not any(span.from_ns <= one.from_ns < span.to_ns for span in away), client
+        if fleet.on_leave == "lose":
+            assert all(one.depth == 0 for one in away)
+
+
+@given(fleets(on_leave="pause"))
+@EXAMPLES
+def test_pauses_are_away(shown, plan_):
+    """Where clients pause, a stage that is over took its busy seconds and those away."""
+    found = shown(plan_)
+    if isinstance(plan_.fleet.availability.timetable(plan_.clients, 0), BatteryTimetable):
+        return
+    for lane in found.lanes.values():
+        stages = [one for one in lane if one.depth == 1 and one.name in {"down", "compute", "up"}]
+        for stage in stages:
+            inside = [one.ns for one in lane if one.depth == 2 and stage.from_ns <= one.from_ns < stage.to_ns]
+            assert stage.ns / 1e9 == pytest.approx(stage.arguments["busy_s"] + sum(inside) / 1e9, abs=1e-6)
+
+
+@given(fleets())
+@EXAMPLES
+def test_away_is_what_the_timetable_says(shown, plan_):
+    """At any time, where it depends on no battery."""
+    found = shown(plan_)
+    timetable = plan_.fleet.availability.timetable(plan_.clients, plan_.scenario.seed)
+    if isinstance(timetable, BatteryTimetable) or not found.lanes or not found.run.virtual_s:
+        return
+    times = np.linspace(0, found.run.virtual_s, 41)[:-1] + 1e-4 * math.pi
+    for client, lane in found.lanes.items():
+        spans = [(one.from_ns, one.to_ns) for one in lane if one.name == "away"]
+        there = timetable.at(np.full(len(times), client), times).available
+        for t_s, is_there in zip(times.tolist(), there.tolist(), strict=True):
+            if t_s < found.run.virtual_s:
+                assert is_there != any(first <= ns(t_s) < last for first, last in spans)
+
+
+def test_counters_that_change_often_are_coarser(shown, monkeypatch):
+    """They have at most so many points, end as before, and say how far apart they are."""
+    plan_ = plan([times(work=[2, 4])], rounds=50)
+    fine = shown(plan_).traced
+    monkeypatch.setattr(counters, "MOST_POINTS", 10)
+    coarse = shown(plan_).traced
+    values = coarse.counters["active clients"]
+    assert len(fine.counters["active clients"]) > 100
+    assert len(values) <= 11
+    assert fine.counters["active clients"][-1] == values[-1] == (300 * 10**9, 0)
+    assert coarse.counters["energy"][-1] == fine.counters["energy"][-1]
+    assert coarse.about["active clients"] == "clients with a job under way; every 30 s"
