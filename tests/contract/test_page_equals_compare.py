@@ -264,6 +264,20 @@ def test_every_table_has_the_records_numbers(both):
         assert values == [run["clients"], run["refused"], run["rounds"]]
 
 
+def test_differences_over_seeds_are_compares(both, request):
+    """The same pairs of groups; its table has all texts, and there is none without repeated groups."""
+    tables, record, told = both
+    found = record["pairs"]
+    assert found["heads"] == [f"{one['name']}\nagainst {one['against']}" for one in told["pairs"]]
+    rows = tables.get("Differences over seeds, with 95% intervals", [])
+    assert [row[0][0] for row in rows] == found["labels"]
+    assert [["".join(cell.split()) for cell, _ in row[1:]] for row in rows] == [
+        ["".join(text.split()) for text in texts] for texts in found["texts"]
+    ]
+    repeated = request.node.callspec.params["both"] == SEEDS
+    assert bool(rows) == bool(told["pairs"]) == repeated
+
+
 def test_curves_end_in_what_compare_says(both):
     """The last point of a curve is the accuracy that compare has, after its round."""
     _, record, told = both

@@ -175,8 +175,8 @@ def test_many_pairs_have_a_row_each(dry):
     """As many runs have."""
     runs = [run for name in "abcdef" for run in seeds(dry, name, [0.5, 0.6])]
     table = comparison_tables(runs).tables[-1]
-    assert table.heads[:2] == ["run", "accuracy, global"]
-    assert [row[:2] for row in table.rows] == [[f"{name}\nagainst a", "equal"] for name in "bcdef"]
+    assert table.heads[:2] == ("run", "accuracy, global")
+    assert [row[:2] for row in table.rows] == [(f"{name}\nagainst a", "equal") for name in "bcdef"]
 
 
 def test_two_seeds_say_how_wide_their_interval_is(dry):

@@ -65,7 +65,7 @@
     const { x, y } = choice;
     const low = curve[`${y}_low`];
     const spread = (place) =>
-      low ? ` ± ${edgefl.number(curve[y][place] - low[place], UNITS[y])} over seeds` : "";
+      low ? ` ± ${edgefl.number(curve[y][place] - low[place], UNITS[y])} (95% interval over seeds)` : "";
     const words = (place) =>
       series.hover(
         page.groups[curve.group].name,
