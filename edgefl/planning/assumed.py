@@ -19,6 +19,24 @@ def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tupl
     return tuple(_lines(devices, links))
 
 
+# What ``assumptions`` says of a record.
+_OF_RECORD = re.compile(
+    r"(?P<who>(link )?\S+): (assumed .+|(memory|power|radio) (unknown|has no value), so .+)"
+)
+
+
+def recorded_assumptions(
+    lines: Iterable[str], devices: Iterable[str], links: Iterable[str]
+) -> tuple[str, ...]:
+    """Those of a run's assumptions that are of some devices and links, by name.
+
+    A record that was written out says no more which of its numbers its file left out.
+    """
+    names = {*devices, *(f"link {link}" for link in links)}
+    found = ((line, _OF_RECORD.fullmatch(line)) for line in lines)
+    return tuple(line for line, match in found if match and match["who"] in names)
+
+
 def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[str]:
     for name, device in devices.items():
         if device.usable_memory_bytes is None:

@@ -82,10 +82,12 @@ class Ground(NamedTuple):
     Attributes:
         fleet: with all links that its members name, and its carbon record complete.
         devices: by name.
+        assumed: what its devices and links assume, as sentences.
     """
 
     fleet: Fleet
     devices: Mapping[str, Board]
+    assumed: tuple[str, ...]
 
 
 @placed
@@ -114,7 +116,7 @@ def ground_of(draft: Draft, access: DataAccess, known: Ground | None = None) -> 
         _check_draws(draft, fleet)
         devices = devices_of(fleet, str(draft.document.place(["fleet"])))
     mistakes.check()
-    return Ground(with_carbon(fleet, devices), devices)
+    return Ground(with_carbon(fleet, devices), devices, assumptions(devices, fleet.links))
 
 
 @placed
@@ -141,7 +143,7 @@ def planned(
         UserError: the learning and the fleet, or the server's settings, do not go together.
     """
     asked, document, server = draft.scenario, draft.document, draft.scenario.server
-    fleet, devices = ground
+    fleet, devices = ground.fleet, ground.devices
     policy_module, policy = resolve("policies", server.policy, document, ["server", "policy"])
     selector = resolve("selectors", server.selector, document, ["server", "selector"])[1]
     _check_settings(draft, learning, fleet)
@@ -170,7 +172,7 @@ def planned(
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
-            *assumptions(devices, fleet.links),
+            *ground.assumed,
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
             *carbon_notes(fleet.carbon),

@@ -13,6 +13,7 @@ from edgefl.core.plan import Plan
 from edgefl.core.scenario import Wire, as_given
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
+from edgefl.planning.assumed import assumptions, recorded_assumptions
 from edgefl.planning.fit import FITTED
 from edgefl.planning.learning import DataAccess, Learning, codec, learn_from
 from edgefl.planning.plan import Ground, Planned, ground_of, planned
@@ -115,14 +116,18 @@ def _replaces_fleet(overrides: Sequence[Override]) -> bool:
 
 def _ground(reader: Reader, draft: Draft, overrides: Sequence[Override]) -> Ground:
     """The fleet and its devices: the recorded ones, but for those that are replaced."""
-    access, known = DataAccess(), recorded_devices(reader)
+    fleet, known = recorded_fleet(reader), recorded_devices(reader)
+    before = recorded_assumptions(reader.meta["assumed"], known, fleet.links)
     if not _changes_fleet(overrides):
-        return ground_of(draft, access, Ground(recorded_fleet(reader), known))
-    ground = ground_of(draft, access)
+        return ground_of(draft, DataAccess(), Ground(fleet, known, before))
+    ground = ground_of(draft, DataAccess())
     if _replaces_fleet(overrides):
         return ground
     devices = {name: known.get(name, device) for name, device in ground.devices.items()}
-    return ground._replace(devices=devices)
+    links = {name: link for name, link in ground.fleet.links.items() if fleet.links.get(name) != link}
+    new = {name: device for name, device in devices.items() if name not in known}
+    kept = recorded_assumptions(before, devices, ground.fleet.links.keys() - links)
+    return Ground(ground.fleet, devices, (*kept, *assumptions(new, links)))
 
 
 def _traces(plan: Plan) -> dict[str, tuple[Trace, ...]]:

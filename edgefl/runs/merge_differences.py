@@ -142,9 +142,9 @@ def _factors(name: str, clients: Sequence[int], was: Sequence[float], now: Seque
 
 
 def _clients(clients: Counter[int]) -> str:
-    names = sorted(clients)
-    if len(names) > _NAMED:
-        return f"clients {', '.join(map(str, names[:_NAMED]))} and {len(names) - _NAMED} others"
+    names = [str(client) for client in sorted(clients)]
     if len(names) == 1:
         return f"client {names[0]}"
-    return f"clients {', '.join(map(str, names[:-1]))} and {names[-1]}"
+    if len(names) > _NAMED + 1:
+        return f"clients {', '.join(names[:_NAMED])} and {len(names) - _NAMED} others"
+    return f"clients {', '.join(names[:-1])} and {names[-1]}"

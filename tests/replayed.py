@@ -1,0 +1,57 @@
+"""What a replay and a run that was trained have in common: all rows but those of files and of wall time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from edgefl.store import COLUMNS, read
+
+# Rows that name files, and digests of all others.
+FILES = {"versions", "states", "outcomes", "checkpoints", "digests"}
+# Facts about who ran it, where and when.
+_OWN = {
+    "name", "engine", "trainer", "status", "replayed", "plan_sha256", "data_dir", "engine_asked", "engine_used",
+    "checkpoint_minutes", "versions", "code", "resumed",
+}  # fmt: skip
+
+
+def rows(folder: Path) -> dict[str, Any]:
+    """A run's rows by table, without wall times, with the facts that a result depends on and its plan."""
+    with read(folder) as reader:
+        tables = {
+            table: [
+                {key: value for key, value in row.items() if not key.startswith("host_")}
+                for row in reader.rows(table)
+            ]
+            for table in COLUMNS
+            if table not in FILES and table != "meta"
+        }
+        facts = {key: value for key, value in reader.meta.items() if key not in _OWN and "host_" not in key}
+        return {**tables, "meta": facts, "plan": reader.plan_text()}
+
+
+def assert_same(replay: Path, fresh: Path) -> None:
+    """Every table of a replay is that of a run that was trained."""
+    ours, theirs = rows(replay), rows(fresh)
+    assert ours.keys() == theirs.keys()
+    for table in ours:
+        assert ours[table] == theirs[table], table
+
+
+def merges(folder: Path) -> list[tuple[Any, ...]]:
+    """What each merge of a run took: its exchange and round, and each job's client, version and steps."""
+    with read(folder) as reader:
+        return [
+            (
+                merge["exchange"],
+                merge["round"],
+                *(
+                    (job["client"], job["version"], job["round"], job["steps"])
+                    for job in reader.query(
+                        "SELECT * FROM jobs WHERE into_version = ? ORDER BY client, job", merge["version"]
+                    )
+                ),
+            )
+            for merge in reader.rows("merges", "version")
+        ]
