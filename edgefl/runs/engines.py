@@ -34,13 +34,13 @@ class EngineOptions:
         component: its name and parameters, as given.
         module: its module.
         params: its parameters, validated.
-        pinned: whether the environment names it.
+        why: why this one, in words.
     """
 
     component: Component
     module: ModuleType
     params: Any
-    pinned: bool = False
+    why: str = "as asked"
 
     @property
     def trains(self) -> bool:
@@ -107,7 +107,7 @@ def _pinned(name: str, auto: Component) -> EngineOptions:
     module = catalogue.load("engines", name, where=PINNED)
     known = {key: value for key, value in auto.params.items() if key in module.Params.model_fields}
     options = _checked(Component(name=name, **known), Document(PINNED, {}), [])
-    return replace(options, pinned=True)
+    return replace(options, why=f"named by {PINNED}")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def started(options: EngineOptions, context: Context) -> Started:
         UserError: the engine cannot work here.
     """
     facts: dict[str, Any] = {}
-    why = f"named by {PINNED}" if options.pinned else "as asked"
+    why = options.why
     if options.component.name == AUTO:
         choice = choose(context, options.params)
         why, facts = choice.why, {"auto": choice.facts()}

@@ -14,7 +14,7 @@ from edgefl.core.notes import note
 from edgefl.core.overrides import Override, put
 from edgefl.core.scenario import Checkpoint as Checkpoints
 from edgefl.core.scenario import Engine
-from edgefl.core.units import RESOLVED
+from edgefl.core.units import RESOLVED, show_seconds
 from edgefl.core.user_code import user_code
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
@@ -28,7 +28,7 @@ from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
 from edgefl.runs.progress import shown
-from edgefl.runs.results import Result, RunResult
+from edgefl.runs.results import UNREADABLE, Result, RunResult
 from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
 from edgefl.store import (
     GROUP,
@@ -43,6 +43,9 @@ from edgefl.store import (
     read_plan,
     runs_in,
 )
+
+# More runs that are done are counted, not named.
+_FEW = 5
 
 
 @user_code()
@@ -100,9 +103,24 @@ def _resume(
     with locked(folder) if group else locked_run(folder), tracking(trackers, name, folder) as tracked:
         callbacks.planning(len(runs))
         settings = Settings.of(given)
-        callbacks.planned([])
-        ended = tuple(executed(_execution(run, settings, access), tracked, callbacks) for run in runs)
-    return Result(folder, ended)
+        executions = [_execution(run, settings, access, alone=len(runs) == 1) for run in runs]
+        callbacks.planned(_notes(executions))
+        return Result(folder, tuple(executed(each, tracked, callbacks) for each in executions))
+
+
+def _notes(executions: Sequence[Execution | RunResult]) -> list[str]:
+    """What there is of the runs."""
+    done = [each.name for each in executions if isinstance(each, RunResult) and each.status == "done"]
+    few = f": {', '.join(done)}" if len(done) <= _FEW else ""
+    found = [f"done before{few or f': {len(done)} of {len(executions)} runs'}"] if done else []
+    for each in executions:
+        if isinstance(each, Execution) and each.begun and each.begun.checkpoint:
+            place = each.begun.checkpoint.place
+            name = each.planned.plan.scenario.name
+            found.append(
+                f"{name}: goes on from version {place.version}, {show_seconds(place.t_s)} of virtual time"
+            )
+    return found
 
 
 def _runs_of(folder: Path) -> tuple[str, list[Path]]:
@@ -158,7 +176,8 @@ class Settings:
         own = reader.meta.get("engine_used") or reader.meta["engine_asked"]
         document = _overridden({"engine": own}, self.engine)
         component = validate(Engine, document.data["engine"], document, ["engine"])
-        return checked_engine(component, document, ["engine"])
+        options = checked_engine(component, document, ["engine"])
+        return options if self.engine else replace(options, why="as before")
 
     def checkpoint_of(self, reader: Reader) -> Checkpoints:
         """When a run is saved.
@@ -180,14 +199,22 @@ def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
     return document
 
 
-def _execution(folder: Path, settings: Settings, access: DataAccess) -> Execution | RunResult:
-    """How a run goes on; one that is done and stays so has its result.
+def _execution(
+    folder: Path, settings: Settings, access: DataAccess, *, alone: bool
+) -> Execution | RunResult:
+    """How a run goes on; one that is done and stays so has its result, as one that is damaged has among others.
 
     Raises:
         UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.
     """
     begin(folder)
-    with closing(_whole_tables(folder)) as reader:
+    try:
+        reader = _whole_tables(folder)
+    except UserError as error:
+        if alone:
+            raise
+        return RunResult(folder.name, folder, UNREADABLE, str(error))
+    with closing(reader):
         meta = reader.meta
         if meta["status"] == "done" and not settings.limits:
             return RunResult(meta["name"], folder, "done", "")
@@ -217,4 +244,6 @@ def _whole_tables(folder: Path) -> Reader:
                 line, where=str(folder), hint="run its scenario again; --salvage reads what is whole"
             )
         note(line)
+    # Without its settings nothing can be done.
+    reader.plan_text()
     return reader
