@@ -202,7 +202,7 @@ def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
 def _execution(
     folder: Path, settings: Settings, access: DataAccess, *, alone: bool
 ) -> Execution | RunResult:
-    """How a run goes on; one that is done and stays so has its result, as one that is damaged has among others.
+    """How a run goes on, or its result: of one that stays as it is, or is damaged and not alone.
 
     Raises:
         UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.

@@ -11,7 +11,18 @@ from pydantic import BaseModel
 
 from edgefl.core.fleet import Failures, Fleet
 from edgefl.core.optimizers.sgd import Params as Sgd
-from edgefl.core.scenario import Engine, Evaluate, Public, Published, Scenario, Server, Task, Until, Wire
+from edgefl.core.scenario import (
+    Checkpoint,
+    Engine,
+    Evaluate,
+    Public,
+    Published,
+    Scenario,
+    Server,
+    Task,
+    Until,
+    Wire,
+)
 from edgefl.core.training import Local
 
 PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
@@ -28,6 +39,7 @@ RECORDS: dict[str, tuple[type[BaseModel], frozenset[str]]] = {
     "evaluate": (Evaluate, frozenset()),
     "wire": (Wire, frozenset()),
     "engine": (Engine, frozenset()),
+    "checkpoint": (Checkpoint, frozenset()),
     "Published figures": (Published, frozenset()),
     "Fleets": (Fleet, frozenset()),
     "failures": (Failures, frozenset()),
@@ -48,7 +60,7 @@ def written(value: Any) -> str:
         return f"[{', '.join(map(written, value))}]"
     if isinstance(value, Sgd):
         return f"{{name: sgd, lr: {value.lr}}}"
-    if isinstance(value, Engine | Local | Server | Until | Evaluate | Wire | Failures):
+    if isinstance(value, Checkpoint | Engine | Local | Server | Until | Evaluate | Wire | Failures):
         return "see below"
     if isinstance(value, BaseModel):
         return str(value.model_dump()["name"])
