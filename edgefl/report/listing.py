@@ -12,7 +12,7 @@ from edgefl.core.errors import UserError
 from edgefl.store import OtherFormatError, Reader, contents, event_hash, is_group, is_planned, is_run, made_in
 from edgefl.store import read as read_run
 
-DAMAGED, OTHER_FORMAT = "damaged", "other format"
+DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
 """How a run may stand: as of ``store.status_of``, or it cannot be read."""
 UNFINISHED = frozenset({"planned", "killed", "interrupted"})
@@ -101,18 +101,23 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
 
 def _listed(run: Path, within: Path) -> Listed:
     group = run.parent if run != within and (is_group(run.parent) or run.parent != within) else None
-    seen = {"run_dir": run, "group_dir": group, "size_bytes": _size(run), "changed": _changed(run)}
-    failed = {"name": run.name, "status": DAMAGED}
+    here: dict[str, Any] = {
+        "run_dir": run,
+        "group_dir": group,
+        "size_bytes": _size(run),
+        "changed": _changed(run),
+    }
+    status, reason = DAMAGED, ""
     try:
         with read_run(run, trusted=True, planned=True) as reader:
-            return Listed(**seen, **_facts(reader))
+            return Listed(**here, **_facts(reader))
     except OtherFormatError as error:
-        return Listed(**seen, **failed | {"status": OTHER_FORMAT, "reason": error.what})
+        status, reason = OTHER_FORMAT, error.what
     except UserError as error:
-        return Listed(**seen, **failed, reason=error.what)
+        reason = error.what
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         reason = f"{run.name}: its facts make no sense: {type(error).__name__}"
-        return Listed(**seen, **failed, reason=reason)
+    return Listed(**here, name=run.name, status=status, reason=reason)
 
 
 def _size(run: Path) -> int:
@@ -172,7 +177,6 @@ def _reached(reader: Reader, model: str, target: float) -> float | None:
 def _rounds(reader: Reader) -> int:
     if "rounds" in reader.meta:
         return int(reader.meta["rounds"])
-    # Of the newest merges alone: one that has begun lasts until its last merge, and is not done before.
     rows = reader.query(
         "SELECT round FROM merges JOIN exchanges USING (exchange) WHERE at = 'round' "
         "ORDER BY version DESC LIMIT 1"

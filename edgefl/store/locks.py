@@ -71,6 +71,11 @@ def locked(folder: Path, *, shared: bool = False, hint: str = WAIT) -> Iterator[
             _released(lock, file)
 
 
+def group_of(run: Path) -> Path:
+    """The directory around a run's, which may be a group's; as short as the run's was given."""
+    return run.resolve().parent if run.parent == Path() else run.parent
+
+
 @contextmanager
 def locked_run(folder: Path, *, hint: str = WAIT) -> Iterator[None]:
     """Locks a run for this command alone, and its group, if it has one, against commands on the whole group.
@@ -78,7 +83,7 @@ def locked_run(folder: Path, *, hint: str = WAIT) -> Iterator[None]:
     Raises:
         UserError: as ``locked``.
     """
-    group = folder.resolve().parent
+    group = group_of(folder)
     if (group / GROUP).exists() or (group / LOCK).exists():
         with locked(group, shared=True, hint=hint), locked(folder, hint=hint):
             yield

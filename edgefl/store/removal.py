@@ -13,7 +13,7 @@ from typing import NamedTuple
 from edgefl.core.errors import RunError, UserError
 from edgefl.store.folders import DATABASE, FILES, PLAN, PLANNED, UNNAMED, made_in, runs_in
 from edgefl.store.groups import is_group, leave_group, read_group
-from edgefl.store.locks import GROUP, LOCK, locked, locked_run
+from edgefl.store.locks import GROUP, LOCK, group_of, locked, locked_run
 
 _TENSORS = r"\d+\.safetensors"
 _TEMPORARY = r"\.\d+-\d+\.tmp"
@@ -82,7 +82,7 @@ class Removal:
         Raises:
             UserError: a command works on it.
         """
-        group = self.folder.resolve().parent
+        group = group_of(self.folder)
         if is_group(self.folder):
             with locked(self.folder, hint=_WAIT):
                 yield
@@ -217,7 +217,7 @@ def remove(removal: Removal) -> int:
         UserError: a command works on it; nothing was removed.
         RunError: a file cannot be removed.
     """
-    group = removal.folder.resolve().parent
+    group = group_of(removal.folder)
     is_member = is_group(group) and not is_group(removal.folder)
     with removal.held():
         if is_member:
@@ -235,10 +235,10 @@ def remove(removal: Removal) -> int:
         _remove_empty(removal.folder, lock=True)
         if is_member:
             _end_group(group)
-    place = removal.folder
-    while place != removal.within:
-        place = place.parent
-        _remove_empty(place)
+    above = removal.folder
+    while above != removal.within:
+        above = above.parent
+        _remove_empty(above)
     return removal.size_bytes
 
 

@@ -1,0 +1,361 @@
+"""`edgefl runs` and `edgefl rm`: what there is, what to go on with, and what may go."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+from commands import run_command
+from damage import rewritten
+
+import edgefl
+from edgefl.runs import Callbacks
+from edgefl.store import locked, status_of
+
+SCENARIO = {
+    "name": "small",
+    "task": {"dataset": "digits", "clients": 2},
+    "model": {"name": "mlp", "hidden": [8]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 64, "optimizer": {"name": "sgd", "lr": 0.5}},
+    "fleet": "home-lab",
+    "server": {"rounds": 2},
+    "evaluate": {"target": 0.1},
+}
+
+
+class _Stop(Callbacks):
+    """Copies the group after the first evaluation, as a kill would leave it, and stops it."""
+
+    def __init__(self, group, copy):
+        self.group, self.copy = group, copy
+
+    def evaluated(self, accuracies):  # noqa: ARG002 - the callback's own signature
+        shutil.copytree(self.group, self.copy)
+        raise KeyboardInterrupt
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder with a run, and with groups that are done, interrupted and killed, in that order."""
+    folder = tmp_path_factory.mktemp("managing") / "runs"
+    two = {**SCENARIO, "sweep": {"seed": [1, 2]}}
+    edgefl.run(SCENARIO, out=folder / "alone")
+    edgefl.run(two, engine="null", out=folder / "costs")
+    with suppress(KeyboardInterrupt):
+        edgefl.run(two, out=folder / "stopped", callbacks=_Stop(folder / "stopped", folder / "shot"))
+    return folder
+
+
+@pytest.fixture
+def runs(whole, tmp_path, monkeypatch):
+    """Such a folder, to be changed: ``runs`` in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(whole, tmp_path / "runs")
+    return Path("runs")
+
+
+def _listed(capsys, *arguments):
+    status, out, _ = run_command(capsys, "runs", *arguments, "--json")
+    assert status == 0
+    return {one["run_dir"]: one for one in json.loads(out)["runs"]}
+
+
+def _files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("[!.]*"))
+
+
+def test_every_run_is_listed_as_it_stands(runs, capsys):
+    """With the figures that compare shows, and the bytes that it takes."""
+    found = _listed(capsys, runs)
+    assert {name: one["status"] for name, one in found.items()} == {
+        "runs/alone": "done",
+        "runs/costs/01-seed-1": "done",
+        "runs/costs/02-seed-2": "done",
+        "runs/stopped/01-seed-1": "interrupted",
+        "runs/stopped/02-seed-2": "planned",
+        "runs/shot/01-seed-1": "killed",
+        "runs/shot/02-seed-2": "planned",
+    }
+    alone, (summary,) = found["runs/alone"], edgefl.open("runs/alone").summary()
+    assert alone["accuracy"] == summary.accuracy["global"].value
+    assert (alone["target"], alone["target_s"]) == (0.1, summary.target.global_.t_s)
+    assert (alone["virtual_s"], alone["event_hash"]) == (summary.virtual_s, summary.event_hash)
+    assert (alone["rounds"], alone["of_rounds"], alone["method"]) == (2, 2, "fedavg")
+    assert alone["group_dir"] is None
+    assert found["runs/shot/01-seed-1"]["rounds"] == 1
+    assert (
+        found["runs/shot/02-seed-2"] | {"rounds": 0, "accuracy": None, "seed": 2}
+        == found["runs/shot/02-seed-2"]
+    )
+    assert found["runs/shot/02-seed-2"]["group_dir"] == "runs/shot"
+    on_disk = sum(path.stat().st_size for path in Path("runs/alone").rglob("*") if path.is_file())
+    assert alone["size_bytes"] == on_disk
+
+
+def test_a_group_has_a_line_and_says_how_it_goes_on(runs, capsys):
+    """A line a group, unless all runs are asked for, or that group; one command for each that did not end."""
+    status, out, _ = run_command(capsys, "runs")
+    assert status == 0
+    assert "costs (2 runs)" in out
+    assert "02-seed-2" not in out
+    assert "7 runs in runs: 3 done, 2 planned, 1 killed, 1 interrupted" in out
+    commands = [line for line in out.splitlines() if line.startswith("next: ")]
+    assert sorted(commands) == [f"next: edgefl run --resume runs/{name}" for name in ("shot", "stopped")]
+    for arguments in (["--all"], [runs / "costs"]):
+        out = run_command(capsys, "runs", *arguments)[1]
+        assert "02-seed-2" in out
+        assert "costs (2 runs)" not in out
+
+
+@pytest.mark.parametrize("width", [20, 80, 100, 200])
+def test_the_table_fits(runs, capsys, monkeypatch, width):
+    """Any terminal; nothing is cut off."""
+    del runs
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = run_command(capsys, "runs", "--all")[1]
+    assert max(len(line) for line in out.splitlines() if "next: " not in line) <= width
+    assert "interrupted" in out
+
+
+def test_statuses_choose(runs, capsys):
+    """Several, too; the words are checked, and a folder where none is left says so."""
+    found = _listed(capsys, runs, "--status", "killed", "--status", "interrupted")
+    assert set(found) == {"runs/stopped/01-seed-1", "runs/shot/01-seed-1"}
+    assert run_command(capsys, "runs", "--status", "failed")[:2] == (0, "no runs in runs\n")
+    status, _, err = run_command(capsys, "runs", "--status", "lost")
+    assert (status, "unknown status 'lost'" in err, "planned, running, killed" in err) == (2, True, True)
+
+
+def test_what_is_in_progress_is_running(runs, capsys):
+    """As long as a command holds it; then nothing is to be done about its group."""
+    with locked(runs / "shot"), locked(runs / "shot" / "01-seed-1"):
+        assert _listed(capsys)["runs/shot/01-seed-1"]["status"] == "running"
+        assert "--resume runs/shot" not in run_command(capsys, "runs")[1]
+
+
+def test_runs_that_cannot_be_read_are_listed(runs, capsys):
+    """A damaged database, a damaged plan, facts without sense, and another format: each says what it is."""
+    (runs / "alone" / "run.sqlite").write_bytes(b"no database" * 100)
+    (runs / "costs" / "01-seed-1" / "plan.yaml").write_text("{}")
+    rewritten(runs / "costs" / "02-seed-2", "UPDATE meta SET value = '[]' WHERE key = 'seed'")
+    rewritten(runs / "shot" / "01-seed-1", "UPDATE meta SET value = '3' WHERE key = 'format'")
+    found = _listed(capsys)
+    assert {name: one["reason"] for name, one in found.items() if one["status"] == "damaged"} == {
+        "runs/alone": "alone: run.sqlite cannot be read: file is not a database",
+        "runs/costs/01-seed-1": "01-seed-1: plan.yaml is damaged: its content is not what was written",
+        "runs/costs/02-seed-2": "02-seed-2: its facts make no sense: TypeError",
+    }
+    other = found["runs/shot/01-seed-1"]
+    assert (other["status"], other["name"], other["rounds"]) == ("other-format", "01-seed-1", None)
+    assert "is a run of format 3; this edgefl reads format" in other["reason"]
+    out = run_command(capsys, "runs")[1]
+    assert "3 damaged, 1 other-format" in out
+    assert "runs/alone: alone: run.sqlite cannot be read" in out
+
+
+def test_rows_are_not_verified(runs, capsys, monkeypatch):
+    """Two hundred runs are listed quickly: no run's digests are computed."""
+    from edgefl.store import checks, reader
+
+    def slow(*_):
+        raise AssertionError("all rows are read")
+
+    for module, name in ((reader, "damage_of"), (reader, "is_stamped"), (checks, "sha256_of")):
+        monkeypatch.setattr(module, name, slow)
+    assert len(_listed(capsys, runs)) == 7
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path, capsys, monkeypatch):
+    """Also the default one; an empty one has no runs."""
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run_command(capsys, "runs")
+    assert (status, "error: runs does not exist" in err) == (2, True)
+    (tmp_path / "file").touch()
+    assert "is a file, not a folder" in run_command(capsys, "runs", "file")[2]
+    (tmp_path / "runs").mkdir()
+    assert run_command(capsys, "runs")[:2] == (0, "no runs in runs\n")
+
+
+def test_a_run_and_a_group_are_removed(runs, capsys):
+    """All of them, and their directories; what is beside them stays."""
+    sizes = {name: one["size_bytes"] for name, one in _listed(capsys).items()}
+    status, out, err = run_command(capsys, "rm", "runs/alone", "runs/costs", "runs/costs/", "--yes", "--json")
+    told = json.loads(out)
+    assert (status, err) == (0, "")
+    assert told["removed"] == ["runs/alone", "runs/costs/01-seed-1", "runs/costs/02-seed-2"]
+    listed = sum(sizes[name] for name in told["removed"])
+    assert listed < told["freed_bytes"] < listed + 200
+    assert sorted(path.name for path in runs.iterdir()) == ["shot", "stopped"]
+    status, out, _ = run_command(capsys, "rm", runs, "--yes")
+    assert (status, out.startswith("removed 4 runs, freed ")) == (0, True)
+    assert not runs.exists()
+
+
+def test_a_run_of_a_group_leaves_its_list(runs, capsys):
+    """A resume of the group does not run it again; with the last run goes the group."""
+    first, second = (runs / "stopped" / name for name in ("01-seed-1", "02-seed-2"))
+    assert run_command(capsys, "rm", first, "--yes")[0] == 0
+    assert json.loads((runs / "stopped" / "group.json").read_text())["runs"] == [second.name]
+    resumed = edgefl.resume(runs / "stopped")
+    assert [run.folder for run in resumed.runs] == [second]
+    assert not first.exists()
+    assert status_of(second) == "done"
+    assert run_command(capsys, "rm", second, "--yes")[0] == 0
+    assert not (runs / "stopped").exists()
+
+
+def test_what_edgefl_did_not_write_stays(runs, capsys):
+    """Files, folders, links and what is inside of them; each is named, and so is the directory around it."""
+    run = runs / "costs" / "01-seed-1"
+    (run / "notes.txt").write_text("mine")
+    (run / "versions" / "mine.safetensors").touch()
+    (run / "wandb").mkdir()
+    (run / "wandb" / "log").touch()
+    shutil.rmtree(run / "states")
+    (runs / "elsewhere").mkdir()
+    (runs / "elsewhere" / "00000001.safetensors").touch()
+    (run / "states").symlink_to(Path("../../elsewhere"))
+    (runs / "costs" / "report.html").touch()
+    status, _, err = run_command(capsys, "rm", runs / "costs", "--yes")
+    assert status == 0
+    kept = ["01-seed-1", "01-seed-1/notes.txt", "01-seed-1/states", "01-seed-1/versions"]
+    kept += ["01-seed-1/versions/mine.safetensors", "01-seed-1/wandb", "01-seed-1/wandb/log", "report.html"]
+    assert _files(runs / "costs") == kept
+    assert _files(runs / "elsewhere") == ["00000001.safetensors"]
+    for name in ("notes.txt", "versions/mine.safetensors", "wandb", "states"):
+        assert f"kept {run / name}: edgefl did not write it" in err
+    assert f"kept {runs / 'costs' / 'report.html'}" in err
+
+
+def test_what_is_in_progress_stays(runs, capsys):
+    """The run, its group, the folder around them, and what was named beside it."""
+    before, run = _files(runs), runs / "shot" / "01-seed-1"
+    for held in (run, runs / "shot"):
+        for named in (run, runs / "shot", runs):
+            with locked(held, shared=held != run), locked(run.parent, shared=True):
+                status, out, err = run_command(capsys, "rm", runs / "alone", named, "--yes")
+            assert (status, out) == (2, "")
+            assert "another command writes into runs/shot" in err
+            assert "nothing of it was removed" in err
+    assert _files(runs) == before
+
+
+def test_a_command_that_begins_meanwhile_keeps_its_run(runs, monkeypatch, capsys):
+    """It took the lock between our question and our removal."""
+    from edgefl.cli import manage
+
+    run = runs / "alone"
+    held = locked(run)
+    monkeypatch.setattr(manage, "_ask", lambda _: held.__enter__())
+    try:
+        status, _, err = run_command(capsys, "rm", run)
+    finally:
+        held.__exit__(None, None, None)
+    assert (status, "another command writes into runs/alone" in err) == (2, True)
+    assert status_of(run) == "done"
+
+
+@pytest.mark.parametrize("answer", ["y\n", "n\n", "\n"])
+def test_it_asks_on_a_terminal(runs, capsys, monkeypatch, answer):
+    """And removes nothing unless the answer is yes."""
+    stdin = io.StringIO(answer)
+    stdin.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    status, out, err = run_command(capsys, "rm", runs / "costs")
+    assert "Remove 2 runs?" in err
+    assert "runs/costs: 2 runs, " in err
+    removed = answer == "y\n"
+    assert (status, out.startswith("removed 2 runs"), (runs / "costs").exists()) == (
+        not removed,
+        removed,
+        not removed,
+    )
+
+
+def test_it_asks_nobody_without_a_terminal(runs, capsys):
+    """The answer must be given beforehand."""
+    status, out, err = run_command(capsys, "rm", runs / "alone")
+    assert (status, out, "1 run would be removed; nothing was" in err, "--yes" in err) == (2, "", True, True)
+    assert status_of(runs / "alone") == "done"
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (".", "is the current directory"),
+        ("..", "holds the current directory"),
+        ("/", "holds the current directory"),
+        ("link", "is a link"),
+        ("missing", "does not exist"),
+        ("file", "is a file, not a run"),
+        ("empty", "is neither a run nor a group of runs"),
+        ("home", "is your home directory"),
+    ],
+)
+def test_what_is_no_run_is_refused(runs, capsys, monkeypatch, path, words):
+    """With a message, and nothing is removed, not even of what was named beside it."""
+    here = Path.cwd()
+    monkeypatch.setenv("HOME", str(here / "home"))
+    for name in ("empty", "home"):
+        (here / name).mkdir()
+    shutil.copytree(runs / "alone", here / "home" / "run")
+    (here / "file").touch()
+    (here / "link").symlink_to("runs")
+    before = _files(here)
+    status, out, err = run_command(capsys, "rm", runs / "alone", path, "--yes")
+    assert (status, out) == (2, "")
+    assert words in err
+    assert _files(here) == before
+
+
+def test_damaged_and_half_made_runs_can_be_removed(runs, capsys):
+    """Whatever their rows say: of another format, unreadable, or killed before they began."""
+    (runs / "alone" / "run.sqlite").write_bytes(b"")
+    (runs / "half" / "01-a").mkdir(parents=True)
+    (runs / "half" / ".edgefl.lock").touch()
+    with closing(sqlite3.connect(runs / "half" / "01-a" / "run.sqlite.tmp")) as database:
+        database.execute("CREATE TABLE meta (key, value)")
+    assert "runs/half/01-a" not in _listed(capsys)
+    assert run_command(capsys, "rm", runs / "alone", runs / "half", "--yes")[0] == 0
+    assert sorted(path.name for path in runs.iterdir()) == ["costs", "shot", "stopped"]
+
+
+def test_a_file_that_cannot_be_removed_is_named(runs, capsys, monkeypatch):
+    """The run is still one, with a lock's file no longer, and can be removed later."""
+
+    def refuse(path, **_):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("edgefl.store.removal.Path.unlink", refuse)
+        status, _, err = run_command(capsys, "rm", runs / "alone", "--yes")
+    assert (status, "cannot remove runs/alone/" in err, "Permission denied" in err) == (1, True, True)
+    assert run_command(capsys, "rm", runs / "alone", "--yes")[0] == 0
+    assert not (runs / "alone").exists()
+
+
+def test_all_that_edgefl_writes_into_a_run_is_removed(tmp_path, capsys):
+    """Exported models, tracker's files and the traceback of a failure: no name is unknown."""
+    trackers = ["tensorboard"] if _has("tensorboard") else []
+    (run,) = edgefl.run(SCENARIO, out=tmp_path / "run", trackers=trackers).runs
+    for options in (["--all"], ["--int8"]):
+        assert run_command(capsys, "export", run.folder, *options)[0] == 0
+    (run.folder / "traceback.txt").touch()
+    (run.folder / "plan.yaml.12-34.tmp").touch()
+    status, _, err = run_command(capsys, "rm", run.folder, "--yes")
+    assert (status, err) == (0, "")
+    assert not run.folder.exists()
+
+
+def _has(module):
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
