@@ -7,7 +7,7 @@ track happen in the order in which they are written; otherwise packets may come 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import (
@@ -86,8 +86,8 @@ class Packets:
         categories: Sequence[str] = (),
         arguments: Arguments | None = None,
         *,
-        through: Iterable[int] = (),
-        into: Iterable[int] = (),
+        through: Sequence[int] = (),
+        into: Sequence[int] = (),
     ) -> None:
         """The beginning of a slice.
 
@@ -102,8 +102,10 @@ class Packets:
         """
         event = self._event(track, t_ns, _BEGIN)
         self._describe(event, name, categories, arguments or {})
-        event.flow_ids.extend(through)
-        event.terminating_flow_ids.extend(into)
+        if through:
+            event.flow_ids.extend(through)
+        if into:
+            event.terminating_flow_ids.extend(into)
 
     def end(self, track: int, t_ns: int) -> None:
         """The end of the slice that began last."""
@@ -116,8 +118,8 @@ class Packets:
         name: str,
         arguments: Arguments,
         *,
-        through: Iterable[int] = (),
-        into: Iterable[int] = (),
+        through: Sequence[int] = (),
+        into: Sequence[int] = (),
     ) -> None:
         """Something without a duration; the arguments are those of ``begin``."""
         event = self._event(track, t_ns, _INSTANT)
@@ -133,7 +135,8 @@ class Packets:
         """Writes what has not been written."""
         for part in (self._names, self._trace):
             self._stream.write(part.SerializeToString())
-            part.Clear()
+        # A message that is cleared keeps its memory.
+        self._names, self._trace = Trace(), Trace()
 
     def _packet(self) -> Any:
         if len(self._trace.packet) >= _PACKETS:
@@ -155,21 +158,23 @@ class Packets:
         packet.timestamp = t_ns
         packet.sequence_flags = _LATER
         event = packet.track_event
-        event.type = kind
-        event.track_uuid = track
+        event.type, event.track_uuid = kind, track
         self.count += 1
         return event
 
     def _describe(self, event: Any, name: str, categories: Sequence[str], arguments: Arguments) -> None:
-        number = self._number
+        known, number = self._known, self._number
         event.name_iid = number("event_names", name)
         event.category_iids.extend([number("event_categories", each) for each in categories])
+        add = event.debug_annotations.add
         for key, value in arguments.items():
             # NaN alone differs from itself.
             if value is None or value != value:  # noqa: PLR0124
                 continue
-            annotation = event.debug_annotations.add()
-            annotation.name_iid = number("debug_annotation_names", key)
+            annotation = add()
+            # Most of a trace is arguments.
+            iid = known.get(("debug_annotation_names", key))
+            annotation.name_iid = number("debug_annotation_names", key) if iid is None else iid
             if isinstance(value, str):
                 annotation.string_value_iid = number("debug_annotation_string_values", value)
             elif isinstance(value, int):
