@@ -28,6 +28,10 @@ FleetLink = Annotated[
         "--link", metavar="NAME", help="Short for --set fleet.link=NAME: all clients' network class."
     ),
 ]
+TorchDevice = Annotated[
+    str | None,
+    typer.Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
+]
 Offline = Annotated[bool, typer.Option("--offline", help="Never download a dataset.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 

@@ -26,6 +26,7 @@ from edgefl.cli.options import (
     Sensitivity,
     Settings,
     TargetAccuracy,
+    TorchDevice,
     Track,
     Watch,
     WatchPort,
@@ -74,10 +75,7 @@ def run(
     data_dir: Annotated[Path | None, typer.Option(help="Folder of the dataset's files.")] = None,
     engine: Annotated[str | None, typer.Option(help="Training engine, from `edgefl list engines`.")] = None,
     workers: Annotated[int | None, typer.Option(help="Short for --set engine.workers=N.")] = None,
-    torch_device: Annotated[
-        str | None,
-        typer.Option(help="Where torch trains: auto, cpu or cuda:N; short for --set engine.device=DEVICE."),
-    ] = None,
+    torch_device: TorchDevice = None,
     ray_address: Annotated[
         str | None, typer.Option(help="With --engine ray: the cluster's address, or auto.")
     ] = None,
@@ -376,8 +374,7 @@ def compare(
 ) -> None:
     """Compare runs: accuracy, and the time, bytes, work and energy to reach a target.
 
-    Runs that differ in nothing but their seeds are averaged, with 95% intervals, and groups of them are
-    compared seed by seed.
+    Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
