@@ -3,6 +3,7 @@
 # Each registers its commands, in the order that `edgefl --help` lists them.
 from edgefl.cli import (  # noqa: I001
     runs,  # noqa: F401
+    replay,  # noqa: F401
     report,  # noqa: F401
     explain,  # noqa: F401
     timeline,  # noqa: F401
