@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
-    from edgefl.runs import Callbacks, Progress, Result, RunResult, resume, run
+    from edgefl.runs import Callbacks, Progress, Result, RunResult, replay, resume, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
 
 __version__: str
@@ -26,6 +26,7 @@ _PLACES = {
     "RunResult": ("edgefl.runs", "RunResult"),
     "UserError": ("edgefl.core.errors", "UserError"),
     "open": ("edgefl.runs", "open_result"),
+    "replay": ("edgefl.runs", "replay"),
     "resume": ("edgefl.runs", "resume"),
     "run": ("edgefl.runs", "run"),
 }
@@ -39,6 +40,7 @@ __all__ = [
     "RunError",
     "RunResult",
     "UserError",
+    "replay",
     "resume",
     "run",
 ]

@@ -11,7 +11,8 @@ from edgefl.store import COLUMNS, read
 FILES = {"versions", "states", "outcomes", "checkpoints", "digests"}
 # Facts about who ran it, where and when.
 _OWN = {
-    "name", "engine", "trainer", "status", "replayed", "plan_sha256", "data_dir", "engine_asked", "engine_used",
+    "name", "engine", "trainer", "status", "replayed", "plan_sha256", "data_dir", "engine_asked",
+    "engine_used",
     "checkpoint_minutes", "versions", "code", "resumed",
 }  # fmt: skip
 

@@ -4,6 +4,7 @@
 from edgefl.cli import (  # noqa: I001
     runs,  # noqa: F401
     manage,  # noqa: F401
+    replay,  # noqa: F401
     report,  # noqa: F401
     explain,  # noqa: F401
     timeline,  # noqa: F401

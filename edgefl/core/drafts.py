@@ -253,7 +253,7 @@ def _one(base: Node, run: _Run, file: str, group: str) -> Draft:
     # What contains another setting comes first, and a component's name before its parameters.
     for key in sorted(run.settings, key=lambda key: (key.count("."), not key.endswith(".name"))):
         root = put(root, key.split("."), run.settings[key])
-    name = ", ".join(_setting(key, node.plain) for key, node in run.settings.items() if key in run.named)
+    name = ", ".join(setting_words(key, node.plain) for key, node in run.settings.items() if key in run.named)
     if name:
         root = root._replace(value={**root.value, "name": Node(name, root.file, root.line)})
     return _draft(root, Document.of(root, file), group)
@@ -291,7 +291,8 @@ def redrafted(settings: Mapping[str, Any], file: str, overrides: Sequence[Overri
     return _draft(root, Document(file, {}, RESOLVED, root), str(settings["name"]))
 
 
-def _setting(key: str, value: Any) -> str:
+def setting_words(key: str, value: Any) -> str:
+    """A setting in a run's name, by its dotted key and its value."""
     last = key.rsplit(".", 1)[-1]
     if isinstance(value, dict) and "name" in value:
         return _words(value)

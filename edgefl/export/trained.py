@@ -12,6 +12,7 @@ from edgefl.core.errors import UserError
 from edgefl.data import Federation
 from edgefl.planning.learning import DataAccess, Learning
 from edgefl.planning.recorded_learning import learning_of
+from edgefl.planning.replanning import REPLAYED
 from edgefl.protocol import Predictor, Tree, read_tree
 from edgefl.report.texts import STANDS
 from edgefl.store import Reader, is_run, read, runs_in
@@ -181,6 +182,12 @@ def trained(
 
 
 def _check_trained(reader: Reader, saved: Mapping[int, Any]) -> None:
+    if replayed := reader.meta.get(REPLAYED):
+        raise UserError(
+            f"{reader.folder.name} is a replay of {replayed['name']} and has no models of its own",
+            where=str(reader.folder),
+            hint=f"export {replayed['run_dir']}",
+        )
     if reader.meta["engine"] == "null":
         raise UserError(
             f"{reader.folder.name} ran on the null engine and trained nothing", where=str(reader.folder)

@@ -23,6 +23,8 @@ from edgefl.planning.recorded_learning import federation_of
 from edgefl.protocol.codec import Codec
 from edgefl.store import Reader, read_plan
 
+# In the table meta of a replay: where its learning comes from.
+REPLAYED = "replayed"
 # What may change while the learning stays the same.
 SETTABLE = ("fleet", "server", "wire")
 
@@ -75,7 +77,7 @@ def learned_wire(reader: Reader) -> Wire:
         UserError: the run is damaged.
     """
     document = reader.document()
-    replayed = reader.meta.get("replayed")
+    replayed = reader.meta.get(REPLAYED)
     wire = replayed["wire"] if replayed else document.data["scenario"]["wire"]
     return validate(Wire, wire, document, ["scenario", "wire"])
 

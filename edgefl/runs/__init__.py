@@ -2,6 +2,7 @@
 
 from edgefl.runs.callbacks import Callbacks, Progress
 from edgefl.runs.group import drafts, find_scenario, run
+from edgefl.runs.replaying import replay
 from edgefl.runs.results import Result, RunResult, open_result
 from edgefl.runs.resuming import resume
 
@@ -13,6 +14,7 @@ __all__ = [
     "drafts",
     "find_scenario",
     "open_result",
+    "replay",
     "resume",
     "run",
 ]

@@ -18,6 +18,9 @@ from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.selectors import reads
 from edgefl.world.table import stacked
 
+# What refusals begin with.
+ANOTHER = "another run would be learned"
+
 Scalars = Mapping[int, Mapping[str, float]]
 
 
@@ -179,12 +182,12 @@ class Recording:
         return "(after the rounds)" if was.round == rounds else f"(round {was.round + 1})"
 
     def _differs(self, what: str) -> UserError:
-        return UserError(f"another run would be learned: {what}")
+        return UserError(f"{ANOTHER}: {what}")
 
     def _beyond(self) -> UserError:
         rounds = self.reader.meta.get("rounds")
         return UserError(
-            f"the run was trained for {rounds} rounds, and would go on after merge {self.version}",
+            f"the run was trained for {rounds} rounds, and here it would go on after merge {self.version}",
             hint="lower server.until, or resume the run with more rounds first",
         )
 

@@ -11,47 +11,31 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
-from edgefl.core.drafts import slug
+from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
 from edgefl.core.overrides import Override
 from edgefl.core.user_code import user_code
 from edgefl.core.yamls import in_line
-from edgefl.planning.replanning import Replanned, learned_wire, replanned
+from edgefl.planning.assumed import in_short
+from edgefl.planning.replanning import REPLAYED, Replanned, learned_wire, replanned
 from edgefl.protocol import write_tree
+from edgefl.report.replays import Source
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
-from edgefl.runs.group import Overrides, as_overrides
+from edgefl.runs.group import Overrides, as_overrides, run_notes
 from edgefl.runs.learner import Learner
-from edgefl.runs.recording import RecordEndsError, Recording
+from edgefl.runs.recording import ANOTHER, RecordEndsError, Recording
 from edgefl.runs.results import Result, RunResult
 from edgefl.runs.run import Run
 from edgefl.store import Reader, Store, claimed, event_hash, read, runs_in
 from edgefl.world.needs import Evaluate, Feedback
 
 NULL = "null"
-# In the meta table of a replay: where its learning comes from.
-REPLAYED = "replayed"
 # Facts that are those of the run that trained.
 _KEPT = ("trainer", "class_counts")
 
 Fleets: TypeAlias = str | Mapping[str, Any]
 Runs: TypeAlias = str | Path | RunResult | Result
-
-
-class Source(NamedTuple):
-    """Where the learning of a replay comes from, and what it was replayed on.
-
-    Attributes:
-        run_dir: the directory of the run that trained.
-        name, run_id, event_hash: as that run has them.
-        fleet: the fleet of the replay; the run's own where none was named.
-    """
-
-    run_dir: str
-    name: str
-    run_id: str
-    event_hash: str | None
-    fleet: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,12 +44,19 @@ class Replay(Result):
 
     Attributes:
         sources: of each run, where its learning comes from.
-        notes: what to know of each, by its place.
+        fleets: of each run, what it was replayed on: its own fleet where no other was named.
+        notes: what they assume, and what else to know of them, as ``run`` says it.
     """
 
     sources: tuple[Source, ...] = ()
-    notes: tuple[tuple[str, ...], ...] = ()
-    _kept: Any = field(default=None, compare=False)
+    fleets: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    _temporary: Any = field(default=None, compare=False)
+
+    @property
+    def saved(self) -> bool:
+        """Whether the replays have a directory of their own."""
+        return self._temporary is None
 
 
 def replay(
@@ -94,12 +85,12 @@ def replay(
     """
     given = as_overrides(overrides)
     folders = [folder for each in _several(run) for folder in _folders(each)]
-    fleets = [None] if fleet is None else _several(fleet)
-    with Replays() as replays:
-        for folder in folders:
-            for each in fleets:
-                replays.add(folder, each, given)
-        return replays.saved(None if out is None else Path(out))
+    fleets = [None] if fleet is None else [Override.of("fleet", one, "fleet") for one in _several(fleet)]
+    with Replayer() as replayer:
+        for each in fleets:
+            for folder in folders:
+                replayer.add(folder, each, given)
+        return replayer.kept() if out is None else replayer.saved(Path(out))
 
 
 def _several(given: Any) -> list[Any]:
@@ -112,42 +103,58 @@ def _folders(run: Runs) -> list[Path]:
     return [run.folder] if isinstance(run, RunResult) else runs_in(Path(run))
 
 
-class _Done(NamedTuple):
-    """A replay that was made."""
+class Done(NamedTuple):
+    """A replay that was made.
+
+    Attributes:
+        result: the run.
+        source: where its learning comes from.
+        fleet: what it was replayed on.
+        notes: what to know of it.
+    """
 
     result: RunResult
     source: Source
+    fleet: str
     notes: tuple[str, ...]
 
 
-class Replays:
-    """Replays one run after another into a temporary directory, from which they can be saved."""
+class Replayer:
+    """Replays one run after another into a temporary directory, from which they can be saved.
+
+    Attributes:
+        done: the replays so far.
+    """
 
     def __init__(self) -> None:
+        self.done: list[Done] = []
         self._temporary = tempfile.TemporaryDirectory(prefix="edgefl-replay-")
-        self._done: list[_Done] = []
-        self._given_away = False
+        self._kept = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._given_away:
+        if not self._kept:
             self._temporary.cleanup()
 
     @user_code()
-    def add(self, folder: Path, fleet: Fleets | None, overrides: Sequence[Override]) -> None:
+    def add(self, folder: Path, fleet: Override | None, overrides: Sequence[Override]) -> Done:
         """Replays a run.
+
+        Args:
+            folder: its directory.
+            fleet: the fleet; None for its own.
+            overrides: other settings, also of that fleet.
 
         Raises:
             UserError: as ``replay``.
         """
-        first = [] if fleet is None else [Override.of("fleet", fleet, f"fleet {_fleet_name(fleet)}")]
-        given = [*first, *overrides]
-        target = Path(self._temporary.name) / f"{len(self._done):04d}"
+        given = [*([] if fleet is None else [fleet]), *overrides]
+        target = Path(self._temporary.name) / f"{len(self.done):04d}"
         with read(folder) as reader:
-            source = _source(reader, given)
-            name = source.name if not given else f"{source.name} on {source.fleet}"
+            source, own = _source(reader), fleet_name(reader.resolved()["scenario"]["fleet"])
+            name = _name(source.name, given)
             try:
                 notes = _replay(reader, replanned(reader, given, name), source, target)
             except UserError as error:
@@ -156,33 +163,37 @@ class Replays:
                 raise _placed(error, folder, given) from error.__cause__
         with read(target) as made:
             result = RunResult(name, target, made.meta["status"], made.meta.get("reason", ""))
-        self._done.append(_Done(result, source, tuple(notes)))
+        found = Done(result, source, own if fleet is None else fleet_name(fleet.node.plain), tuple(notes))
+        self.done.append(found)
+        return found
 
-    def saved(self, out: Path | None) -> Replay:
-        """The replays so far, in a directory of their own or in the temporary one, which they then keep.
+    def kept(self) -> Replay:
+        """The replays so far, in the temporary directory, which is there as long as they are."""
+        self._kept = True
+        return self._replay(Path(self._temporary.name), [each.result for each in self.done])
+
+    def saved(self, out: Path) -> Replay:
+        """The replays so far, in a new directory.
 
         Raises:
-            UserError: there are none, or the directory is not empty or cannot be written.
+            UserError: it is not empty or cannot be written.
         """
-        results = [each.result for each in self._done]
-        if out is None:
-            self._given_away = True
-            return self._replay(Path(self._temporary.name), results, self._temporary)
+        moved = []
         with claimed(out, "replay") as group:
-            moved = []
-            for number, one in enumerate(results, start=1):
-                target = group if len(results) == 1 else group / f"{number:02d}-{slug(one.name)}"
+            for number, (one, *_) in enumerate(self.done, start=1):
+                target = group if len(self.done) == 1 else group / f"{number:02d}-{slug(one.name)}"
                 _copy(one.folder, target)
                 moved.append(RunResult(one.name, target, one.status, one.reason))
-        return self._replay(out, moved, None)
+        return self._replay(out, moved)
 
-    def _replay(self, folder: Path, results: Sequence[RunResult], kept: Any) -> Replay:
+    def _replay(self, folder: Path, results: Sequence[RunResult]) -> Replay:
         return Replay(
             folder,
             tuple(results),
-            sources=tuple(each.source for each in self._done),
-            notes=tuple(each.notes for each in self._done),
-            _kept=kept,
+            sources=tuple(each.source for each in self.done),
+            fleets=tuple(each.fleet for each in self.done),
+            notes=tuple(in_short(note for each in self.done for note in each.notes)),
+            _temporary=self._temporary if self._kept else None,
         )
 
 
@@ -198,22 +209,26 @@ def _copy(folder: Path, target: Path) -> None:
         raise UserError(f"cannot write {target}: {error}", where="--out") from error
 
 
-def _fleet_name(fleet: Fleets) -> str:
-    return (
-        fleet if isinstance(fleet, str) else str(fleet.get("title") or fleet.get("like") or "its own fleet")
-    )
+def fleet_name(fleet: Fleets) -> str:
+    """A fleet in a word: a profile's name, or what a fleet of one's own says of itself."""
+    named = fleet if isinstance(fleet, str) else fleet.get("title") or fleet.get("like")
+    return str(named or "its own fleet")
 
 
-def _source(reader: Reader, given: Sequence[Override]) -> Source:
-    """Where the learning of a run comes from; of a replay, from the run that it replays."""
-    replayed = reader.meta.get(REPLAYED)
-    fleets = [override.node.plain for override in given if override.keys == ["fleet"]]
-    own = reader.resolved()["scenario"]["fleet"]
-    fleet = _fleet_name(fleets[-1] if fleets else own)
+def _name(run: str, given: Sequence[Override]) -> str:
+    """The name of a replay: the run's, and what was set."""
+    fleets = [fleet_name(one.node.plain) for one in given if one.keys == ["fleet"]]
+    others = [setting_words(one.key, one.node.plain) for one in given if one.keys != ["fleet"]]
+    where = [f"{run} on {fleets[-1]}"] if fleets else [run]
+    return ", ".join([*where, *others])
+
+
+def _source(reader: Reader) -> Source:
+    """Where the learning of a run comes from: of a replay, from the run that it replays."""
+    meta, replayed = reader.meta, reader.meta.get(REPLAYED)
     if replayed:
-        return Source(**{**replayed, "fleet": fleet})
-    name, run_id = reader.meta["name"], reader.meta["run_id"]
-    return Source(str(reader.folder.resolve()), name, run_id, event_hash(reader), fleet)
+        return Source(*(replayed[key] for key in Source._fields))
+    return Source(str(reader.folder.resolve()), meta["name"], meta["run_id"], event_hash(reader))
 
 
 def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserError:
@@ -250,7 +265,8 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     except BaseException:
         store.abandon()
         raise
-    return run.notes(reason)
+    notes = run_notes(found.planned, trains=trained)
+    return [*found.planned.plan.assumed, *notes, *run.notes(reason)]
 
 
 class Replayed(Run):
@@ -270,6 +286,8 @@ class Replayed(Run):
             self.flush()
             return "interrupted", self._ends_at()
         except RunError as error:
+            if self.learner is not None:
+                raise UserError(f"{ANOTHER}: {error.what}", where=error.where, hint=error.hint) from error
             self.flush()
             return "failed", str(error)
         return "done", ""
