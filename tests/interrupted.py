@@ -154,7 +154,9 @@ class Copies:
         self._rng = random.Random(seed)  # noqa: S311 - no secrets
 
     def take(self, folder: Path) -> None:
-        """Copies the directory, or not, or in the place of another copy."""
+        """Copies the directory, or not, or in the place of another copy; not before all is planned."""
+        if not any((folder / name).exists() for name in ("planned.sqlite", "run.sqlite", "group.json")):
+            return
         self.seen += 1
         place = self._rng.randrange(self.seen) if self.seen > self.most else len(self.kept)
         if place >= self.most:

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from interrupted import POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
 from resumed import same_runs
@@ -170,7 +170,7 @@ MOMENTS = st.fixed_dictionaries(
 
 
 @given(changes=MOMENTS, engine=st.sampled_from(["loop", "vmapped"]), seed=st.integers(0, 2**32))
-@settings(max_examples=15)
+@settings(max_examples=15, phases=[Phase.explicit, Phase.generate])
 def test_any_run_stopped_at_any_moment(changes, engine, seed):
     """A small run that is killed at some write, and again while it is resumed."""
     with tempfile.TemporaryDirectory() as made:
