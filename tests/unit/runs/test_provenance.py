@@ -1,0 +1,215 @@
+"""What a run's last bits depend on beside its plan is known, and what has changed is told in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import torch
+
+import edgefl
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.runs import drafts
+from edgefl.runs.provenance import differences, digests, provenance
+
+PACKAGE = Path(edgefl.__file__).parent
+# What only shows or exports what a run did, and what needs no run.
+OTHERS = {"calibrate", "cli", "export", "report", "trackers"}
+
+METHOD = """
+from helping_hand import NOTHING
+from edgefl.methods.fedavg import Params, build as fedavg
+
+
+def build(params, site):
+    NOTHING()
+    return fedavg(params, site)
+"""
+HELPER = "import deeper\n\n\ndef NOTHING():\n    return deeper\n"
+SAMPLER = """
+import numpy as np
+from edgefl.core.samplers import Sampler
+
+
+class Params(Sampler):
+    def draw(self, uniform):
+        return np.ones_like(uniform)
+"""
+FLEET = """
+title: Boards that are as slow as they are
+members: [{device: raspberry-pi-4b, link: wifi-pi5}]
+slowdown: {name: ones}
+"""
+SELECTOR = "from edgefl.world.selectors.random import Params, build\n"
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A directory on EDGEFL_PATH with components of the user's own, one of them unused, and two helpers."""
+    for name, text in {
+        "methods/mine.py": METHOD,
+        "methods/unused.py": METHOD,
+        "selectors/own_choice.py": SELECTOR,
+        "samplers/ones.py": SAMPLER,
+        "profiles/slow.yaml": FLEET,
+        "helping_hand.py": HELPER,
+        "deeper.py": "",
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("edgefl_user.") or name in {"helping_hand", "deeper"}:
+            del sys.modules[name]
+
+
+def planned(**settings):
+    """A plan on a fleet of one board."""
+    scenario = {
+        "task": {"dataset": "digits", "clients": 2},
+        "model": "mlp",
+        "method": "fedavg",
+        "fleet": {"members": [{"device": "raspberry-pi-4b", "link": "wifi-pi5"}]},
+    }
+    return plan(drafts({**scenario, **settings})[0], DataAccess(need="labels"))
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of the package's sources."""
+    ignored = shutil.ignore_patterns("__pycache__", "report", "export", "cli", "calibrate")
+    return shutil.copytree(PACKAGE, tmp_path / "edgefl", ignore=ignored)
+
+
+def test_versions_machine_and_code_are_told_as_plain_data():
+    """It survives JSON; versions are those that are installed."""
+    found = provenance(planned())
+    assert json.loads(json.dumps(found)) == found
+    assert found["versions"]["torch"] == version("torch")
+    assert found["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert set(found["versions"]) >= {"python", "torch", "torchvision", "numpy", "simpy"}
+    assert found["machine"]["capability"] == torch.backends.cpu.get_cpu_capability()
+    assert "cuda" not in found["machine"]
+    assert found["code"] == digests(PACKAGE)
+    assert found["files"] == {}
+
+
+def test_a_cuda_device_is_named_where_it_trains(monkeypatch):
+    """By the name that torch knows."""
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: f"card {device.index}")
+    assert provenance(planned(), torch.device("cuda", 1))["machine"]["cuda"] == "card 1"
+
+
+def test_every_room_of_the_package_is_digested_or_cannot_change_a_result():
+    """A new folder of the package must be put into one of the two."""
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))}
+    assert set(digests(PACKAGE)) == folders - OTHERS
+
+
+@pytest.mark.parametrize(
+    ("file", "room"),
+    [("methods/fedavg.py", "methods"), ("world/policies/sync.py", "world"), ("core/seeds.py", "core")],
+)
+def test_a_changed_byte_in_a_room_is_named(package, file, room):
+    """Also a line's end that becomes a blank, and also in an inner folder; no other room is."""
+    before = digests(package)
+    content = (package / file).read_bytes()
+    (package / file).write_bytes(content.removesuffix(b"\n") + b" ")
+    assert differences({"code": before}, {"code": digests(package)}) == [f"edgefl's {room} has changed since"]
+
+
+def test_files_that_appear_vanish_or_are_renamed_are_changes(package):
+    """A room is its files' paths and contents; what Python caches and what is no source is not in it."""
+    before = digests(package)
+    for folder in ("methods/__pycache__", "models/__pycache__"):
+        (package / folder).mkdir()
+        (package / folder / "mlp.py").touch()
+    (package / "methods" / "notes.txt").touch()
+    (package / "methods.py").touch()
+    assert digests(package) == before
+    (package / "methods" / "fedper.py").rename(package / "methods" / "fedpar.py")
+    (package / "models" / "new.py").touch()
+    (package / "world" / "waits.py").unlink()
+    assert differences({"code": before}, {"code": digests(package)}) == [
+        "edgefl's models, methods and world have changed since"
+    ]
+
+
+def test_a_zipped_package_has_the_same_digests(package, tmp_path):
+    """As where Python imports it from an archive."""
+    with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
+        for path in package.rglob("*.py"):
+            archive.write(path, path.relative_to(tmp_path).as_posix())
+    with zipfile.ZipFile(tmp_path / "package.zip") as archive:
+        assert digests(zipfile.Path(archive, "edgefl/")) == digests(package)
+
+
+def test_a_users_files_are_those_that_the_run_uses(own):
+    """Components, also of the fleet and below another method, with what they import; no others."""
+    found = planned(
+        method={"name": "fedprox", "mu": 0.1, "base": "mine"},
+        server={"selector": "own-choice", "participants": 1, "until": {"rounds": 1}},
+        fleet="slow",
+    )
+    before = provenance(found)
+    assert [name.removeprefix(f"{own.name}/") for name in before["files"]] == [
+        "deeper.py",
+        "helping_hand.py",
+        "methods/mine.py",
+        "samplers/ones.py",
+        "selectors/own_choice.py",
+    ]
+    for name in ("methods/mine.py", "helping_hand.py"):
+        (own / name).write_text((own / name).read_text(encoding="utf-8") + " ", encoding="utf-8")
+    assert differences(before, provenance(found)) == [
+        f"{own.name}/helping_hand.py has changed since",
+        "methods/mine.py has changed since",
+    ]
+
+
+def test_a_file_that_is_gone_is_no_error(own):
+    """The run goes on with what was imported, and the file is not named any more."""
+    found = planned(method="mine")
+    before = provenance(found)
+    (own / "deeper.py").unlink()
+    assert differences(before, provenance(found)) == [f"{own.name}/deeper.py is no longer used"]
+
+
+@pytest.mark.parametrize(
+    ("key", "then", "now", "words"),
+    [
+        ("versions", {"torch": "2.9.0"}, {"torch": "2.9.1"}, ["torch: 2.9.0 then, 2.9.1 now"]),
+        ("versions", {"torchvision": "0.2"}, {}, ["torchvision: 0.2 then, none now"]),
+        ("machine", {"cuda": "A"}, {"cuda": "B"}, ["the CUDA device: A then, B now"]),
+        ("machine", {"capability": "AVX2"}, {"capability": "AVX512"}, ["AVX2 then, AVX512 now"]),
+        ("machine", {"architecture": "x86_64"}, {"architecture": "arm64"}, ["x86_64 then, arm64 now"]),
+        ("code", {"core": "1"}, {"core": "2"}, ["edgefl's core has changed since"]),
+        ("code", {"core": "1", "world": "1"}, {"core": "2"}, ["core and world have changed since"]),
+        ("files", {"methods/mine.py": "1"}, {"methods/mine.py": "2"}, ["methods/mine.py has changed since"]),
+        ("files", {}, {"methods/mine.py": "2"}, ["methods/mine.py is new"]),
+        ("code", {"core": "1"}, {"core": "1"}, []),
+    ],
+)
+def test_differences_in_words(key, then, now, words):
+    """One line each; what is the same is not told."""
+    found = differences({key: then}, {key: now})
+    assert len(found) == len(words)
+    for line, expected in zip(found, words, strict=True):
+        assert expected in line
+
+
+def test_nothing_is_said_where_nothing_differs_or_nothing_is_known():
+    """Of two equal ones, and of a run that tells nothing."""
+    found = provenance(planned())
+    assert differences(found, json.loads(json.dumps(found))) == []
+    assert differences({}, found) == []
