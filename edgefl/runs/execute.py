@@ -29,6 +29,7 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
+from edgefl.runs.provenance import differences, provenance
 from edgefl.runs.run import Run
 from edgefl.runs.states import States
 from edgefl.store import Checkpoint, Reader, Store
@@ -198,12 +199,16 @@ def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
     context = Context(execution.planned, states, options.device)
     start = started(options, context)
     host["engine"] = start.facts
-    before = execution.fact("trainer")
-    if before not in (None, start.trainer):
-        name, now = execution.folder.name, _words(start.trainer)
-        note(f"{name}: trained by {_words(before)} so far, by {now} from here: last bits may differ")
     # Which bits a result has depends on these; it is known before the first merge.
-    run.store.set_meta({"engine": start.facts["name"], "trainer": start.trainer, "engine_used": start.chosen})
+    facts = {
+        "engine": start.facts["name"],
+        "engine_used": start.chosen,
+        "trainer": start.trainer,
+        "provenance": provenance(execution.planned, context.builder.device),
+    }
+    if execution.begun is not None:
+        facts["resumed"] = _resumed(execution, execution.begun, facts)
+    run.store.set_meta(facts)
     run.callbacks.engine(start.line)
     run.learner = Learner(context, start.engine)
     host["host_s"] = run.learner.host_s
@@ -211,6 +216,17 @@ def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:
         run.to_end()
     finally:
         start.engine.close()
+
+
+def _resumed(execution: Execution, begun: Begun, now: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Where a run was resumed, and what was different from then on; this time's is noted."""
+    then, place = begun.meta, begun.checkpoint.place.version if begun.checkpoint else 0
+    found = differences(then.get("provenance", {}), now["provenance"])
+    if then.get("trainer") not in (None, now["trainer"]):
+        found.append(f"trained by: {_words(then['trainer'])} then, {_words(now['trainer'])} now")
+    for line in found:
+        note(f"{execution.folder.name}: {line}; last bits may differ from version {place} on")
+    return [*then.get("resumed", []), {"version": place, "differences": found}]
 
 
 def _words(trainer: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.scenario import LearningSpec
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
-from edgefl.planning.pricing import _trace_key
+from edgefl.planning.pricing import trace_key
 from edgefl.planning.profile import ProfileOptions, profile
 from edgefl.planning.schema import schema
 from edgefl.runs import drafts
@@ -113,7 +113,7 @@ def test_public_images_of_ones_own_count_for_the_runs_identity(tmp_path: Path, m
 def test_runs_of_a_sweep_share_traces_of_equal_public_images_alone():
     """How many there are decides what is sent, whether or not anybody takes steps over them."""
     keys = {
-        _trace_key(planned(f"task.public.samples={count}", *more).learning.spec, 0, [[[]]])
+        trace_key(planned(f"task.public.samples={count}", *more).learning.spec, 0, [[[]]])
         for count, more in ((70, []), (70, ["seed=4"]), (71, []))
     }
     assert len(keys) == 2
