@@ -6,7 +6,7 @@ import ast
 import hashlib
 import platform
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError
@@ -19,9 +19,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from edgefl.core.catalogue import load
+from edgefl.core.errors import UnknownNameError
 from edgefl.core.params import Component, Strict, kinds
 from edgefl.core.scenario import Engine
 from edgefl.core.units import RESOLVED
@@ -167,10 +168,12 @@ def _own_files(planned: Planned) -> dict[Path, bytes]:
     return found
 
 
-def _modules(record: BaseModel, kind: str = "") -> Iterator[ModuleType]:
+def _modules(record: BaseModel, kinds_of_others: Sequence[str] = ()) -> Iterator[ModuleType]:
     """The modules of the components in a record, and in their parameters.
 
-    A component that does not say of which kind it is, as a method's base, is of that of its holder.
+    Args:
+        record: the record.
+        kinds_of_others: of components that do not say of which kind they are, such as a method's base.
     """
     of_kind = kinds(type(record))
     if (module := sys.modules.get(type(record).__module__)) is not None:
@@ -178,18 +181,23 @@ def _modules(record: BaseModel, kind: str = "") -> Iterator[ModuleType]:
     for key in type(record).model_fields:
         value = getattr(record, key)
         for each in value if isinstance(value, tuple) else (value,):
-            if isinstance(each, Component) and (own_kind := of_kind.get(key, kind)):
-                yield from _of_component(own_kind, each)
+            if isinstance(each, Component):
+                yield from _of_component([of_kind[key]] if key in of_kind else kinds_of_others, each)
             elif isinstance(each, BaseModel):
                 yield from _modules(each)
 
 
-def _of_component(kind: str, component: Component) -> Iterator[ModuleType]:
-    module = load(kind, component.name)
-    yield module
-    params = getattr(module, "Params", None)
-    if isinstance(params, type) and issubclass(params, Strict):
-        yield from _modules(params.model_validate(component.params, context=RESOLVED), kind)
+def _of_component(kinds_: Sequence[str], component: Component) -> Iterator[ModuleType]:
+    for kind in kinds_:
+        # It was checked when it was planned; here its kind may be another one.
+        with suppress(UnknownNameError, ValidationError):
+            module = load(kind, component.name)
+            yield module
+            params = getattr(module, "Params", None)
+            if isinstance(params, type) and issubclass(params, Strict):
+                found = params.model_validate(component.params, context=RESOLVED)
+                yield from _modules(found, (kind, "augmentations"))
+            return
 
 
 def _imported(content: bytes) -> Iterator[ModuleType]:

@@ -223,7 +223,7 @@ def _execution(
         scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
         before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
         planned = raised(before, settings.limits)
-        longer = planned is not before
+        longer = planned is not before or reader.replanned
         if meta["status"] == "done" and not longer:
             return RunResult(meta["name"], folder, "done", "")
         checkpoint = whole(reader, note, raised=longer) if options.trains else None

@@ -23,6 +23,7 @@ from edgefl.runs.past import Past
 from edgefl.runs.snapshots import restore, saved
 from edgefl.runs.so_far import SoFar
 from edgefl.store import Checkpoint, Place, Store, replace_plan
+from edgefl.world.blind import is_blind
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Evaluate, Feedback, Merge, Need
 from edgefl.world.table import stacked
@@ -137,7 +138,8 @@ class Run:
         """Takes the store to where the run goes on; see ``Store.rewind``."""
         self.store.rewind(checkpoint, jobs, turn)
         if self.longer is not None:
-            replace_plan(self.store, self.longer.resolved, {"run_id": self.longer.run_id})
+            facts = {"run_id": self.longer.run_id, "blind": is_blind(self.longer.plan)}
+            replace_plan(self.store, self.longer.resolved, facts)
         self._saved_s = time.monotonic()
 
     def _place(self, need: Need) -> Place:

@@ -255,6 +255,11 @@ class Reader:
             )
         return text_of(path)
 
+    @property
+    def replanned(self) -> bool:
+        """Whether the run was killed while its plan was replaced; its facts may be of the other one."""
+        return isinstance(self.meta.get("plan_sha256"), list)
+
     def resolved(self) -> dict[str, Any]:
         """``plan.yaml`` as plain data: the resolved scenario, its fleet and its devices.
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import zipfile
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import pytest
 import torch
 
 import edgefl
+from edgefl.core import catalogue
+from edgefl.core.params import Component
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
@@ -46,6 +49,7 @@ title: Boards that are as slow as they are
 members: [{device: raspberry-pi-4b, link: wifi-pi5}]
 slowdown: {name: ones}
 """
+AUGMENTATION = "from edgefl.data.augmentations.contrastive import *\n"
 SELECTOR = "from edgefl.world.selectors.random import Params, build\n"
 
 
@@ -175,6 +179,22 @@ def test_a_users_files_are_those_that_the_run_uses(own):
         f"{own.name}/helping_hand.py has changed since",
         "methods/mine.py has changed since",
     ]
+
+
+@pytest.mark.parametrize("name", catalogue.entries("methods"))
+def test_every_method_has_a_provenance(name):
+    """Also where a parameter is a component that does not say of which kind it is, as a base."""
+    found = planned()
+    scenario = found.plan.scenario.model_copy(update={"method": Component(name=name)})
+    assert provenance(replace(found, plan=replace(found.plan, scenario=scenario)))["files"] == {}
+
+
+def test_a_methods_own_augmentation_is_named(own):
+    """FedClassAvg takes one as a parameter."""
+    (own / "augmentations").mkdir()
+    (own / "augmentations" / "twice.py").write_text(AUGMENTATION, encoding="utf-8")
+    found = provenance(planned(method={"name": "fedclassavg", "augment": "twice"}))
+    assert list(found["files"]) == ["augmentations/twice.py"]
 
 
 def test_a_file_that_is_gone_is_no_error(own):
