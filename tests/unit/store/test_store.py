@@ -24,8 +24,8 @@ from edgefl.protocol import files as trees_module
 from edgefl.protocol import read_tree, write_tree
 from edgefl.store import (
     TABLES,
-    Reader,
     Place,
+    Reader,
     Saved,
     SavedState,
     Store,
@@ -66,7 +66,9 @@ def _checkpoint(store, version, states, *, best):
     for client, job in states.items():
         path = store.folder / "states" / state_file(job)
         saved[client] = SavedState(job, write_tree(path, _tree(job)))
-    place = Place(needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version))
+    place = Place(
+        needs=version + 1, version=version, evaluated=True, regular=True, round=0, t_s=float(version)
+    )
     store.checkpoint(place, Saved({version: _tree(version)}, saved), best=best)
 
 
