@@ -87,16 +87,17 @@ def prepare(planned: Planned, folder: Path, options: EngineOptions, data_dir: Pa
     """
     store = Store.create(folder, write_tree, planned=True)
     try:
-        describe(planned, store, options.component.name)
         where = None if data_dir is None else str(data_dir.resolve())
         store.set_meta(
             {
                 "data_dir": where,
                 "engine_asked": options.written(),
                 "checkpoint_minutes": planned.plan.scenario.checkpoint.minutes,
+                "provenance": provenance(planned),
             }
         )
-        store.commit()
+        # Its commit makes the directory that of a planned run: all is known by then.
+        describe(planned, store, options.component.name)
     finally:
         store.abandon()
 
@@ -166,6 +167,7 @@ def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
             _train(run, execution, host)
         else:
             run.to_end()
+        _forget_trace(run.store.folder)
     except UserError:
         raise
     except BaseException as error:
@@ -183,12 +185,19 @@ def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
 def _reason(folder: Path, error: EdgeflError) -> str:
     """Why a run failed; its traceback, if it has one, goes to a file."""
     reason = str(error)
+    _forget_trace(folder)
     if not error.trace:
         return reason
     with suppress(RunError):
         atomically(folder / TRACEBACK, error.trace.encode(errors="replace"))
         reason += f"\n  trace: {TRACEBACK} in the run's directory"
     return reason
+
+
+def _forget_trace(folder: Path) -> None:
+    """Removes the traceback of a failure before the run was resumed."""
+    with suppress(OSError):
+        (folder / TRACEBACK).unlink()
 
 
 def _train(run: Run, execution: Execution, host: dict[str, Any]) -> None:

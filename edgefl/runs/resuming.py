@@ -22,6 +22,7 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
 from edgefl.planning.recorded_learning import learning_of
+from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, checked_engine
 from edgefl.runs.execute import Begun, Execution
@@ -33,10 +34,12 @@ from edgefl.runs.tracking import Chosen, Trackers, chosen, tracking
 from edgefl.store import (
     GROUP,
     Reader,
+    Store,
     begin,
     is_group,
     is_planned,
     is_run,
+    is_settled,
     locked,
     locked_run,
     read_group,
@@ -216,18 +219,20 @@ def _execution(
         return RunResult(folder.name, folder, UNREADABLE, str(error))
     with closing(reader):
         meta = reader.meta
-        if meta["status"] == "done" and not settings.limits:
-            return RunResult(meta["name"], folder, "done", "")
-        options = settings.engine_of(reader)
-        plan = read_plan(reader)
-        scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
-        before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
-        planned = raised(before, settings.limits)
-        longer = planned is not before or reader.replanned
-        if meta["status"] == "done" and not longer:
-            return RunResult(meta["name"], folder, "done", "")
-        checkpoint = whole(reader, note, raised=longer) if options.trains else None
-    return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
+        if meta["status"] != "done" or settings.limits or reader.replanned:
+            options = settings.engine_of(reader)
+            plan = read_plan(reader)
+            scenario = plan.scenario.model_copy(update={"checkpoint": settings.checkpoint_of(reader)})
+            before = Planned(replace(plan, scenario=scenario), learning_of(reader, access), reader.resolved())
+            planned = raised(before, settings.limits)
+            longer = planned is not before or reader.replanned
+            if meta["status"] != "done" or longer:
+                checkpoint = whole(reader, note, raised=longer) if options.trains else None
+                return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
+    if not is_settled(folder):
+        # It was killed while it ended.
+        Store.open(folder, write_tree).close("done")
+    return RunResult(meta["name"], folder, "done", "")
 
 
 def _whole_tables(folder: Path) -> Reader:

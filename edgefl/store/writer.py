@@ -156,6 +156,9 @@ class Store:
         try:
             begin(folder)
             check_run(folder)
+            # Half-written ones of a process that was killed.
+            for path in folder.glob("*.tmp"):
+                path.unlink()
             _hold_free(folder)
             for name in FILES:
                 (folder / name).mkdir(exist_ok=True)
