@@ -14,9 +14,11 @@ from recorded import recorded
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
+from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import Repricer
+from edgefl.report.critical.again import Again
 from edgefl.report.critical.explain import Explainer
 from edgefl.report.critical.path import PHASES
 from edgefl.report.critical.savings import CHANGES
@@ -168,7 +170,7 @@ def test_a_new_run_with_the_change_takes_the_time_that_was_predicted(change, met
 
 
 def test_a_new_run_without_slowdown_and_jitter_takes_the_time_that_was_predicted():
-    """Of all clients at once; none of this fleet's is quicker than its device's full speed."""
+    """Of all clients at once."""
     given = planned(slowdown="half-normal")
     found = explained(given)
     plan_ = given.plan
@@ -235,13 +237,71 @@ def test_a_fleet_of_identical_clients_saves_nothing():
         ({"local": {"epochs": {"fit": "1 s", "most": 2}}}, ["local training that fits into a time"]),
     ],
 )
-def test_savings_are_unknown_where_other_times_make_another_run(changes, words):
+def test_savings_of_a_client_are_unknown_where_other_times_make_another_run(changes, words):
     """And the explanation says what depends on times; the paths are there."""
     given = of({**SCENARIO, **changes})
     assert not is_blind(given.plan)
     assert list(sights(given.plan)) == words
     found = explained(given)
-    assert (found.run().savings, found.round(0).savings) == (None, None)
-    assert list(found.run().unknown_since) == words
+    assert found.round(0).savings is None
+    explanation = found.run()
+    assert {one.savings for one in explanation.clients} == {None}
+    assert list(explanation.unknown_since) == words
     assert found.round(0).path
     assert set(PHASES) > {part.phase for part in found.round(0).path}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_run_of_the_clock_saves_what_jobs_timed_again_do(change):
+    """Where both are known. Clients that are quicker than their devices' full speed stay so."""
+    given = planned()
+    found = explained(given)
+    merges_s = merged_s(given.plan)
+    again = Again(given.plan, Medians(given), len(merges_s), float(merges_s[-1]))
+    assert again.is_known
+    saved_s = float(found.savings.everyone(change).sum())
+    assert again.saved_s(change) == pytest.approx(saved_s, rel=1e-9)
+
+
+def of_policy(policy, **changes):
+    """The explanation of a run with a policy of its own."""
+    scenario = {**SCENARIO, "method": "fedavg", "server": {**SCENARIO["server"], "policy": policy}}
+    return explained(of({**scenario, **changes})).run()
+
+
+@pytest.mark.parametrize(
+    "policy", ["fedasync", "fedbuff", "overselect", {"name": "deadline", "quantile": 0.8}]
+)
+def test_the_clock_runs_again_where_other_times_make_another_run(policy):
+    """To as many merges; a fleet without slowdown is faster with any policy."""
+    saved = {one.change: one.saved_s for one in of_policy(policy).savings}
+    assert set(saved) == set(CHANGES)
+    assert saved["speed"] > 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"server": {"participants": 4, "until": {"rounds": 6, "energy": "1000 kJ"}}},
+        {"local": {"epochs": {"fit": "1 s", "most": 2}}},
+        {"fleet": {**SCENARIO["fleet"], "availability": {"name": "charging"}}},
+    ],
+)
+def test_the_clock_does_not_run_again_where_more_than_times_would_change(changes):
+    """Energies and steps."""
+    found = explained(of({**SCENARIO, **changes}))
+    assert found.run().savings is None
+
+
+def test_the_clock_does_not_run_again_where_it_goes_another_way():
+    """As where a selector saw losses that are not there without training: the run ended at another time."""
+    given = planned()
+    merges_s = merged_s(given.plan)
+    assert not Again(given.plan, Medians(given), len(merges_s), 2 * float(merges_s[-1])).is_known
+    assert Again(given.plan, Medians(given), len(merges_s), float(merges_s[-1])).saved_s("link") is not None
+
+
+def test_a_device_that_throttles_is_not_exchanged():
+    """Another one would throttle otherwise."""
+    found = of_policy("sync", fleet={**SCENARIO["fleet"], "speed": ["thermal"]})
+    assert {one.change for one in found.savings} == set(CHANGES) - {"device"}

@@ -10,8 +10,10 @@ from told import times
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.core.samplers.lognormal import Params as LogNormal
 from edgefl.core.units import RESOLVED
 from edgefl.planning.recorded import Recorded
+from edgefl.report.critical.causes import CAUSES
 from edgefl.report.critical.explain import Explainer
 
 
@@ -199,3 +201,39 @@ def test_a_stage_begun_in_an_earlier_round_counts_in_proportion():
     settings = {"slowdown": [1.0, 1.5], "rounds": 2}
     found = paths([times(work=[2, 4])], "fedasync", {"concurrency": 2}, **settings)
     assert found[3] == "1: 4 to 7 compute of c1, compute 2, slowdown 1"
+
+
+def test_exchanges_that_wait_for_timers_follow_each_other():
+    """Nobody makes either deadline of 5 s."""
+    table = [prices(name, 2, compute_s=9) for name in ("train", "share")]
+    found = paths(table, "deadline", {"seconds": 5})
+    assert found == ["0: 0 to 5 timer, timer 5", "0: 5 to 10 timer, timer 5"]
+
+
+def test_a_job_that_takes_no_time_delays_nobody():
+    """One client at a time: c0 takes no time and c1 2 s. The third update is c0's, at once after c1's."""
+    found = paths(
+        [prices("train", 2, compute_s=[0, 2])],
+        "fedbuff",
+        {"buffer": 3, "concurrency": 1},
+        selector="round-robin",
+        choice=catalogue.load("selectors", "round-robin").Params(),
+    )
+    assert found == ["0: 0 to 2 compute of c1, compute 2"]
+
+
+def test_a_pause_of_which_only_the_end_is_in_the_round_counts_in_proportion():
+    """c1 works from 1 to 6 s, and is away for 3 of that; two fifths of it are after c0's merge at 4 s."""
+    there = Intervals.model_validate({"rows": "0,0,100 1,0,2 1,5,90", "repeat": 100}, context=RESOLVED)
+    settings = {"availability": there, "on_leave": "pause", "rounds": 2}
+    found = paths([times(work=[2, 2])], "fedasync", **settings)
+    assert found[3] == "1: 4 to 6 compute of c1, away 1.2, compute 0.8"
+
+
+def test_jitter_is_told_from_a_changing_speed():
+    """Where the changing speed never changes, all that chance adds is jitter, as without one."""
+    still = catalogue.load("speed", "thermal").Params.model_validate({"floor": 1}, context=RESOLVED)
+    settings = {"rounds": 4, "jitter": LogNormal(sigma=0.4), "look": lambda explainer: explainer.causes}
+    plain = paths([times(work=[2, 3])], **settings)
+    assert paths([times(work=[2, 3])], speed=(still,), **settings) == pytest.approx(plain)
+    assert plain[:, CAUSES.index("jitter")].any()

@@ -10,6 +10,7 @@ from edgefl.core.catalogue import load
 from edgefl.core.errors import UserError
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
+from edgefl.report.critical.again import Again
 from edgefl.report.critical.causes import CAUSES, by_cause
 from edgefl.report.critical.path import PHASES, critical_paths, rounds_of
 from edgefl.report.critical.records import (
@@ -74,13 +75,14 @@ class Explainer:
             raise UserError(f"{self._meta['name']}: nothing was merged yet", where=reader.where)
         policy = load("policies", self._plan.scenario.server.policy.name)
         self.parts = critical_paths(self._found, self.rounds, timed=hasattr(policy, "round_s"))
-        medians = Medians(planned)
+        medians = self._medians = Medians(planned)
         self.causes = by_cause(reader, self._found, planned, medians, self.parts)
         self._spent_s: Floats = self.causes.sum(axis=1)
         self._client: Ints = np.append(self._found.jobs.client, -1)[self.parts.job]
         self._sights = list(sights(self._plan))
+        self._traced = all(prices.traces for prices in self._plan.prices)
         self.savings = None
-        if not self._sights and all(prices.traces for prices in self._plan.prices):
+        if self._traced and not self._sights:
             self.savings = Savings(reader, self._found, planned, medians, self.rounds)
 
     def run(self) -> Explanation:
@@ -100,7 +102,7 @@ class Explainer:
                 for rank, (client, held) in enumerate(self._held(self._client))
             ],
             devices=[HeldByDevice(names[place], sizes[place], held) for place, held in self._held(device)],
-            savings=self._saved(lambda found, change: ("", found.everyone(change))),
+            savings=self._saved_by_all(),
             unknown_since=self._sights,
             rounds=[self._one(place) for place in range(len(self.rounds.number))],
         )
@@ -131,6 +133,18 @@ class Explainer:
             savings=self._saved_in_round(one.client, place),
             unknown_since=self._sights,
         )
+
+    def _saved_by_all(self) -> list[Saving] | None:
+        """What changes to all clients would save in the whole run."""
+        if self.savings is not None:
+            return self._saved(lambda found, change: ("", found.everyone(change)))
+        if not self._traced:
+            return None
+        again = Again(self._plan, self._medians, len(self._found.merges), float(self.rounds.to_s[-1]))
+        if not again.is_known:
+            return None
+        each = [(change, again.saved_s(change)) for change in CHANGES]
+        return [Saving(change, "", saved_s) for change, saved_s in each if saved_s is not None]
 
     def _saved_by(self, client: int) -> list[Saving] | None:
         """What changes to a client would save in the whole run."""
@@ -169,8 +183,9 @@ class Explainer:
         most = order[np.flatnonzero(np.diff(pairs[0][order], append=-1))]
         rounds = np.bincount(pairs[1][most], minlength=len(who))
         seconds = np.bincount(at, weights=self._spent_s[rows], minlength=len(who))
+        own = np.split(rows[np.argsort(at, kind="stable")], np.cumsum(np.bincount(at))[:-1])
         for place in np.argsort(-seconds, kind="stable").tolist():
-            phase, cause = _mostly(self._table(rows[at == place]))
+            phase, cause = _mostly(self._table(own[place]))
             yield int(who[place]), Held(int(rounds[place]), float(seconds[place]), phase, cause)
 
     def _one(self, place: int) -> Round:

@@ -14,7 +14,7 @@ class Saving:
 
     Attributes:
         change: the fleet's median "link", "device" or "work" in place of its own; or "speed", no slowdown and
-            no jitter.
+            no jitter above 1.
         to: what the client would have; empty where it is not slower than that, and nothing is saved.
         saved_s: by how many virtual seconds the round, or all rounds together, would be shorter.
         then_client: the client for which the round would wait longest then; None for a whole run.
@@ -171,7 +171,9 @@ class Explanation:
         phases: what critical paths consist of, most first.
         clients: those that held rounds up, most first; the first five have ``savings``.
         devices: the same by device.
-        savings: what each change would save if it were made to all clients; None where that is unknown.
+        savings: what each change would save if it were made to all clients, to as many merges; where
+            ``unknown_since`` has something, by another run of the world (see ``critical.again``), which may
+            also take longer. None where that is unknown.
         unknown_since: as in ``RoundExplanation``.
         rounds: all of them, in order.
     """

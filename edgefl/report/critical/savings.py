@@ -19,7 +19,9 @@ from edgefl.report.timeline import Bools, Floats, Ints, Timeline
 from edgefl.store import Reader
 
 CHANGES = ("link", "device", "work", "speed")
-"""The fleet's median link, device or work; "speed" is that the device has at least its full one."""
+"""The fleet's median link, device or work; "speed" is no slowdown and no jitter above 1."""
+# Times that differ by less, relatively, are the same.
+_ROUNDING = 1e-9
 
 
 class Savings:
@@ -51,7 +53,13 @@ class Savings:
             took_s = Repriced(jobs, prices, median.prices, blind=False).took_s()
             self._took_s[name] = np.minimum(own, took_s)
         full_s = planned_s(reader, jobs.exchange, jobs.kind, found.jobs.steps)
-        self._took_s["speed"] = own - np.maximum(jobs.work_s - full_s, 0.0)
+        slowdown = found.fleet.slowdown[jobs.client]
+        usual_s = full_s * slowdown
+        chance = np.divide(jobs.work_s, usual_s, out=np.ones(len(own)), where=usual_s > 0)
+        quick_s = full_s * np.minimum(slowdown, 1.0) * np.minimum(chance, 1.0)
+        self._took_s["speed"] = own - np.where(
+            jobs.work_s > quick_s * (1 + _ROUNDING), jobs.work_s - quick_s, 0.0
+        )
         self.of = {name: median.of for name, median in changed.items()}
         self._own_s = self._rounds_s(own)
 

@@ -141,16 +141,18 @@ def _held(
 
 def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
     if found.savings is None:
-        yield Line(_unknown(found.unknown_since), "dim")
+        yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
         return
     columns: dict[str, Callable[[Sequence[Saving]], str]] = {
         "all rounds would save with": lambda row: _CHANGE[row[0].change],
     }
     sides = {"for all clients": found.savings}
-    sides |= {f"for client {one.client}": one.savings or () for one in found.clients[:_COLUMNS]}
+    sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}
     for place, head in enumerate(sides):
         columns[head] = partial(_side, whole_s=found.seconds, place=place)
     yield Fitted(zip(*sides.values(), strict=True), columns)
+    if found.unknown_since:
+        yield Line(f"by another run of the clock, to as many merges{_since(found.unknown_since)}", "dim")
 
 
 def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
@@ -158,9 +160,10 @@ def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
 
 
 def _saved(one: Saving, whole_s: float) -> str:
-    if not one.saved_s > 0:
+    if not one.saved_s:
         return "nothing"
-    return f"{show_seconds(one.saved_s)} ({show_share(one.saved_s / whole_s)})"
+    text = f"{show_seconds(abs(one.saved_s))} ({show_share(abs(one.saved_s) / whole_s)})"
+    return text if one.saved_s > 0 else f"{text} longer"
 
 
 def _round(found: RoundExplanation) -> Iterator[RenderableType]:
@@ -182,7 +185,7 @@ def _round(found: RoundExplanation) -> Iterator[RenderableType]:
     yield Line()
     if found.savings is None:
         if found.unknown_since:
-            yield Line(_unknown(found.unknown_since), "dim")
+            yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
         return
     yield Fitted(
         found.savings,
@@ -208,5 +211,5 @@ def _bound_by(by_cause: Mapping[str, float]) -> str:
     return ", ".join(f"{_CAUSE[cause]} {show_share(share)}" for cause, share in most[:_CAUSES])
 
 
-def _unknown(since: Sequence[str]) -> str:
-    return f"savings are unknown: other times would make another run ({', '.join(since)})"
+def _since(what: Sequence[str]) -> str:
+    return f": other times make another run ({', '.join(what)})"
