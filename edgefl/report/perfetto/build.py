@@ -103,6 +103,8 @@ class _Trace:
         """Writes it; the counts of ``Written``."""
         progress, reader = self._progress, self._reader
         progress("reading jobs", 0, 1)
+        if (status := reader.meta["status"]) != "done":
+            self._note(f"the run is {_STATUS.get(status, status)}: jobs that were under way are not shown")
         where = f"client IN ({among(self._clients)}) AND {self._window.where}"
         jobs = job_columns(reader, COLUMNS, where=where, order="client, job")
         away = self._away(float(np.max(jobs["until_s"], initial=0.0)))
