@@ -269,6 +269,30 @@ def test_runs_in_progress(tmp_path):
         assert all(whole[one.arguments["job"]] == one.arguments for one in jobs)
 
 
+def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
+    """A note says that jobs under way are missing; what is there ends well."""
+
+    class Stopping(edgefl.Callbacks):
+        """Ctrl-C after the third merge."""
+
+        def merged(self, round_, t_s, loss):  # noqa: ARG002
+            if round_ == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        edgefl.run(
+            "quickstart",
+            overrides={"sweep": None},
+            out=tmp_path / "run",
+            callbacks=Stopping(),
+            progress=False,
+        )
+    found, err = shown(capsys, "run")
+    assert "note: the run was interrupted: jobs that were under way are not shown" in err
+    assert len(found.named("merge")) in {2, 3}
+    assert found.counters["active clients"][-1][1] == 0
+
+
 def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
     """With --salvage, what was damaged is named, and the rest shown; flows end in the jobs."""
     shutil.copytree(folder, tmp_path / "damaged")
