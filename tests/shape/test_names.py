@@ -55,6 +55,7 @@ _HEAVY = {
     "matplotlib",
     "mlflow",
     "pandas",
+    "perfetto",
     "plotly",
     "pyarrow",
     "simpy",

@@ -1,0 +1,341 @@
+"""`edgefl timeline` and `RunResult.timeline`: which runs, clients and rounds, and what they say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from commands import run_command
+from traced import read_back
+
+import edgefl
+from edgefl.core.errors import UserError
+from edgefl.report.perfetto import away, choice
+from edgefl.store.checks import unstamp
+
+STREAM = {
+    "sweep": None,
+    "server": {"policy": {"name": "fedbuff", "buffer": 4}, "rounds": 12, "participants": 8},
+    "fleet": {"like": "home-lab", "availability": {"name": "markov", "on": "60 ms", "off": "40 ms"}},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run that trained nothing, whose jobs go on over the ends of rounds and whose clients come and go."""
+    folder = tmp_path_factory.mktemp("runs") / "a run"
+    edgefl.run("quickstart", overrides=STREAM, engine="null", out=folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shown(capsys, *arguments):
+    """What a command wrote to ``out.pftrace``, and its notes."""
+    status, _, err = run_command(capsys, "timeline", *arguments, "--out", "out.pftrace")
+    assert status == 0, err
+    with open("out.pftrace", "rb") as file:  # noqa: PTH123
+        return read_back(file.read()), err
+
+
+def clients_of(found):
+    """The clients that have a track."""
+    return [int(name.split()[1]) for name in found.tracks if name.startswith("client ")]
+
+
+def jobs_of(found):
+    """The slices that are jobs."""
+    return [one for one in found.slices if "job" in one.arguments]
+
+
+def test_the_file_is_named_after_the_run(capsys, here, folder):
+    """In the current folder; the command says where it is, how large, and what opens it."""
+    status, out, err = run_command(capsys, "timeline", folder)
+    assert (status, err) == (0, "")
+    first, second = out.splitlines()
+    assert first.startswith("saved a-run.pftrace (")
+    assert second == "open it at https://ui.perfetto.dev"
+    found = read_back((here / "a-run.pftrace").read_bytes())
+    assert clients_of(found)
+    assert {one.arguments["round"] for one in found.named("evaluation")} == {1, 3, 5, 7, 9, 11}
+
+
+def test_json_counts_what_was_written(capsys, here, folder):
+    """`--json` prints the file, its size, and how much of the run it has."""
+    status, out, _ = run_command(capsys, "timeline", folder, "--out", "run.perfetto-trace", "--json")
+    content = (here / "run.perfetto-trace").read_bytes()
+    found = read_back(content)
+    points = sum(map(len, found.counters.values()))
+    assert (status, json.loads(out)) == (
+        0,
+        {
+            "file": "run.perfetto-trace",
+            "bytes": len(content),
+            "events": 2 * len(found.slices) + len(found.instants) + points,
+            "clients": len(clients_of(found)),
+            "jobs": len(jobs_of(found)),
+            "rounds": 12,
+        },
+    )
+
+
+def test_a_timeline_is_overwritten_and_other_files_are_not(capsys, here, folder):
+    """One of edgefl's is replaced; another file only with --force."""
+    path = here / "run.pftrace"
+    path.write_text("mine")
+    status, _, err = run_command(capsys, "timeline", folder, "--out", path)
+    assert status == 2
+    assert f"{path} exists and is not a timeline of edgefl's" in err.replace("\n", " ")
+    assert path.read_text() == "mine"
+    assert run_command(capsys, "timeline", folder, "--out", path, "--force")[0] == 0
+    assert run_command(capsys, "timeline", folder, "--out", path)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--clients", "x"], "'x' is not a number or a range where: --clients hint: try --clients 0,3,7-12"),
+        (["--clients", "3-1"], "'3-1': the last number is below the first"),
+        (["--clients", "20"], "there is no client 20 where: --clients hint: the run's clients are 0 to 19"),
+        (["--clients", "0-999999999999"], "there is no client 999999999999"),
+        (
+            ["--rounds", "12-13"],
+            "there is no round 12 to 13 where: --rounds hint: the run's rounds are 0 to 11",
+        ),
+        (["--rounds", "-1"], "'-1' is not a number or a range"),
+        (["--out", "run.json"], "run.json must end in .pftrace or .perfetto-trace"),
+    ],
+)
+def test_bad_input(capsys, here, folder, arguments, words):
+    """One message, which says what is wrong, where, and what would do; no file is left."""
+    status, _, err = run_command(capsys, "timeline", folder, *arguments)
+    assert status == 2
+    assert words in " ".join(err.split())
+    assert not list(here.iterdir())
+
+
+def test_a_group_of_several_runs_is_refused(capsys, tmp_path):
+    """Its runs are named, and one is suggested; a group of one run is that run."""
+    sweep = {"sweep": {"seed": [1, 2]}, "server.rounds": 1}
+    edgefl.run("quickstart", overrides=sweep, engine="null", out=tmp_path / "two")
+    status, _, err = run_command(capsys, "timeline", "two")
+    assert status == 2
+    words = " ".join(err.split())
+    assert "two holds 2 runs: 01-" in words
+    assert "hint: choose one, such as two/01-" in words
+    shutil.rmtree(next((tmp_path / "two").glob("02-*")))
+    assert run_command(capsys, "timeline", "two")[0] == 0
+
+
+def test_clients_that_are_asked_for(capsys, folder):
+    """They alone have tracks, with jobs or without, all their jobs and no others; counters stay."""
+    whole, _ = shown(capsys, folder)
+    some, err = shown(capsys, folder, "--clients", "0-2,19, 7")
+    assert clients_of(some) == [0, 1, 2, 7, 19]
+    assert err == ""
+    own = [one.arguments for one in jobs_of(whole) if int(one.track.split()[1]) in {0, 1, 2, 7, 19}]
+    assert [one.arguments for one in jobs_of(some)] == own
+    assert some.counters == whole.counters
+    flows = {flow for one in some.named("merge") for flow in one.into}
+    assert flows == {one["job"] + 1 for one in own if one["ending"] == "merged"}
+
+
+def test_rounds_that_are_asked_for(capsys, folder):
+    """What happened in their time, and the jobs that were under way in it, as a whole."""
+    whole, _ = shown(capsys, folder)
+    some, _ = shown(capsys, folder, "--rounds", "3-5")
+    rounds = {one.name: one for one in whole.slices if one.track == "server: rounds"}
+    from_ns, to_ns = rounds["round 3"].from_ns, rounds["round 5"].to_ns
+    assert [one.name for one in some.slices if one.track == "server: rounds"] == [
+        "round 3",
+        "round 4",
+        "round 5",
+    ]
+    assert [one.arguments["version"] for one in some.named("merge")] == [4, 5, 6]
+    under_way = [one for one in jobs_of(whole) if one.from_ns < to_ns and one.to_ns > from_ns]
+    assert [one.arguments for one in jobs_of(some)] == [one.arguments for one in under_way]
+    assert min(one.from_ns for one in under_way) < from_ns < to_ns < max(one.to_ns for one in under_way)
+    into = {flow for one in some.named("merge") for flow in one.into}
+    through = {flow for one in jobs_of(some) for flow in one.through}
+    assert into == through
+    for name, values in some.counters.items():
+        assert from_ns <= values[0][0] < values[-1][0] <= to_ns
+        before = [value for t_ns, value in whole.counters[name] if t_ns <= from_ns]
+        assert values[0][1] == before[-1]
+    assert {one.arguments["round"] for one in some.named("evaluation")} == {3, 5}
+
+
+def test_away_is_shown_of_the_rounds_that_are_asked_for(capsys, folder):
+    """The same times as of the whole run, as far as they are in the rounds."""
+    whole, _ = shown(capsys, folder)
+    some, _ = shown(capsys, folder, "--rounds", "3-5")
+    rounds = {one.name: one for one in whole.slices if one.track == "server: rounds"}
+    from_ns, to_ns = rounds["round 3"].from_ns, rounds["round 5"].to_ns
+
+    def away_in(found):
+        """Nanoseconds in which each client was away."""
+        sums = dict.fromkeys(clients_of(some), 0)
+        for one in found.slices:
+            client = one.track.split()[1]
+            if one.name == "away" and int(client) in sums:
+                sums[int(client)] += max(0, min(one.to_ns, to_ns) - max(one.from_ns, from_ns))
+        return sums
+
+    assert away_in(some) == away_in(whole)
+    assert sum(away_in(some).values()) > 0
+
+
+def test_large_runs_show_some_clients(capsys, folder, monkeypatch):
+    """Evenly spaced, with a note; clients that were chosen and have too many jobs are refused."""
+    whole, _ = shown(capsys, folder)
+    jobs = len(jobs_of(whole))
+    monkeypatch.setattr(choice, "MOST_JOBS", jobs // 2)
+    some, err = shown(capsys, folder)
+    assert jobs // 4 <= len(jobs_of(some)) <= jobs // 2
+    shown_clients, all_clients = clients_of(some), clients_of(whole)
+    step = all_clients.index(shown_clients[1])
+    assert shown_clients == all_clients[::step]
+    assert (
+        f"note: {jobs} jobs are too many for one trace, which has {jobs // 2} at most: "
+        f"{len(shown_clients)} of {len(all_clients)} clients are shown; choose with --clients or --rounds"
+    ) in err
+    status, _, err = run_command(capsys, "timeline", folder, "--clients", "0-19")
+    assert status == 2
+    assert "choose fewer --clients or --rounds" in err
+    assert len(jobs_of(shown(capsys, folder, "--rounds", "2")[0])) <= jobs // 2
+
+
+def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
+    """With a note; the jobs are shown."""
+    monkeypatch.setattr(away, "MOST_INTERVALS", 5)
+    found, err = shown(capsys, folder)
+    assert "when clients were away is not shown" in err
+    assert jobs_of(found)
+    assert not any(one.name == "away" for one in found.slices)
+
+
+def test_batteries_are_drained_as_in_the_run(capsys, tmp_path):
+    """Phones that train while they charge: a job begins and ends between the times away."""
+    settings = {"sweep": None, "fleet": "city-phones-at-night", "server.rounds": 40}
+    edgefl.run("night-charging", overrides=settings, engine="null", out=tmp_path / "run")
+    found, err = shown(capsys, "run")
+    assert err == ""
+    spans = [one for one in found.slices if one.name == "away"]
+    assert spans
+    for job in jobs_of(found):
+        for span in spans:
+            if span.track == job.track:
+                assert span.to_ns <= job.from_ns or job.to_ns <= span.from_ns
+
+
+class Watching(edgefl.Callbacks):
+    """Writes a timeline of the run as far as it is."""
+
+    def started(self, name, rounds, folder):  # noqa: ARG002
+        """Remembers where it is."""
+        self.folder, self.found = folder, []
+
+    def evaluated(self, accuracies):  # noqa: ARG002
+        """Reads it."""
+        path = self.folder.parent / "now.pftrace"
+        edgefl.open(self.folder).runs[0].timeline(path)
+        self.found.append(read_back(path.read_bytes()))
+
+
+def test_runs_in_progress(tmp_path):
+    """As far as they were committed: the jobs that had ended are those of the whole run."""
+    watching = Watching()
+    settings = {"sweep": None, "server.rounds": 6}
+    result = edgefl.run(
+        "quickstart", overrides=settings, out=tmp_path / "run", callbacks=watching, progress=False
+    )
+    merges = [len(found.named("merge")) for found in watching.found]
+    assert merges == sorted(merges)
+    assert merges[0] < merges[-1] <= 6
+    last = read_back(result.runs[0].timeline(tmp_path / "end.pftrace").read_bytes())
+    assert len(last.named("merge")) == 6
+    whole = {one.arguments["job"]: one.arguments for one in jobs_of(last)}
+    for found in watching.found:
+        jobs = jobs_of(found)
+        assert len(jobs) == found.counters["active clients"][0][1] * len(found.named("merge"))
+        assert all(whole[one.arguments["job"]] == one.arguments for one in jobs)
+
+
+def test_a_run_that_was_broken_off_says_so(capsys, tmp_path):
+    """A note says that jobs under way are missing; what is there ends well."""
+
+    class Stopping(edgefl.Callbacks):
+        """Ctrl-C after the third merge."""
+
+        def merged(self, round_, t_s, loss):  # noqa: ARG002
+            if round_ == 2:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        edgefl.run(
+            "quickstart",
+            overrides={"sweep": None},
+            out=tmp_path / "run",
+            callbacks=Stopping(),
+            progress=False,
+        )
+    found, err = shown(capsys, "run")
+    assert "note: the run was interrupted: jobs that were under way are not shown" in err
+    assert len(found.named("merge")) in {2, 3}
+    assert found.counters["active clients"][-1][1] == 0
+
+
+def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
+    """With --salvage, what was damaged is named, and the rest shown; flows end in the jobs."""
+    shutil.copytree(folder, tmp_path / "damaged")
+    unstamp(tmp_path / "damaged")
+    with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
+        database.execute("UPDATE merges SET t_s = t_s + 1")
+        database.commit()
+    status, _, err = run_command(capsys, "timeline", "damaged")
+    assert status == 2
+    assert "--salvage" in err
+    found, err = shown(capsys, "damaged", "--salvage")
+    assert "table merges of run.sqlite is damaged" in err
+    assert jobs_of(found)
+    assert all(one.into == [one.arguments["job"] + 1] for one in jobs_of(found))
+
+
+def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
+    """A note says what needs the plan."""
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "plan.yaml").write_text("nothing")
+    found, err = shown(capsys, "run", "--salvage")
+    assert "when clients were away and what bounds their work is not shown: run: plan.yaml is damaged" in err
+    assert jobs_of(found)
+
+
+def test_from_python(folder, tmp_path):
+    """It writes the same bytes as the command, and takes numbers."""
+    run = edgefl.open(folder).runs[0]
+    path = run.timeline(tmp_path / "some.pftrace", clients=[3, 0], rounds=(2, 4))
+    found = read_back(path.read_bytes())
+    assert clients_of(found) == [0, 3]
+    assert len([one for one in found.slices if one.track == "server: rounds"]) == 3
+    with pytest.raises(UserError, match="4 to 2 is not a range"):
+        run.timeline(path, rounds=(4, 2))
+    with pytest.raises(UserError, match="there is no client 20"):
+        run.timeline(path, clients=[20])
+    with pytest.raises(UserError, match="-1 to -1 is not a range"):
+        run.timeline(path, clients=[-1])
+
+
+def test_what_bounds_work_is_named(capsys, folder):
+    """Each compute slice says what most of its kind's work is bound by."""
+    found, _ = shown(capsys, folder)
+    texts = {one.arguments["bound_by"] for one in found.slices if one.name.startswith("compute")}
+    assert texts
+    assert all(text.split()[0] in {"compute", "memory", "launch"} for text in texts)
