@@ -86,7 +86,7 @@ def test_names_are_texts():
 
 
 def test_accuracies_end_at_100_percent():
-    """Though the mean and the deviation are more together."""
+    """Though the interval of the mean reaches beyond; nor do they begin below 0."""
     low, high = figure(chart_of({"a": SEEDS})).axes[0].get_ylim()
     assert low < 10
     assert 100 < high <= 101
