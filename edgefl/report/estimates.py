@@ -83,10 +83,11 @@ def deviations(count: int) -> float:
 
 def estimate(values: Sequence[float]) -> Estimate:
     """The mean of at least one value, and its interval."""
-    mean, count = fmean(values), len(values)
+    finite, count = all(map(math.isfinite, values)), len(values)
+    mean = fmean(values) if finite else sum(values) / count
     if count < _TWO:
         return Estimate(mean, None, None, count)
-    deviation = stdev(values) if math.isfinite(mean) else math.nan
+    deviation = stdev(values) if finite else math.nan
     return Estimate(mean, deviations(count) * deviation, deviation, count)
 
 

@@ -241,6 +241,30 @@ def test_runs_of_several_seeds_have_a_line(visit, record):
         assert "the first is drawn" not in page.page.inner_text(note)
 
 
+def test_a_wide_band_leaves_an_axis_of_accuracies_as_it_is(visit, record):
+    """Of two seeds it reaches beyond 0 and 1, where there are none; losses have no such ends."""
+    low, high = np.full(2, -3.0), np.full(2, 4.0)
+    wide = [
+        replace(
+            one,
+            **{
+                f"{name}_{end}": np.resize(at, len(one))
+                for name in ("accuracy", "loss")
+                for end, at in (("low", low), ("high", high))
+            },
+        )
+        for one in record.curves
+    ]
+    page = visit(replace(record, curves=wide))
+    page.draw_all()
+    ends = "document.querySelector('#plot-accuracy .canvas')._fullLayout.yaxis.range"
+    low, high = page.page.evaluate(ends)
+    assert -0.1 <= low < high <= 1.1
+    page.page.check("#plot-accuracy input[value=loss]")
+    low, high = page.page.evaluate(ends)
+    assert low <= -3 < 4 <= high
+
+
 def test_a_legend_has_the_runs_that_are_drawn(visit, record):
     """Of one run's activity its own name alone. All can be hidden at once, and shown again."""
     page = visit()

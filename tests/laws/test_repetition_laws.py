@@ -105,4 +105,11 @@ def test_what_is_not_finite_is_no_figure():
         3,
     )
     assert difference({1: math.inf, 2: math.nan}, {1: 1.0, 2: 1.0}) is None
-    assert math.isnan(estimate([1.0, math.inf]).half)
+    for values, mean in (
+        ([1.0, math.inf], math.inf),
+        ([math.inf, -math.inf], math.nan),
+        ([1.0, math.nan], math.nan),
+    ):
+        found = estimate(values)
+        assert found.mean == pytest.approx(mean, nan_ok=True)
+        assert math.isnan(found.half)

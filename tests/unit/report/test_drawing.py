@@ -86,10 +86,13 @@ def test_names_are_texts():
 
 
 def test_accuracies_end_at_100_percent():
-    """Though the mean and the deviation are more together."""
+    """Though the interval of the mean reaches beyond; nor do they begin below 0."""
     low, high = figure(chart_of({"a": SEEDS})).axes[0].get_ylim()
     assert low < 10
     assert 100 < high <= 101
+    two = [[history([0.1, 0.5])], [history([0.9, 0.6])]]
+    low, high = figure(chart_of({"a": two})).axes[0].get_ylim()
+    assert (low, high) == (-1, 101)
 
 
 def test_a_single_evaluation_is_seen():

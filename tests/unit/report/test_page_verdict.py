@@ -88,6 +88,20 @@ def test_a_run_alone_is_judged_by_the_spread_of_the_others(dry):
     assert accuracy(group(dry, 0.9), group(dry, 0.8, 0.801, 0.799)) == (0, False, [])
 
 
+@pytest.mark.parametrize(("slower", "close"), [(0.1, True), (2.0, False)])
+def test_a_lower_bound_must_be_apart_as_it_is(dry, slower, close):
+    """The other takes that or more: separable from the bound is separable from what is above it."""
+    known = group(dry, 0.5, 0.5, 0.5, virtual_s=5.0)
+    times = [5.0 + slower + some for some in (0.2, 0.0, -0.2)]
+    bounded = group(dry, 0.5, 0.5, 0.5)
+    runs = [
+        replace(run, virtual_s=t_s, virtual_s_between=Interval(t_s, None))
+        for run, t_s in zip(bounded.runs, times, strict=True)
+    ]
+    found = row("virtual_s", known, replace(bounded, runs=tuple(runs)))
+    assert (found.winner, found.close) == (0, close)
+
+
 def test_a_winner_that_not_all_seeds_reached_is_close(dry):
     """Those that reached a target may be the quick ones."""
     some, all_ = group(dry, *[0.5] * 3), group(dry, *[0.5] * 3)
