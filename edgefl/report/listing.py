@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from edgefl.core.errors import UserError
 from edgefl.store import OtherFormatError, Reader, contents, event_hash, is_group, is_planned, is_run, made_in
 from edgefl.store import read as read_run
+from edgefl.store.folders import DATABASE, PLANNED
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -128,14 +130,12 @@ def _size(run: Path) -> int:
 
 
 def _changed(run: Path) -> str | None:
-    """When one of its databases, or the log of one, was written last."""
+    """When its database, or the log of that, was written last."""
     times = []
-    for path in run.glob("*.sqlite*"):
-        try:
-            times.append(path.stat().st_mtime)
-        except OSError:
-            continue
-    return dt.datetime.fromtimestamp(max(times), dt.UTC).isoformat(timespec="seconds") if times else None
+    for name in (DATABASE, f"{DATABASE}-wal", PLANNED):
+        with suppress(OSError):
+            times.append((run / name).stat().st_mtime)
+    return dt.datetime.fromtimestamp(max(times), dt.UTC).isoformat(timespec="milliseconds") if times else None
 
 
 def _facts(reader: Reader) -> dict[str, Any]:

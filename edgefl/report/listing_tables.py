@@ -42,7 +42,7 @@ def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
             "run": lambda runs: _label(runs, found.folder),
             "status": _status,
             "rounds": _rounds,
-            "accuracy": lambda runs: _between([one.accuracy for one in runs], _percent),
+            "accuracy": _accuracy,
             "to target": _target,
             "virtual time": lambda runs: _between([one.virtual_s for one in runs], show_seconds),
             "method": _method,
@@ -102,6 +102,13 @@ def _rounds(runs: _Runs) -> str:
     return done if done == MISSING or None in limits else f"{done}/{_between(list(limits), '{:,}'.format)}"
 
 
+def _accuracy(runs: _Runs) -> str:
+    """Of global models where there are any; else of clients' own, which is said."""
+    known = [one for one in runs if one.model == "global"]
+    own = " personal" if not known and any(one.model for one in runs) else ""
+    return _between([one.accuracy for one in known or runs], lambda value: show_share(value, 1)) + own
+
+
 def _target(runs: _Runs) -> str:
     """The virtual time at which the target was reached; of several runs, how many reached theirs."""
     aimed = [one for one in runs if one.target is not None and one.accuracy is not None]
@@ -119,10 +126,6 @@ def _written(runs: _Runs) -> str:
     if not times:
         return MISSING
     return dt.datetime.fromisoformat(max(times)).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _percent(value: float) -> str:
-    return show_share(value, 1)
 
 
 def _between(values: Sequence[Value | None], show: Callable[[Value], str]) -> str:

@@ -346,7 +346,7 @@ def test_all_that_edgefl_writes_into_a_run_is_removed(tmp_path, capsys):
     """Exported models, tracker's files and the traceback of a failure: no name is unknown."""
     trackers = ["tensorboard"] if _has("tensorboard") else []
     (run,) = edgefl.run(SCENARIO, out=tmp_path / "run", trackers=trackers).runs
-    for options in (["--all"], ["--int8"]):
+    for options in (["--client", "1"], ["--int8"]):
         assert run_command(capsys, "export", run.folder, *options)[0] == 0
     (run.folder / "traceback.txt").touch()
     (run.folder / "plan.yaml.12-34.tmp").touch()
