@@ -5,12 +5,22 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edgefl.core.errors import UserError
-from edgefl.store import OtherFormatError, Reader, contents, event_hash, is_group, is_planned, is_run, made_in
+from edgefl.store import (
+    OtherFormatError,
+    Reader,
+    contents,
+    event_hash,
+    is_group,
+    is_locked,
+    is_planned,
+    is_run,
+    made_in,
+)
 from edgefl.store import read as read_run
 from edgefl.store.folders import DATABASE, PLANNED
 
@@ -72,10 +82,12 @@ class Listing:
     Attributes:
         folder: the folder.
         runs: those that were written last come last; the runs of a group stand together.
+        resumable: the runs, or their groups, that `edgefl run --resume` goes on with.
     """
 
     folder: Path
-    runs: Sequence[Listed] = field(default_factory=tuple)
+    runs: Sequence[Listed]
+    resumable: Sequence[Path]
 
 
 def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
@@ -97,8 +109,12 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
         one = _listed(path, folder)
         blocks.setdefault(one.group_dir or path, []).append(one)
     ordered = sorted(blocks.values(), key=lambda block: max(one.changed or "" for one in block))
-    runs = (one for block in ordered for one in block)
-    return Listing(folder, tuple(one for one in runs if not statuses or one.status in statuses))
+    runs = [one for block in ordered for one in block]
+    chosen = [one for one in runs if not statuses or one.status in statuses]
+    # A command has a group of which a run is in progress; it may also be between two runs.
+    busy = {one.group_dir or one.run_dir for one in runs if one.status == "running"}
+    stopped = dict.fromkeys(one.group_dir or one.run_dir for one in chosen if one.status in UNFINISHED)
+    return Listing(folder, chosen, [path for path in stopped if path not in busy and not is_locked(path)])
 
 
 def _listed(run: Path, within: Path) -> Listed:

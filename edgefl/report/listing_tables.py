@@ -56,7 +56,7 @@ def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
     )
     size = show_bytes(sum(one.size_bytes for one in found.runs))
     total = f"{_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
-    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs), *_next(found.runs))
+    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs), *_next(found.resumable))
 
 
 def _lines(found: Listing, *, every: bool) -> Iterator[_Runs]:
@@ -141,14 +141,8 @@ def _reasons(runs: _Runs) -> Iterator[Line]:
     yield from (Line(text, "red") for text in _cut(found, "more cannot be read"))
 
 
-def _next(runs: _Runs) -> Iterator[Line]:
-    """How runs that did not end go on: a group's by one command, unless another is at it."""
-    busy = {one.group_dir for one in runs if one.status == "running"}
-    paths = dict.fromkeys(
-        one.group_dir or one.run_dir
-        for one in runs
-        if one.status in UNFINISHED and (one.group_dir is None or one.group_dir not in busy)
-    )
+def _next(paths: Sequence[Path]) -> Iterator[Line]:
+    """How runs that did not end go on."""
     commands = [f"next: edgefl run --resume {path}" for path in paths]
     yield from (Line(text) for text in _cut(commands, "more can be resumed"))
 

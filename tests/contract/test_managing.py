@@ -139,6 +139,10 @@ def test_what_is_in_progress_is_running(runs, capsys):
     with locked(runs / "shot"), locked(runs / "shot" / "01-seed-1"):
         assert _listed(capsys)["runs/shot/01-seed-1"]["status"] == "running"
         assert "--resume runs/shot" not in run_command(capsys, "runs")[1]
+    for held in (runs / "shot", runs / "shot" / "01-seed-1"):
+        with locked(held):
+            out = run_command(capsys, "runs", "--json")[1]
+        assert json.loads(out)["resumable"] == ["runs/stopped"]
 
 
 def test_no_run_is_for_two_commands(runs, capsys):
