@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edgefl.core.errors import UserError
-from edgefl.store import OtherFormatError, Reader, contents, event_hash, is_group, is_planned, is_run, made_in
+from edgefl.store import (
+    OtherFormatError,
+    Reader,
+    contents,
+    event_hash,
+    is_group,
+    is_locked,
+    is_planned,
+    is_run,
+    made_in,
+)
 from edgefl.store import read as read_run
+from edgefl.store.folders import DATABASE, PLANNED
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -70,10 +82,12 @@ class Listing:
     Attributes:
         folder: the folder.
         runs: those that were written last come last; the runs of a group stand together.
+        resumable: the runs, or their groups, that `edgefl run --resume` goes on with.
     """
 
     folder: Path
-    runs: Sequence[Listed] = field(default_factory=tuple)
+    runs: Sequence[Listed]
+    resumable: Sequence[Path]
 
 
 def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
@@ -95,8 +109,12 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
         one = _listed(path, folder)
         blocks.setdefault(one.group_dir or path, []).append(one)
     ordered = sorted(blocks.values(), key=lambda block: max(one.changed or "" for one in block))
-    runs = (one for block in ordered for one in block)
-    return Listing(folder, tuple(one for one in runs if not statuses or one.status in statuses))
+    runs = [one for block in ordered for one in block]
+    chosen = [one for one in runs if not statuses or one.status in statuses]
+    # A command has a group of which a run is in progress; it may also be between two runs.
+    busy = {one.group_dir or one.run_dir for one in runs if one.status == "running"}
+    stopped = dict.fromkeys(one.group_dir or one.run_dir for one in chosen if one.status in UNFINISHED)
+    return Listing(folder, chosen, [path for path in stopped if path not in busy and not is_locked(path)])
 
 
 def _listed(run: Path, within: Path) -> Listed:
@@ -128,14 +146,12 @@ def _size(run: Path) -> int:
 
 
 def _changed(run: Path) -> str | None:
-    """When one of its databases, or the log of one, was written last."""
+    """When its database, or the log of that, was written last."""
     times = []
-    for path in run.glob("*.sqlite*"):
-        try:
-            times.append(path.stat().st_mtime)
-        except OSError:
-            continue
-    return dt.datetime.fromtimestamp(max(times), dt.UTC).isoformat(timespec="seconds") if times else None
+    for name in (DATABASE, f"{DATABASE}-wal", PLANNED):
+        with suppress(OSError):
+            times.append((run / name).stat().st_mtime)
+    return dt.datetime.fromtimestamp(max(times), dt.UTC).isoformat(timespec="milliseconds") if times else None
 
 
 def _facts(reader: Reader) -> dict[str, Any]:

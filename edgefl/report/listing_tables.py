@@ -42,7 +42,7 @@ def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
             "run": lambda runs: _label(runs, found.folder),
             "status": _status,
             "rounds": _rounds,
-            "accuracy": lambda runs: _between([one.accuracy for one in runs], _percent),
+            "accuracy": _accuracy,
             "to target": _target,
             "virtual time": lambda runs: _between([one.virtual_s for one in runs], show_seconds),
             "method": _method,
@@ -56,7 +56,7 @@ def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
     )
     size = show_bytes(sum(one.size_bytes for one in found.runs))
     total = f"{_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
-    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs), *_next(found.runs))
+    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs), *_next(found.resumable))
 
 
 def _lines(found: Listing, *, every: bool) -> Iterator[_Runs]:
@@ -102,6 +102,13 @@ def _rounds(runs: _Runs) -> str:
     return done if done == MISSING or None in limits else f"{done}/{_between(list(limits), '{:,}'.format)}"
 
 
+def _accuracy(runs: _Runs) -> str:
+    """Of global models where there are any; else of clients' own, which is said."""
+    known = [one for one in runs if one.model == "global"]
+    own = " personal" if not known and any(one.model for one in runs) else ""
+    return _between([one.accuracy for one in known or runs], lambda value: show_share(value, 1)) + own
+
+
 def _target(runs: _Runs) -> str:
     """The virtual time at which the target was reached; of several runs, how many reached theirs."""
     aimed = [one for one in runs if one.target is not None and one.accuracy is not None]
@@ -121,10 +128,6 @@ def _written(runs: _Runs) -> str:
     return dt.datetime.fromisoformat(max(times)).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def _percent(value: float) -> str:
-    return show_share(value, 1)
-
-
 def _between(values: Sequence[Value | None], show: Callable[[Value], str]) -> str:
     """The least and the most of what is known."""
     known = sorted(value for value in values if value is not None)  # type: ignore[type-var]
@@ -138,14 +141,8 @@ def _reasons(runs: _Runs) -> Iterator[Line]:
     yield from (Line(text, "red") for text in _cut(found, "more cannot be read"))
 
 
-def _next(runs: _Runs) -> Iterator[Line]:
-    """How runs that did not end go on: a group's by one command, unless another is at it."""
-    busy = {one.group_dir for one in runs if one.status == "running"}
-    paths = dict.fromkeys(
-        one.group_dir or one.run_dir
-        for one in runs
-        if one.status in UNFINISHED and (one.group_dir is None or one.group_dir not in busy)
-    )
+def _next(paths: Sequence[Path]) -> Iterator[Line]:
+    """How runs that did not end go on."""
     commands = [f"next: edgefl run --resume {path}" for path in paths]
     yield from (Line(text) for text in _cut(commands, "more can be resumed"))
 

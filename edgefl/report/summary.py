@@ -268,7 +268,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     reached = None if target is None else until_target(reader, target, bounds)
     return Summary(
         **{key: meta[key] for key in kept},
-        dataset=meta.get("dataset"),
+        **{key: meta.get(key) for key in ("dataset", "rounds", "stopped", "measures_host_s")},
         models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
         event_hash=event_hash(reader),
         run_dir=reader.where,
@@ -276,8 +276,6 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         reason=meta.get("reason", ""),
         accuracy=_accuracy(reader),
         after_rounds=_after_rounds(reader),
-        rounds=meta.get("rounds"),
-        stopped=meta.get("stopped"),
         virtual_s=virtual_s,
         **{key: getattr(used.total, key) for key in ("jobs", "down_bytes", "up_bytes", "flops", "client_s")},
         bytes_by_part=used.bytes_by_part,
@@ -302,7 +300,6 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds),
         measures=measured(reader),
-        measures_host_s=meta.get("measures_host_s"),
     )
 
 

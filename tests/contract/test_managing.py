@@ -15,8 +15,9 @@ from commands import run_command
 from damage import rewritten
 
 import edgefl
+from edgefl.core.errors import UserError
 from edgefl.runs import Callbacks
-from edgefl.store import locked, status_of
+from edgefl.store import locked, locked_run, status_of
 
 SCENARIO = {
     "name": "small",
@@ -138,6 +139,25 @@ def test_what_is_in_progress_is_running(runs, capsys):
     with locked(runs / "shot"), locked(runs / "shot" / "01-seed-1"):
         assert _listed(capsys)["runs/shot/01-seed-1"]["status"] == "running"
         assert "--resume runs/shot" not in run_command(capsys, "runs")[1]
+    for held in (runs / "shot", runs / "shot" / "01-seed-1"):
+        with locked(held):
+            out = run_command(capsys, "runs", "--json")[1]
+        assert json.loads(out)["resumable"] == ["runs/stopped"]
+
+
+def test_no_run_is_for_two_commands(runs, capsys):
+    """None goes on while a command has its group, nor a group while one of its runs goes on."""
+    group, first, second = runs / "shot", runs / "shot" / "01-seed-1", runs / "shot" / "02-seed-2"
+    for held, refused in ((locked(group), [group, first, second]), (locked_run(first), [group, first])):
+        with held:
+            for folder in refused:
+                with pytest.raises(UserError, match="another command writes into"):
+                    edgefl.resume(folder)
+                assert run_command(capsys, "run", "--resume", folder)[0] == 2
+            assert status_of(second) == "planned"
+    with locked_run(first):
+        assert [run.status for run in edgefl.resume(second).runs] == ["done"]
+    assert status_of(first) == "killed"
 
 
 def test_runs_that_cannot_be_read_are_listed(runs, capsys):
@@ -346,7 +366,7 @@ def test_all_that_edgefl_writes_into_a_run_is_removed(tmp_path, capsys):
     """Exported models, tracker's files and the traceback of a failure: no name is unknown."""
     trackers = ["tensorboard"] if _has("tensorboard") else []
     (run,) = edgefl.run(SCENARIO, out=tmp_path / "run", trackers=trackers).runs
-    for options in (["--all"], ["--int8"]):
+    for options in (["--client", "1"], ["--int8"]):
         assert run_command(capsys, "export", run.folder, *options)[0] == 0
     (run.folder / "traceback.txt").touch()
     (run.folder / "plan.yaml.12-34.tmp").touch()
