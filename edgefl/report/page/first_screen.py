@@ -160,6 +160,7 @@ def _notes(page: Page) -> Iterator[str]:
         )
         yield f"{', '.join(signs)}{close}."
         yield from _seeds(page)
+    yield from (sign for sign in page.signs if sign.startswith("±") or sign in page.pairs.notes)
     yield from _intervals(page)
     if any(row.key.startswith("target.") for row in page.verdict):
         model = _model([row for row in page.verdict if not row.aside])

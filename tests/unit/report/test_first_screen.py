@@ -11,6 +11,7 @@ from edgefl.core.errors import UserError
 from edgefl.report.curves import AXES
 from edgefl.report.page.build import page
 from edgefl.report.page.first_screen import first_screen
+from edgefl.report.pairs import PairTexts
 
 # One kind of client has few numbers.
 FLEET = {"title": "at home", "members": [{"device": "raspberry-pi-4b", "link": "wifi-pi4"}]}
@@ -84,6 +85,18 @@ def test_signs_are_explained(record):
     assert (cell.sign, cell.meaning) == ("≈", "best, but not separable")
     assert shown.notes[0].startswith("≈ best, but not separable from another: the 95% interval")
     assert shown.tables[0].rows[0][2].text == "not separable at 5 seeds"
+
+
+def test_intervals_and_differences_are_explained(record):
+    """Where there are seeds, what stands behind ± and what was subtracted from what."""
+    notes = ["± 95% interval", "against: means of the differences"]
+    pairs = PairTexts(["b\nagainst a"], ["virtual time"], [["-1 ±2 s (not separable at 5 seeds)"]], notes[1:])
+    shown = first_screen(replace(record, pairs=pairs, signs=[*notes, "to a target: the first"]))
+    assert [note for note in shown.notes if note.startswith(("±", "against", "to a"))] == notes
+    (table,) = [one for one in shown.tables if one.caption == "Differences over seeds, with 95% intervals"]
+    assert table.head == ["figure", "b against a"]
+    ((label, cell),) = table.rows
+    assert (label.text, cell.text, cell.below) == ("virtual time", "-1 ±2 s", "(not separable at 5 seeds)")
 
 
 def test_one_seed_says_nothing_about_chance(record):
