@@ -10,6 +10,7 @@ import torch
 
 from edgefl.protocol import Tree, flatten, read_tree
 from edgefl.store import Reader, event_hash, read, verify
+from edgefl.store.locks import LOCK
 from edgefl.store.schema import STORED
 
 # Facts of the machine and of the process, which a resumed run may have others of.
@@ -63,7 +64,10 @@ def _differences(left: Reader, right: Reader, but: Collection[str]) -> Iterator[
     for kind in ("last", "best"):
         yield from _unequal_files(f"{kind} version", _versions(left, kind), _versions(right, kind))
     yield from _unequal_files("state of client", _states(left), _states(right))
-    names = [sorted(path.name for path in reader.folder.iterdir()) for reader in (left, right)]
+    # A lock's file alone says nothing.
+    names = [
+        sorted(path.name for path in reader.folder.iterdir() if path.name != LOCK) for reader in (left, right)
+    ]
     if names[0] != names[1]:
         yield f"the directories hold {names[0]} and {names[1]}"
     for reader in (left, right):

@@ -18,6 +18,7 @@ from edgefl.store.rows import SavedState, state_file
 
 # The newest of them.
 _KEPT = 2
+_MARK = "UPDATE versions SET last = version = ?, best = version IS ?"
 
 
 class Place(NamedTuple):
@@ -71,6 +72,7 @@ class Checkpoint:
     Attributes:
         number: counted from 1.
         place: where in the run it is.
+        best: the best version by then; None where none was evaluated.
         events: the event hash of all that had happened.
         versions: the files of server states, by version.
         states: the files of clients' states with the jobs that wrote them, by client.
@@ -80,6 +82,7 @@ class Checkpoint:
 
     number: int
     place: Place
+    best: int | None
     events: str
     versions: Mapping[int, SavedFile]
     states: Mapping[int, tuple[int, SavedFile]]
@@ -118,6 +121,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
                     row["round"],
                     row["t_s"],
                 ),
+                best=row["best"],
                 events=row["events"],
                 versions={
                     version: versions.get(version, SavedFile(f"versions of {version}", ""))
@@ -185,20 +189,19 @@ def add_checkpoint(
     with Table(database, digests, "checkpoints") as before:
         numbers = [row[0] for row in before]
         number = max(numbers, default=0) + 1
-        lists = (sorted(saved.servers), sorted(saved.outcomes), dict(saved.content))
+        found = execute("SELECT version FROM versions WHERE best").fetchone()
+        chosen = place.version if best else found and found[0]
+        versions = {*saved.servers, *([] if chosen is None else [chosen])}
+        lists = (sorted(versions), sorted(saved.outcomes), dict(saved.content))
         execute(
-            "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, *place, events, *map(json.dumps, lists)),
+            "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, *place, chosen, events, *map(json.dumps, lists)),
         )
         _keep_newest(database, _KEPT)
     with Table(database, digests, "versions"):
-        if best:
-            execute("UPDATE versions SET best = 0")
-        execute("UPDATE versions SET last = 0")
         rows = [(version, *file) for version, file in files["versions"].items()]
         database.executemany("INSERT INTO versions VALUES (?, ?, ?, 0, 0)", rows)
-        update = "UPDATE versions SET last = 1, best = MAX(best, ?) WHERE version = ?"
-        execute(update, (int(best), place.version))
+        execute(_MARK, (place.version, chosen))
     with Table(database, digests, "outcomes"):
         outcomes = [
             (job, *file, json.dumps(dict(saved.outcomes[job][1]))) for job, file in files["outcomes"].items()
@@ -290,8 +293,6 @@ def rewind(
     with Table(database, digests, "checkpoints"):
         database.execute("DELETE FROM checkpoints WHERE checkpoint > ?", (number,))
     with Table(database, digests, "versions"):
-        database.execute("DELETE FROM versions WHERE version > ?", (version,))
-        database.execute("UPDATE versions SET last = version = ?", (version,))
-        if to is None:
-            database.execute("DELETE FROM versions")
+        database.execute("DELETE FROM versions WHERE ? OR version > ?", (to is None, version))
+        database.execute(_MARK, (version, to and to.best))
     _forget(database, digests)

@@ -89,7 +89,8 @@ CREATE TABLE outcomes (
 CREATE TABLE checkpoints (
   checkpoint INTEGER PRIMARY KEY, needs INTEGER NOT NULL, version INTEGER NOT NULL,
   evaluated INTEGER NOT NULL, regular INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,
-  events TEXT NOT NULL, versions TEXT NOT NULL, outcomes TEXT NOT NULL, content TEXT NOT NULL);
+  best INTEGER, events TEXT NOT NULL, versions TEXT NOT NULL, outcomes TEXT NOT NULL,
+  content TEXT NOT NULL);
 CREATE TABLE digests (name TEXT PRIMARY KEY, count INTEGER NOT NULL, total INTEGER NOT NULL);
 """
 
