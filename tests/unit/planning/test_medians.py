@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edgefl.core.errors import UserError
 from edgefl.planning.fleets import devices_of
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.medians import Medians
 from edgefl.planning.plan import plan
 from edgefl.planning.recorded import Recorded
+from edgefl.planning.repricing import Pricers
 from edgefl.runs.group import drafts
 
 MEMBER = {"device": "raspberry-pi-4b", "link": "wifi-pi4"}
@@ -100,3 +102,18 @@ def test_what_bounds_work_sums_to_its_price():
     """In seconds, by arithmetic, memory and launches."""
     plan_, medians = found([MEMBER])
     assert medians.bounds(0, 0).seconds == pytest.approx(float(plan_.prices[0].work_s[0]), rel=1e-12)
+
+
+def test_a_device_that_nobody_can_price_is_slower_than_all_others(monkeypatch):
+    """Such as a measured one with work that was not measured: the median is the slower of the two others."""
+    names = ["laptop-cpu", "raspberry-pi-4b", "raspberry-pi-zero-2w"]
+    plan_, medians = found([{"device": name} for name in names])
+    timed = Pricers.of
+
+    def of(pricers, device, dtype):
+        if device == "laptop-cpu":
+            raise UserError("not measured")
+        return timed(pricers, device, dtype)
+
+    monkeypatch.setattr(Pricers, "of", of)
+    assert set(given_to(plan_, medians.device(), "device").values()) == {""}
