@@ -91,7 +91,7 @@ def summed(found, look=lambda _: None):
     """A run's summary, and what ``look`` finds in its rows."""
     store = Store.in_memory()
     describe(found, store, "null")
-    run = Run(found, store, None, Callbacks())
+    run = Run(found.plan, store, None, Callbacks())
     run.to_end()
     reader = store.reader()
     result = summary(reader), look(reader)

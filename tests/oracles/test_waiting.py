@@ -42,7 +42,7 @@ def clocked(plan_):
     store = Store.in_memory()
     store.set_meta({})
     store.write_plan(priced, {}, [0] * len(plan_.clients))
-    run = Run(SimpleNamespace(plan=priced), store, None, Callbacks())
+    run = Run(priced, store, None, Callbacks())
     run.to_end()
     found = waited(store.reader())
     store.abandon()

@@ -15,7 +15,7 @@ from edgefl.planning.recorded import Recorded
 from edgefl.report.bounds import read_jobs
 from edgefl.report.critical.path import Rounds
 from edgefl.report.full_speed import planned_s
-from edgefl.report.timeline import Bools, Floats, Ints, Timeline
+from edgefl.report.timeline import Bools, Floats, Timeline
 from edgefl.store import Reader
 
 CHANGES = ("link", "device", "work", "speed")
@@ -79,13 +79,6 @@ class Savings:
     def one(self, change: str, client: int) -> Floats:
         """The same if it is made to one client."""
         return self._saved(change, self._client == client)
-
-    def each(self, change: str, clients: Ints) -> Floats:
-        """The same if it is made, in each round, to another client, (rounds,)."""
-        versions = np.zeros(len(self._found.merges) and int(self._found.merges.version.max()) + 1, np.int64)
-        of_merge = np.repeat(clients, self._rounds.last - self._rounds.first + 1)
-        versions[self._found.merges.version] = of_merge
-        return self._saved(change, self._client == versions[self._into])
 
     def then(self, change: str, client: int, place: int) -> int:
         """The client that a round waits for longest after a change to one; -1 for none.

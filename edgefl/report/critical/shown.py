@@ -38,8 +38,10 @@ _CHANGE = {
 
 def shown(found: Explanation | RoundExplanation) -> RenderableType:
     """The sentence, and the tables behind it."""
-    blocks = _run(found) if isinstance(found, Explanation) else _round(found)
-    return Group(Line(said(found), "bold"), Line(), *blocks)
+    first = Line(said(found), "bold")
+    if isinstance(found, RoundExplanation):
+        return Group(first, Line(), *_round(found)) if found.path else first
+    return Group(first, Line(), *_run(found)) if found.phases else first
 
 
 def said(found: Explanation | RoundExplanation) -> str:
