@@ -37,7 +37,7 @@ def job(work_s):
 def test_a_client_that_leaves_loses_its_job(tmp_path):
     """It leaves after 8 s, two seconds into its second job's work, and is back at 15 s."""
     (own,) = lanes(
-        tmp_path, job([3]), availability=there("0,0,8 0,15,99"), on_leave="lose", rounds=2
+        tmp_path, job([3]), availability=there("0,0,8 0,15,99"), on_leave="lose", rounds=3
     )
     assert own == [
         "train: 0 5", "down: 0 1", "compute: 1 4", "up: 4 5",
