@@ -152,6 +152,12 @@ def runs_in(folder: Path) -> list[Path]:
         raise UserError(
             f"{folder} holds no run yet", where=str(folder), hint="its first run is still being planned"
         )
+    if not runs and any(is_planned(run) for run in made_in(folder)):
+        raise UserError(
+            f"{folder} holds no run that has begun",
+            where=str(folder),
+            hint=f"begin with edgefl run --resume {folder}",
+        )
     if not runs:
         raise UserError(
             f"{folder} is neither a run nor a group of runs",

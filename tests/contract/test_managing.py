@@ -160,6 +160,15 @@ def test_no_run_is_for_two_commands(runs, capsys):
     assert status_of(first) == "killed"
 
 
+def test_a_group_that_has_not_begun_says_so(runs, capsys):
+    """Its first run was removed, and the other one is only planned: nothing to compare, and how to begin."""
+    shutil.rmtree(runs / "shot" / "01-seed-1")
+    for folder in (runs / "shot", runs / "shot" / "02-seed-2"):
+        status, _, err = run_command(capsys, "compare", folder)
+        assert (status, f"error: {folder} holds no run that has begun" in err) == (2, True)
+        assert f"begin with edgefl run --resume {folder}" in err
+
+
 def test_runs_that_cannot_be_read_are_listed(runs, capsys):
     """A damaged database, a damaged plan, facts without sense, and another format: each says what it is."""
     (runs / "alone" / "run.sqlite").write_bytes(b"no database" * 100)
