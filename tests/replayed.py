@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import edgefl
+from edgefl.runs import RunResult
 from edgefl.store import COLUMNS, read
 
 # Rows that name files, and digests of all others.
@@ -56,3 +58,29 @@ def merges(folder: Path) -> list[tuple[Any, ...]]:
             )
             for merge in reader.rows("merges", "version")
         ]
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "seed": 7,
+    "task": {
+        "dataset": "digits",
+        "partition": {"name": "dirichlet", "alpha": 0.3, "min_samples": 20},
+        "clients": 8,
+    },
+    "model": {"name": "mlp", "hidden": [16]},
+    "method": "fedavg",
+    "local": {"epochs": 1, "batch_size": 32, "optimizer": {"name": "sgd", "lr": 0.1}},
+    "fleet": "home-lab",
+    "server": {"participants": 4, "until": {"rounds": 4}},
+    "evaluate": {"every": 2, "target": 0.3},
+}
+"""Fast to train: 8 clients of four kinds for 4 rounds."""
+
+
+def small(out: Path, **overrides: Any) -> RunResult:
+    """``SMALL`` trained with overrides, whose dots are written as two underscores."""
+    given = {key.replace("__", "."): value for key, value in overrides.items()}
+    (run,) = edgefl.run(SMALL, overrides=given, out=out, progress=False).runs
+    assert run.status == "done", run.reason
+    return run

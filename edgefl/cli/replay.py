@@ -60,7 +60,8 @@ def replay(
     check_target(target, "--target")
     given = as_overrides(overrides(settings, link=link))
     folders = list({run.resolve(): run for each in runs for run in runs_in(each)}.values())
-    fleets = [Override.of("fleet", name, f"--fleet {name}") for name in dict.fromkeys(fleet or ())]
+    names = dict.fromkeys(fleet or ())
+    fleets: list[Override | None] = [Override.of("fleet", name, f"--fleet {name}") for name in names]
     with Replayer() as replayer:
         refused = _replayed(replayer, folders, fleets or [None], given)
         if replayer.done:
@@ -109,7 +110,8 @@ def _print_json(result: Replay, refused: Sequence[NotReplayed], target: float | 
     found = summaries([run.folder for run in result.runs], target)
     if not result.saved:
         found = [replace(run, run_dir="") for run in found]
-    runs = [Replayed(*row) for row in zip(result.fleets, result.sources, found, strict=True)]
+    pairs = zip(result.runs, found, strict=True)
+    runs = [Replayed(run.fleet, run.source, each) for run, each in pairs]
     group_dir = str(result.folder) if result.saved else None
     print_json(Replays(group_dir, Comparison(found), runs, refused))
 
@@ -131,7 +133,7 @@ def _print(result: Replay, folders: Sequence[Path], target: float | None) -> Non
         console.print(f"event hash {now.event_hash}")
     else:
         found = summaries(made, target)
-        rows = zip(result.fleets, result.sources, found, strict=True)
-        console.print(replays_table([Replayed(*row) for row in rows]))
+        pairs = zip(result.runs, found, strict=True)
+        console.print(replays_table([Replayed(run.fleet, run.source, each) for run, each in pairs]))
     if result.saved:
         console.print(f"saved in {result.folder}", soft_wrap=True)

@@ -6,10 +6,11 @@ import math
 import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 from edgefl.core.drafts import setting_words, slug
 from edgefl.core.errors import RunError, UserError
@@ -38,25 +39,46 @@ Fleets: TypeAlias = str | Mapping[str, Any]
 Runs: TypeAlias = str | Path | RunResult | Result
 
 
+class _Temporary:
+    """A temporary directory, which is removed with this object."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="edgefl-replay-"))
+        self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
 @dataclass(frozen=True, repr=False)
-class Replay(Result):
-    """Replays of runs; without a directory of their own, they can be read as long as this object is there.
+class ReplayResult(RunResult):
+    """A replay; where it was not saved, it can be read as long as this object is there.
 
     Attributes:
-        sources: of each run, where its learning comes from.
-        fleets: of each run, what it was replayed on: its own fleet where no other was named.
-        notes: what they assume, and what else to know of them, as ``run`` says it.
+        source: where its learning comes from.
+        fleet: what it was replayed on: the run's own fleet where no other was named.
+        notes: what to know of it.
     """
 
-    sources: tuple[Source, ...] = ()
-    fleets: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    _temporary: Any = field(default=None, compare=False)
+    source: Source
+    fleet: str
+    notes: tuple[str, ...]
+    _temporary: _Temporary | None = field(compare=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Replay(Result):
+    """Replays of runs.
+
+    Attributes:
+        runs: by fleet and by run.
+        saved: whether they have a directory of their own.
+    """
+
+    runs: tuple[ReplayResult, ...]
+    saved: bool
 
     @property
-    def saved(self) -> bool:
-        """Whether the replays have a directory of their own."""
-        return self._temporary is None
+    def notes(self) -> list[str]:
+        """What they assume, and what else to know of them, as ``run`` says it."""
+        return in_short(note for run in self.runs for note in run.notes)
 
 
 def replay(
@@ -77,7 +99,7 @@ def replay(
         fleet: a profile's name, or a fleet's settings; or several, on each of which every run is replayed.
             None is each run's own fleet, as it was.
         overrides: settings of ``fleet``, ``server`` and ``wire``, as of ``run``.
-        out: the directory to create; None keeps the runs in a temporary one.
+        out: the directory to create; None keeps the replays in a temporary one, which goes with them.
 
     Raises:
         UserError: an argument is wrong, a run cannot be read, or another run would be learned there; the
@@ -103,22 +125,6 @@ def _folders(run: Runs) -> list[Path]:
     return [run.folder] if isinstance(run, RunResult) else runs_in(Path(run))
 
 
-class Done(NamedTuple):
-    """A replay that was made.
-
-    Attributes:
-        result: the run.
-        source: where its learning comes from.
-        fleet: what it was replayed on.
-        notes: what to know of it.
-    """
-
-    result: RunResult
-    source: Source
-    fleet: str
-    notes: tuple[str, ...]
-
-
 class Replayer:
     """Replays one run after another into a temporary directory, from which they can be saved.
 
@@ -127,8 +133,8 @@ class Replayer:
     """
 
     def __init__(self) -> None:
-        self.done: list[Done] = []
-        self._temporary = tempfile.TemporaryDirectory(prefix="edgefl-replay-")
+        self.done: list[ReplayResult] = []
+        self._temporary = _Temporary()
         self._kept = False
 
     def __enter__(self) -> Self:
@@ -136,10 +142,10 @@ class Replayer:
 
     def __exit__(self, *_: object) -> None:
         if not self._kept:
-            self._temporary.cleanup()
+            self._temporary.remove()
 
     @user_code()
-    def add(self, folder: Path, fleet: Override | None, overrides: Sequence[Override]) -> Done:
+    def add(self, folder: Path, fleet: Override | None, overrides: Sequence[Override]) -> ReplayResult:
         """Replays a run.
 
         Args:
@@ -151,7 +157,7 @@ class Replayer:
             UserError: as ``replay``.
         """
         given = [*([] if fleet is None else [fleet]), *overrides]
-        target = Path(self._temporary.name) / f"{len(self.done):04d}"
+        target = self._temporary.path / f"{len(self.done):04d}"
         with read(folder) as reader:
             source, own = _source(reader), fleet_name(reader.resolved()["scenario"]["fleet"])
             name = _name(source.name, given)
@@ -162,15 +168,16 @@ class Replayer:
                     shutil.rmtree(target)
                 raise _placed(error, folder, given) from error.__cause__
         with read(target) as made:
-            result = RunResult(name, target, made.meta["status"], made.meta.get("reason", ""))
-        found = Done(result, source, own if fleet is None else fleet_name(fleet.node.plain), tuple(notes))
+            status, reason = made.meta["status"], made.meta.get("reason", "")
+        where = own if fleet is None else fleet_name(fleet.node.plain)
+        found = ReplayResult(name, target, status, reason, source, where, tuple(notes), self._temporary)
         self.done.append(found)
         return found
 
     def kept(self) -> Replay:
-        """The replays so far, in the temporary directory, which is there as long as they are."""
+        """The replays so far, in the temporary directory, which is there as long as one of them is."""
         self._kept = True
-        return self._replay(Path(self._temporary.name), [each.result for each in self.done])
+        return Replay(self._temporary.path, tuple(self.done), saved=False)
 
     def saved(self, out: Path) -> Replay:
         """The replays so far, in a new directory.
@@ -180,21 +187,11 @@ class Replayer:
         """
         moved = []
         with claimed(out, "replay") as group:
-            for number, (one, *_) in enumerate(self.done, start=1):
+            for number, one in enumerate(self.done, start=1):
                 target = group if len(self.done) == 1 else group / f"{number:02d}-{slug(one.name)}"
                 _copy(one.folder, target)
-                moved.append(RunResult(one.name, target, one.status, one.reason))
-        return self._replay(out, moved)
-
-    def _replay(self, folder: Path, results: Sequence[RunResult]) -> Replay:
-        return Replay(
-            folder,
-            tuple(results),
-            sources=tuple(each.source for each in self.done),
-            fleets=tuple(each.fleet for each in self.done),
-            notes=tuple(in_short(note for each in self.done for note in each.notes)),
-            _temporary=self._temporary if self._kept else None,
-        )
+                moved.append(replace(one, folder=target, _temporary=None))
+        return Replay(out, tuple(moved), saved=True)
 
 
 def _copy(folder: Path, target: Path) -> None:
@@ -232,9 +229,9 @@ def _source(reader: Reader) -> Source:
 
 
 def _placed(error: UserError, folder: Path, given: Sequence[Override]) -> UserError:
-    """The error with the run that it is of, and with what else can be done, unless it says these itself."""
+    """The error with the run that it is of; where another run would be learned, with how to learn it."""
     error.where = error.where or str(folder)
-    if not error.hint:
+    if error.what.startswith(ANOTHER) and not error.hint:
         settings = " ".join(f"--set '{one.key}={in_line(one.node.plain)}'" for one in given)
         error.hint = f"train it there: edgefl run SCENARIO {settings}"
     return error
@@ -249,9 +246,8 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     start, meta = time.perf_counter(), reader.meta
     trained = meta["engine"] != NULL
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
-        raise UserError(
-            f"{meta['name']} has no merge yet", hint="wait until it has, or run the scenario again"
-        )
+        what = f"{meta['name']} has no merge that could be replayed"
+        raise UserError(what, hint="run the scenario again")
     store = Store.create(target, write_tree)
     try:
         describe(found.planned, store, meta["engine"])
@@ -287,7 +283,7 @@ class Replayed(Run):
             return "interrupted", self._ends_at()
         except RunError as error:
             if self.learner is not None:
-                raise UserError(f"{ANOTHER}: {error.what}", where=error.where, hint=error.hint) from error
+                raise UserError(f"{ANOTHER}: {error.what}", hint=error.hint) from error
             self.flush()
             return "failed", str(error)
         return "done", ""
