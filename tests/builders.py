@@ -163,6 +163,7 @@ def merge_need(jobs: Sequence[Job], version: int = 1, *, weights=None, live: Seq
         correction="move",
         slowest=-1,
         live_versions=(*live, version),
+        regular=True,
     )
     vars(need)["merged"] = tuple(jobs)
     return need

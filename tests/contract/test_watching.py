@@ -190,5 +190,5 @@ def test_an_interrupted_run_is_shown_as_one(scenario, tmp_path, capsys, browsers
     threading.Thread(target=press, daemon=True).start()
     arguments = ("--watch", "--set", "server.rounds=100000", "--out", tmp_path / "run")
     status, _, err = run_command(capsys, "run", scenario, *arguments)
-    assert (status, "interrupted; what was saved stays in" in err) == (130, True)
+    assert (status, "interrupted; to go on: edgefl run --resume" in err) == (130, True)
     assert browsers[0].statuses == [("running",), ("interrupted",)]

@@ -9,7 +9,8 @@ from collections.abc import Set as AbstractSet
 
 import edgefl
 
-PUBLIC = {"Callbacks", "EdgeflError", "Progress", "Result", "RunError", "RunResult", "UserError", "run"}
+ERRORS = {"EdgeflError", "RunError", "UserError"}
+PUBLIC = ERRORS | {"Callbacks", "Progress", "Result", "RunResult", "replay", "resume", "run"}
 
 
 def test_public_names():
