@@ -234,6 +234,11 @@ def check_target(target: object, where: str) -> None:
         raise UserError(what, where=where)
 
 
+# Facts about a run that a summary has, too; the others may be missing.
+_FACTS = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
+_MAYBE = ("dataset", "rounds", "stopped", "measures_host_s")
+
+
 def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = None) -> Summary:
     """One run's summary.
 
@@ -259,7 +264,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     by_device = device_use(reader, used)
     virtual_s = max(used.ended_s, totals["t_s"], meta.get("virtual_s", 0.0))
     available_s = totals["admitted"] * virtual_s
-    kept = ("name", "method", "seed", "run_id", "evaluated_on", "assumed", "engine")
+    kept: dict[str, Any] = {key: meta[key] for key in _FACTS} | {key: meta.get(key) for key in _MAYBE}
     jobs = jobs_of(reader) if jobs is None else jobs
     clients, devices = waited(reader, jobs)
     bounds = bounds_of(reader, jobs)
@@ -267,8 +272,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
     virtual_s_between = bounds.seconds(virtual_s) if bounds else None
     reached = None if target is None else until_target(reader, target, bounds)
     return Summary(
-        **{key: meta[key] for key in kept},
-        **{key: meta.get(key) for key in ("dataset", "rounds", "stopped", "measures_host_s")},
+        **kept,
         models=[row["model"] for row in reader.query("SELECT DISTINCT model FROM kinds ORDER BY model")],
         event_hash=event_hash(reader),
         run_dir=reader.where,
