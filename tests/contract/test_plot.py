@@ -36,7 +36,9 @@ def test_a_figure_is_written_and_its_caption_printed(result, tmp_path, capsys):
     assert (status, err) == (0, "")
     saved, caption = printed.splitlines()
     assert saved == f"saved {out} (3.5 x 2.22 in)"
-    assert caption.startswith("caption: accuracy of the global model, on test data; mean and its 95% interval")
+    assert caption.startswith(
+        "caption: accuracy of the global model, on test data; mean and its 95% interval"
+    )
     assert out.read_bytes().startswith(b"<?xml")
 
 
