@@ -13,12 +13,13 @@ from edgefl.store import Reader, event_hash, read, verify
 from edgefl.store.locks import LOCK
 from edgefl.store.schema import STORED
 
-# Facts of the machine and of the process, which a resumed run may have others of.
+# Facts of the machine, of the process and of how often it is saved, which a resumed run may have others of.
 MACHINE = frozenset(
     {
         "host_wall_s",
         "measures_host_s",
         "data_dir",
+        "checkpoint_minutes",
         "resumed",
         "versions",
         "code",

@@ -202,9 +202,7 @@ def _overridden(data: Mapping[str, Any], given: Sequence[Override]) -> Document:
     return document
 
 
-def _execution(
-    folder: Path, settings: Settings, access: DataAccess, *, alone: bool
-) -> Execution | RunResult:
+def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: bool) -> Execution | RunResult:
     """How a run goes on, or its result: of one that stays as it is, or is damaged and not alone.
 
     Raises:

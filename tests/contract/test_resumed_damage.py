@@ -154,7 +154,7 @@ def test_a_longer_run_knows_the_best_version_that_it_passes(tmp_path):
 
 
 def test_the_best_version_is_known_whichever_checkpoint_is_gone_on_from(tmp_path):
-    """A copy at each write goes on from its older checkpoint and is killed at once: its best is that of then."""
+    """Runs that go on from their older checkpoint and are stopped at once: the best is that of then."""
     _, copies = interrupted({**UNEVEN, "evaluate": {"models": ["global"]}}, tmp_path, most=10**6)
     seen = 0
     for copy in filter(is_run, copies.kept):
@@ -179,4 +179,5 @@ class _AtOnce(Callbacks):
     """Interrupts a run before it evaluates again."""
 
     def merged(self, round_, t_s, loss):
+        del round_, t_s, loss
         raise KeyboardInterrupt
