@@ -200,6 +200,9 @@ def test_away_is_when_nobody_can_be_asked(shown, plan_):
                 assert not any(span.from_ns <= one.from_ns < span.to_ns for span in away), client
         if fleet.on_leave == "lose":
             assert all(one.depth == 0 for one in away)
+        bounds = {end for one in lane if one.name != "away" for end in (one.from_ns, one.to_ns)}
+        for before, after in pairwise(away):
+            assert before.to_ns < after.from_ns or before.to_ns in bounds
 
 
 @given(fleets(on_leave="pause"))
