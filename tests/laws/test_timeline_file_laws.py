@@ -150,6 +150,7 @@ def test_sums_are_the_summary(shown, plan_):
     for name, direction in (("down", "down_bytes"), ("up", "up_bytes")):
         moved = sum(one.arguments["bytes"] for one in stages if one.categories == [name])
         assert moved == getattr(found.run, direction)
+    assert sum(one.arguments.get("flops", 0) for one in stages) == found.run.flops
     busy_s = sum(one.arguments["busy_s"] for one in stages)
     assert busy_s == pytest.approx(found.run.client_s)
     last = {name: values[-1][1] for name, values in found.traced.counters.items() if values}
