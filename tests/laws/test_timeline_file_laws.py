@@ -150,6 +150,7 @@ def test_sums_are_the_summary(shown, plan_):
     for name, direction in (("down", "down_bytes"), ("up", "up_bytes")):
         moved = sum(one.arguments["bytes"] for one in stages if one.categories == [name])
         assert moved == getattr(found.run, direction)
+    assert sum(one.arguments.get("flops", 0) for one in stages) == found.run.flops
     busy_s = sum(one.arguments["busy_s"] for one in stages)
     assert busy_s == pytest.approx(found.run.client_s)
     last = {name: values[-1][1] for name, values in found.traced.counters.items() if values}
@@ -200,6 +201,9 @@ def test_away_is_when_nobody_can_be_asked(shown, plan_):
                 assert not any(span.from_ns <= one.from_ns < span.to_ns for span in away), client
         if fleet.on_leave == "lose":
             assert all(one.depth == 0 for one in away)
+        bounds = {end for one in lane if one.name != "away" for end in (one.from_ns, one.to_ns)}
+        for before, after in pairwise(away):
+            assert before.to_ns < after.from_ns or before.to_ns in bounds
 
 
 @given(fleets(on_leave="pause"))
