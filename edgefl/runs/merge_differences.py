@@ -102,7 +102,7 @@ class Differences:
             return f"would take client {client}'s work after {jobs} of its exchange instead of {was}"
         does = {"version": "begin from version", "round": "begin in round", "steps": "take"}[name]
         was, now = (was + 1, now + 1) if name == "round" else (was, now)
-        steps = " steps" if name == "steps" else ""
+        steps = "" if name != "steps" else " step" if now == 1 else " steps"
         return f"would have client {client} {does} {now:,}{steps} instead of {was:,}"
 
     def _told(self, was: Sequence[Job], now: Sequence[Job]) -> Iterator[str]:

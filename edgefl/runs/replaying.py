@@ -33,7 +33,7 @@ from edgefl.world.needs import Evaluate, Feedback
 
 NULL = "null"
 # Facts that are those of the run that trained.
-_KEPT = ("trainer", "class_counts")
+_KEPT = ("trainer", "provenance", "class_counts")
 
 Fleets: TypeAlias = str | Mapping[str, Any]
 Runs: TypeAlias = str | Path | RunResult | Result
@@ -245,6 +245,8 @@ def _replay(reader: Reader, found: Replanned, source: Source, target: Path) -> l
     """
     start, meta = time.perf_counter(), reader.meta
     trained = meta["engine"] != NULL
+    if reader.replanned:
+        raise UserError(f"{meta['name']} was killed while its limits were raised", hint="resume it first")
     if trained and not reader.query("SELECT 1 FROM merges LIMIT 1"):
         what = f"{meta['name']} has no merge that could be replayed"
         raise UserError(what, hint="run the scenario again")

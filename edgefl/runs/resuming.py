@@ -22,6 +22,7 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned
 from edgefl.planning.raising import raised
 from edgefl.planning.recorded_learning import learning_of
+from edgefl.planning.replanning import REPLAYED
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.engines import EngineOptions, checked_engine
@@ -217,6 +218,12 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
         return RunResult(folder.name, folder, UNREADABLE, str(error))
     with closing(reader):
         meta = reader.meta
+        if replayed := meta.get(REPLAYED):
+            raise UserError(
+                f"{folder.name} is a replay of {replayed['name']}, and trained nothing that could go on",
+                where=str(folder),
+                hint=f"resume {replayed['run_dir']}, and replay it again",
+            )
         if meta["status"] != "done" or settings.limits or reader.replanned:
             options = settings.engine_of(reader)
             plan = read_plan(reader)

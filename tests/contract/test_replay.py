@@ -329,12 +329,20 @@ def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
     status, out, _ = run_command(capsys, "compare", tmp_path / "out", trained.folder, "--json")
     assert status == 0
     assert [run["name"] for run in json.loads(out)["runs"]][:2] == [run.name for run in result.runs]
-    status, *_ = run_command(capsys, "report", tmp_path / "out", "--out", tmp_path / "page.html")
-    assert status == 0
+    for command in (
+        ["report", tmp_path / "out", "--out", tmp_path / "page.html"],
+        ["table", tmp_path / "out", "jobs", "--out", tmp_path / "jobs.csv"],
+        ["explain", result.runs[0].folder],
+        ["timeline", result.runs[0].folder, "--out", tmp_path / "trace.pftrace"],
+        ["runs", tmp_path / "out"],
+    ):
+        assert run_command(capsys, *command)[0] == 0, command
     status, _, err = run_command(capsys, "export", result.runs[0].folder)
     assert status == 2
     assert "is a replay of small and has no models of its own" in err
     assert f"export {trained.folder.resolve()}" in err
+    with pytest.raises(UserError, match="is a replay of small, and trained nothing that could go on"):
+        edgefl.resume(result.runs[0].folder, overrides={"server.until.rounds": 9}, progress=False)
 
 
 def test_nothing_is_left_of_a_refusal(trained, tmp_path):

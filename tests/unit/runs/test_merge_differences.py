@@ -1,0 +1,112 @@
+"""Each thing that a merge's result depends on is compared, and told in words."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from plans import plan, prices, told
+
+from edgefl.core.plan import Refusal
+from edgefl.runs.merge_differences import Differences
+from edgefl.world.needs import Merge
+from edgefl.world.table import stacked
+
+CLIENTS = 6
+PLAN = plan([prices("train", CLIENTS, down_s=1.0, compute_s=2.0, up_s=1.0, steps=4)], rounds=2)
+LEARNING = SimpleNamespace(methods=())
+DIFFERENCES = Differences(PLAN, PLAN, LEARNING)
+
+
+@pytest.fixture(scope="module")
+def merge():
+    """A merge of all clients, in the second round."""
+    return [need for need in told(PLAN)[1] if isinstance(need, Merge)][1]
+
+
+def _changed(rows, place, **values):
+    """Rows of which one has other values."""
+    rows = rows.copy()
+    for name, value in values.items():
+        rows[name][place] = value
+    return rows
+
+
+def _found(was, now, late=None):
+    none = was.rows[:0]
+    return DIFFERENCES.of(was, now, (none, none) if late is None else late)
+
+
+def test_equal_merges(merge):
+    """Times and turns do not matter: they are what a replay is for."""
+    later = _changed(merge.rows, 2, arrived_s=99.0, dispatched_s=50.0, ended_turn=9, work_s=7.0, up_bytes=3)
+    assert not _found(merge, replace(merge, rows=later, t_s=99.0, slowest=2, live_versions=(0, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ([0, 1, 2, 3, 5], "would not take client 4"),
+        ([0, 3, 5], "would not take clients 1, 2 and 4"),
+        ([0], "would not take clients 1, 2, 3 and 2 others"),
+    ],
+)
+def test_clients(merge, kept, words):
+    """Who is missing is named, as far as there are few; so is who is there and was not."""
+    fewer = replace(merge, rows=merge.rows[kept])
+    assert _found(merge, fewer) == words
+    assert _found(fewer, merge) == words.replace("would not", "would also")
+    other = replace(merge, rows=merge.rows[[1]])
+    assert _found(replace(merge, rows=merge.rows[[0]]), other) == "would take client 1 in place of client 0"
+
+
+def test_a_refused_client(merge):
+    """The reason for which a client is missing."""
+    refusal = Refusal(4, "tiny", "train", needs_bytes=2, has_bytes=1, parts={})
+    there = Differences(PLAN, replace(PLAN, refusals=(refusal,)), LEARNING)
+    rows, none = merge.rows[[0, 1, 2, 3, 5]], merge.rows[:0]
+    found = there.of(merge, replace(merge, rows=rows), (none, none))
+    assert found == f"would not take client 4, since client 4 is refused: {refusal}"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"version": 0}, "would have client 3 begin from version 0 instead of 1"),
+        ({"steps": 2}, "would have client 3 take 2 steps instead of 4"),
+        ({"round": 0}, "would have client 3 begin in round 1 instead of 2"),
+        ({"nth": 2}, "would take client 3's work after 2 jobs of its exchange instead of 1"),
+    ],
+)
+def test_jobs(merge, values, words):
+    """What a job's result depends on."""
+    assert _found(merge, replace(merge, rows=_changed(merge.rows, 3, **values))) == words
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"exchange": "calibrate"}, "would be one of 'calibrate' instead of 'train'"),
+        ({"round": 4}, "would come in round 5 instead of round 2"),
+        ({"correction": "mix"}, "would re-express stale updates by 'mix' instead of 'move'"),
+        ({"weights": (1.0,) * 5 + (2.0,)}, "would count client 5's update with the weight 2 instead of 1"),
+        ({"scales": (0.5,) + (1.0,) * 5}, "would count client 0's update with the scale 0.5 instead of 1"),
+    ],
+)
+def test_the_merge_itself(merge, values, words):
+    """How updates are merged."""
+    merge = replace(merge, weights=(1.0,) * CLIENTS)
+    assert _found(merge, replace(merge, **values)) == words
+
+
+def test_late_work_whose_state_is_kept(merge):
+    """Clients begin with the states that their late jobs wrote: which and in what order, but not when."""
+    late, none = merge.rows[[1, 4]], merge.rows[:0]
+    assert not _found(merge, merge, (late, late[::-1]))
+    assert _found(merge, merge, (none, late)) == "would also come after late work of clients 1 and 4"
+    assert _found(merge, merge, (late, none)) == "would not come after late work of clients 1 and 4"
+    again = _changed(late, 1, steps=1)
+    assert _found(merge, merge, (late, again)) == "would have client 4 take 1 step instead of 4"
+    twice = stacked([late, _changed(late[:1], 0, job=99, nth=2)])
+    assert not _found(merge, merge, (twice, twice[np.array([2, 0, 1])]))
+    assert DIFFERENCES.late(none, late) == "would also come after late work of clients 1 and 4"
