@@ -309,6 +309,19 @@ def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
     assert all(one.into == [one.arguments["job"] + 1] for one in jobs_of(found))
 
 
+def test_a_run_without_traces_is_salvaged(capsys, folder, tmp_path):
+    """Nothing says then what bounds work; all else is as before."""
+    whole, _ = shown(capsys, folder)
+    shutil.copytree(folder, tmp_path / "damaged")
+    unstamp(tmp_path / "damaged")
+    with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
+        database.execute("DELETE FROM traces")
+        database.commit()
+    found, _ = shown(capsys, "damaged", "--salvage")
+    assert len(found.slices) == len(whole.slices)
+    assert not any("bound_by" in one.arguments for one in found.slices)
+
+
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
     """A note says what needs the plan."""
     shutil.copytree(folder, tmp_path / "run")
