@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 from commands import run_command
-from traced import read_back
+from traced import as_text, read_back
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.report.perfetto import away, choice
+from edgefl.report.perfetto import away, choice, packets
 from edgefl.store.checks import unstamp
 
 STREAM = {
@@ -66,6 +66,14 @@ def test_the_file_is_named_after_the_run(capsys, here, folder):
     found = read_back((here / "a-run.pftrace").read_bytes())
     assert clients_of(found)
     assert {one.arguments["round"] for one in found.named("evaluation")} == {1, 3, 5, 7, 9, 11}
+
+
+def test_pieces_of_a_file_make_one_trace(capsys, folder, monkeypatch):
+    """However few packets are written at a time, they say the same; no name is written twice."""
+    whole, _ = shown(capsys, folder)
+    monkeypatch.setattr(packets, "_PACKETS", 8)
+    pieces, _ = shown(capsys, folder)
+    assert as_text(pieces) == as_text(whole)
 
 
 def test_json_counts_what_was_written(capsys, here, folder):
