@@ -212,13 +212,25 @@ def test_large_runs_show_some_clients(capsys, folder, monkeypatch):
     step = all_clients.index(shown_clients[1])
     assert shown_clients == all_clients[::step]
     assert (
-        f"note: {jobs} jobs are too many for one trace, which has {jobs // 2} at most: "
-        f"{len(shown_clients)} of {len(all_clients)} clients are shown; choose with --clients or --rounds"
+        f"note: {jobs} jobs of {len(all_clients)} clients are too many for one trace, which has {jobs // 2} "
+        f"of 10,000 at most: {len(shown_clients)} of {len(all_clients)} clients are shown; choose with"
     ) in err
     status, _, err = run_command(capsys, "timeline", folder, "--clients", "0-19")
     assert status == 2
     assert "choose fewer --clients or --rounds" in err
     assert len(jobs_of(shown(capsys, folder, "--rounds", "2")[0])) <= jobs // 2
+    monkeypatch.setattr(choice, "MOST_JOBS", 1)
+    assert run_command(capsys, "timeline", folder)[0] == 2
+
+
+def test_large_fleets_show_some_clients(capsys, folder, monkeypatch):
+    """A trace has no more tracks than a browser can show."""
+    monkeypatch.setattr(choice, "MOST_CLIENTS", 7)
+    found, err = shown(capsys, folder)
+    assert len(clients_of(found)) <= 7
+    assert "too many for one trace" in err
+    assert run_command(capsys, "timeline", folder, "--clients", "0-7")[0] == 2
+    assert run_command(capsys, "timeline", folder, "--clients", "0-6")[0] == 0
 
 
 def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
