@@ -83,7 +83,8 @@ def read_back(content: bytes) -> Traced:
         for kind, entries in packet.interned_data.ListFields():
             for entry in entries:
                 text = entry.str.decode() if kind.name.endswith("string_values") else entry.name
-                assert names.setdefault((kind.name, entry.iid), text) == text
+                assert (kind.name, entry.iid) not in names, "a name is written twice"
+                names[kind.name, entry.iid] = text
         if packet.HasField("track_descriptor"):
             descriptor = packet.track_descriptor
             assert descriptor.uuid not in tracks

@@ -17,6 +17,9 @@ from edgefl.store import Reader
 MOST_JOBS = 200_000
 """A trace has no more jobs, of up to eight events each: about 100 MB, which a browser opens in seconds."""
 
+MOST_CLIENTS = 10_000
+"""Likewise: a trace has no more clients' tracks."""
+
 _RANGE = re.compile(r"\s*(\d{1,12})\s*(?:-\s*(\d{1,12}))?\s*")
 
 
@@ -164,12 +167,16 @@ def clients_of(reader: Reader, choice: Choice, window: Window, note: Callable[[s
         clients = _asked(reader, choice.clients)
         counts = counts[np.isin(counted["client"], clients)]
     jobs = int(counts.sum())
-    if jobs <= MOST_JOBS:
+    if jobs <= MOST_JOBS and len(clients) <= MOST_CLIENTS:
         return clients
-    many = f"{jobs:,} jobs are too many for one trace, which has {MOST_JOBS:,} at most"
-    if choice.clients is not None or int(counts.min()) > MOST_JOBS:
+    many = (
+        f"{jobs:,} jobs of {len(clients):,} clients are too many for one trace, which has {MOST_JOBS:,} of "
+        f"{MOST_CLIENTS:,} at most"
+    )
+    # However few are shown, the first one is among them.
+    if choice.clients is not None or int(counts[0]) > MOST_JOBS:
         raise UserError(many, where="--clients", hint="choose fewer --clients or --rounds")
-    step = -(-jobs // MOST_JOBS)
+    step = max(-(-jobs // MOST_JOBS), -(-len(clients) // MOST_CLIENTS))
     while counts[::step].sum() > MOST_JOBS:
         step += 1
     shown = clients[::step]

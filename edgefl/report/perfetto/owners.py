@@ -68,7 +68,8 @@ def _bounds(known: Recorded) -> list[dict[str, str]]:
     found: list[dict[str, str]] = [{} for _ in rows]
     for prices in known.plan.prices:
         for kind, ((device, _, dtype), model) in enumerate(rows):
-            if kind in refused:
+            # A run that was salvaged may lack traces.
+            if kind in refused or not prices.traces:
                 continue
             bounds = pricers.of(device, dtype).time(prices.traces[model].cost(prices.taken[kind]))
             if bounds.seconds > 0:

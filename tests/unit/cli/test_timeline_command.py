@@ -9,11 +9,11 @@ from contextlib import closing
 
 import pytest
 from commands import run_command
-from traced import read_back
+from traced import as_text, read_back
 
 import edgefl
 from edgefl.core.errors import UserError
-from edgefl.report.perfetto import away, choice
+from edgefl.report.perfetto import away, choice, packets
 from edgefl.store.checks import unstamp
 
 STREAM = {
@@ -66,6 +66,14 @@ def test_the_file_is_named_after_the_run(capsys, here, folder):
     found = read_back((here / "a-run.pftrace").read_bytes())
     assert clients_of(found)
     assert {one.arguments["round"] for one in found.named("evaluation")} == {1, 3, 5, 7, 9, 11}
+
+
+def test_pieces_of_a_file_make_one_trace(capsys, folder, monkeypatch):
+    """However few packets are written at a time, they say the same; no name is written twice."""
+    whole, _ = shown(capsys, folder)
+    monkeypatch.setattr(packets, "_PACKETS", 8)
+    pieces, _ = shown(capsys, folder)
+    assert as_text(pieces) == as_text(whole)
 
 
 def test_json_counts_what_was_written(capsys, here, folder):
@@ -204,13 +212,25 @@ def test_large_runs_show_some_clients(capsys, folder, monkeypatch):
     step = all_clients.index(shown_clients[1])
     assert shown_clients == all_clients[::step]
     assert (
-        f"note: {jobs} jobs are too many for one trace, which has {jobs // 2} at most: "
-        f"{len(shown_clients)} of {len(all_clients)} clients are shown; choose with --clients or --rounds"
+        f"note: {jobs} jobs of {len(all_clients)} clients are too many for one trace, which has {jobs // 2} "
+        f"of 10,000 at most: {len(shown_clients)} of {len(all_clients)} clients are shown; choose with"
     ) in err
     status, _, err = run_command(capsys, "timeline", folder, "--clients", "0-19")
     assert status == 2
     assert "choose fewer --clients or --rounds" in err
     assert len(jobs_of(shown(capsys, folder, "--rounds", "2")[0])) <= jobs // 2
+    monkeypatch.setattr(choice, "MOST_JOBS", 1)
+    assert run_command(capsys, "timeline", folder)[0] == 2
+
+
+def test_large_fleets_show_some_clients(capsys, folder, monkeypatch):
+    """A trace has no more tracks than a browser can show."""
+    monkeypatch.setattr(choice, "MOST_CLIENTS", 7)
+    found, err = shown(capsys, folder)
+    assert len(clients_of(found)) <= 7
+    assert "too many for one trace" in err
+    assert run_command(capsys, "timeline", folder, "--clients", "0-7")[0] == 2
+    assert run_command(capsys, "timeline", folder, "--clients", "0-6")[0] == 0
 
 
 def test_too_many_times_away_are_left_out(capsys, folder, monkeypatch):
@@ -307,6 +327,19 @@ def test_a_damaged_run_is_refused_and_salvaged(capsys, folder, tmp_path):
     assert "table merges of run.sqlite is damaged" in err
     assert jobs_of(found)
     assert all(one.into == [one.arguments["job"] + 1] for one in jobs_of(found))
+
+
+def test_a_run_without_traces_is_salvaged(capsys, folder, tmp_path):
+    """Nothing says then what bounds work; all else is as before."""
+    whole, _ = shown(capsys, folder)
+    shutil.copytree(folder, tmp_path / "damaged")
+    unstamp(tmp_path / "damaged")
+    with closing(sqlite3.connect(tmp_path / "damaged" / "run.sqlite")) as database:
+        database.execute("DELETE FROM traces")
+        database.commit()
+    found, _ = shown(capsys, "damaged", "--salvage")
+    assert len(found.slices) == len(whole.slices)
+    assert not any("bound_by" in one.arguments for one in found.slices)
 
 
 def test_a_run_whose_plan_cannot_be_read_shows_its_jobs(capsys, folder, tmp_path):
