@@ -452,7 +452,7 @@ def main() -> None:
     given = parser.parse_args()
     today, start = dt.datetime.now(dt.UTC).date(), time.perf_counter()
     out = given.out or Path(__file__).parent / "results" / f"crashes-{today}.txt"
-    machine = f"{platform.machine()}, {os.cpucount()} cores, {platform.system()}"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
     lines = [
         f"{machine}, Python {platform.python_version()}; {today}",
         f"python benchmarks/crashes.py --seed {given.seed} --only {given.only} --rounds {given.rounds}",

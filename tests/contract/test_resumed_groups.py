@@ -101,3 +101,34 @@ def test_what_is_no_run_is_refused(tmp_path, made):
     with pytest.raises(UserError) as refused:
         edgefl.resume(folder)
     assert str(folder) in str(refused.value)
+
+
+def _damaged(whole, group, name):
+    """A copy of a group in which a file is cut."""
+    shutil.copytree(whole, group)
+    (group / name).write_bytes((group / name).read_bytes()[:50])
+    return group
+
+
+@pytest.mark.parametrize("name", ["planned.sqlite", "plan.yaml"])
+def test_a_damaged_plan_of_a_group_keeps_no_other_run(groups, tmp_path, name):
+    """Its run is told to be unreadable, with one message; the others go on."""
+    whole, copies = groups
+    group = _damaged(copies[0], tmp_path / "group", f"02-seed-1/{name}")
+    runs = edgefl.resume(group).runs
+    assert [run.status for run in runs] == ["done", "unreadable", "done"]
+    assert len(runs[1].reason) < 700
+    assert "damaged" in runs[1].reason or "cannot be read" in runs[1].reason
+    for place in (0, 2):
+        same_runs(whole.runs[place].folder, runs[place].folder)
+
+
+def test_runs_of_a_damaged_group_are_resumed_one_by_one(groups, tmp_path):
+    """Where the list of runs is damaged, which is said in one message."""
+    whole, copies = groups
+    group = _damaged(copies[0], tmp_path / "group", "group.json")
+    with pytest.raises(UserError, match=r"group\.json is damaged"):
+        edgefl.resume(group)
+    for run in whole.runs:
+        edgefl.resume(group / run.folder.name)
+        same_runs(run.folder, group / run.folder.name)
