@@ -159,8 +159,10 @@ class Replayer:
         given = [*([] if fleet is None else [fleet]), *overrides]
         target = self._temporary.path / f"{len(self.done):04d}"
         with read(folder) as reader:
-            source, own = _source(reader), fleet_name(reader.resolved()["scenario"]["fleet"])
-            name = _name(source.name, given)
+            source = _source(reader)
+            named = [fleet_name(one.node.plain) for one in given if one.keys == ["fleet"]]
+            where = named[-1] if named else fleet_name(reader.resolved()["scenario"]["fleet"])
+            name = _name(source.name, where if named else "", given)
             try:
                 notes = _replay(reader, replanned(reader, given, name), source, target)
             except UserError as error:
@@ -169,7 +171,6 @@ class Replayer:
                 raise _placed(error, folder, given) from error.__cause__
         with read(target) as made:
             status, reason = made.meta["status"], made.meta.get("reason", "")
-        where = own if fleet is None else fleet_name(fleet.node.plain)
         found = ReplayResult(name, target, status, reason, source, where, tuple(notes), self._temporary)
         self.done.append(found)
         return found
@@ -212,12 +213,10 @@ def fleet_name(fleet: Fleets) -> str:
     return str(named or "its own fleet")
 
 
-def _name(run: str, given: Sequence[Override]) -> str:
-    """The name of a replay: the run's, and what was set."""
-    fleets = [fleet_name(one.node.plain) for one in given if one.keys == ["fleet"]]
+def _name(run: str, fleet: str, given: Sequence[Override]) -> str:
+    """The name of a replay: the run's, with the fleet, if one was named, and what else was set."""
     others = [setting_words(one.key, one.node.plain) for one in given if one.keys != ["fleet"]]
-    where = [f"{run} on {fleets[-1]}"] if fleets else [run]
-    return ", ".join([*where, *others])
+    return ", ".join([f"{run} on {fleet}" if fleet else run, *others])
 
 
 def _source(reader: Reader) -> Source:

@@ -280,6 +280,18 @@ def test_a_null_run_on_assumed_labels(tmp_path):
     assert_same(found.folder, run.folder)
 
 
+def test_a_fitted_batch_size(tmp_path):
+    """It is part of what was learned: elsewhere it stays what it was, and a note says where it comes from."""
+    run = small(tmp_path / "run", local__batch_size="fit", server__until={"rounds": 1})
+    size = run.settings["local.batch_size"]
+    fresh = small(tmp_path / "there", local__batch_size=size, server__until={"rounds": 1}, fleet=ELSEWHERE)
+    found = replayed(run, overrides={"fleet": ELSEWHERE})
+    assert (found.name, found.fleet) == ("small on city-phones", ELSEWHERE)
+    assert hash_of(found.folder) == hash_of(fresh.folder)
+    (line,) = set(found.notes) - set(fresh.summary().assumed)
+    assert line == f"batch_size: fit is {size}, which was fitted to the fleet of the run that trained"
+
+
 class _Stopping(Callbacks):
     """Interrupts a run after its third merge."""
 
