@@ -80,7 +80,7 @@ def test_a_battery_that_a_job_drained_is_filled_before_the_next(tmp_path):
 
 
 def test_a_client_is_away_until_it_is_plugged_in_and_filled(tmp_path):
-    """Plugged in at 36 s with an empty battery, it has half of its 100 J after 50 s; that is one time away."""
+    """Plugged in at 36 s with an empty battery, it has half of its 100 J after 50 s: one time away."""
     charging = valid(
         catalogue.load("availability", "charging").Params,
         plug_in=0.01, capacity=100, charger=1, minimum=0.5, initial=(0, 0), spread=0, days=1,
