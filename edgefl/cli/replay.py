@@ -47,9 +47,11 @@ def replay(
 ) -> None:
     """Cost what runs have learned on other fleets, without data and without training.
 
-    `--set` changes settings of fleet, server and wire. Accuracies are those of the runs; times, bytes and
-    energies are those of the same learning elsewhere. A replay is refused where another run would be learned
-    there: the message names the first merge that would differ.
+    Accuracies are those of the runs; times, bytes and energies are those of the same learning elsewhere.
+
+    `--set` changes settings of fleet, server and wire.
+
+    Where another run would be learned it is refused, and the first merge that would differ is named.
     """
     from edgefl.core.overrides import Override
     from edgefl.report.summary import check_target
