@@ -140,8 +140,10 @@ def _provenance(page: Page) -> Section:
         if one.assumed:
             texts[f"Assumed by {of}"] = "\n".join(one.assumed)
         machine = ", ".join(f"{key} {setting_text(value)}" for key, value in one.machine.items())
-        rows.append([Cell(text) for text in (of, one.event_hash or "unknown", machine or "unknown")])
-    head = ["run", "hash of its events", "machine"]
+        rows.append(
+            [Cell(text) for text in (of, one.event_hash or "unknown", one.made, machine or "unknown")]
+        )
+    head = ["run", "hash of its events", "made", "machine"]
     tables = [Table("Each run's events and the machine that ran it", head, rows, folded=len(rows) > _FEW)]
     for fleet in page.fleets:
         texts[f"Fleet of {once(page.runs[run].name for run in fleet.runs)}"] = fleet.fleet

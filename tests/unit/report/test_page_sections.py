@@ -211,6 +211,21 @@ def test_measures_are_the_tables(page, runs):
     assert {len(one["labels"]) for one in page["measures"]} >= {1, 11}
 
 
+def test_how_a_run_was_made_is_told(runs, monkeypatch):
+    """Where it was resumed, with what was different from then on; and from what it was replayed."""
+    from edgefl.report.page.sections import provenance
+
+    with read(runs.runs[0].folder) as reader:
+        changed = {"version": 4, "differences": ["torch: 1 then, 2 now", "edgefl's core has changed since"]}
+        monkeypatch.setitem(reader.meta, "resumed", [{"version": 2, "differences": []}, changed])
+        assert provenance.provenance(reader, 0).made == (
+            "resumed at version 2; "
+            "resumed at version 4: torch: 1 then, 2 now; edgefl's core has changed since"
+        )
+        monkeypatch.setitem(reader.meta, "replayed", {"name": "first", "run_id": "12ab"})
+        assert provenance.provenance(reader, 0).made == "replayed from first (12ab)"
+
+
 def test_provenance_is_the_runs_own(page, told, runs):
     """Its settings, assumptions, events and machine."""
     for one, run, result in zip(page["provenance"], told["runs"], runs.runs, strict=True):
@@ -222,8 +237,8 @@ def test_provenance_is_the_runs_own(page, told, runs):
         assert one["machine"]["libraries"] == host["libraries"]
         assert one["machine"]["engine"]["name"] == "loop"
         # Where the data lie says more of the user than of the run.
-        assert "data_dir" in host
         assert "data_dir" not in one["machine"]
+        assert one["made"] == "in one go"
     (fleet,) = page["fleets"]
     assert fleet["runs"] == [0, 1, 2, 3]
     settings = Document.parse(fleet["fleet"], "fleet").data

@@ -72,6 +72,7 @@ class Provenance:
         event_hash: the same for equal events; None where nothing has happened yet, or they are damaged.
         scenario: the resolved scenario, with all defaults, as YAML.
         assumed: a line for each assumption, in full.
+        made: in one go, resumed (where, and what was different from then on) or replayed (from what).
         machine: from ``host.json``, as far as it is there: "engine" (a mapping with its name), "processor",
             "cores", "threads", "memory_bytes", "platform", "python" and "libraries" (versions by name). Empty
             while the run goes on, and where the file is missing.
@@ -82,6 +83,7 @@ class Provenance:
     event_hash: str | None
     scenario: str
     assumed: Sequence[str]
+    made: str
     machine: Mapping[str, Any]
 
 
@@ -98,8 +100,20 @@ def provenance(reader: Reader, run: int) -> Provenance:
         event_hash=event_hash(reader),
         scenario=_shortened(_block(reader.plan_text(), "scenario")),
         assumed=reader.meta["assumed"],
+        made=_made(reader.meta),
         machine={key: host[key] for key in _MACHINE if key in host},
     )
+
+
+def _made(meta: Mapping[str, Any]) -> str:
+    """How a run was made, in words."""
+    if replayed := meta.get("replayed"):
+        return f"replayed from {replayed['name']} ({replayed['run_id']})"
+    times = (
+        ": ".join([f"resumed at version {one['version']}", *filter(None, ["; ".join(one["differences"])])])
+        for one in meta.get("resumed", ())
+    )
+    return "; ".join(times) or "in one go"
 
 
 def fleet_sources(reader: Reader, run: int) -> FleetSources:
