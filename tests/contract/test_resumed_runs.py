@@ -34,6 +34,15 @@ def test_a_run_that_was_killed_at_a_write(tmp_path, name):
         same_runs(whole, resumed(copy))
 
 
+def test_a_run_that_was_killed_when_it_had_reached_its_accuracy(tmp_path):
+    """It does not go on from its last evaluation, which is the one that ends it."""
+    whole, copies = interrupted(scenario(SCENARIOS["until an accuracy"]), tmp_path, most=10**6)
+    with read(whole) as reader:
+        assert reader.meta["stopped"] == "accuracy"
+    for copy in copies.kept[-12:]:
+        same_runs(whole, resumed(copy))
+
+
 @pytest.mark.parametrize("engine", ["vmapped", "null", {"name": "loop", "state_memory": "1 B"}], ids=str)
 @pytest.mark.parametrize("policy", ["sync", "partial", "fedbuff"])
 def test_a_run_on_another_engine(tmp_path, engine, policy):
