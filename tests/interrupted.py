@@ -86,13 +86,13 @@ def _methods() -> dict[str, dict[str, Any]]:
 
 OTHERS: dict[str, dict[str, Any]] = {
     **{
-        f"{name} {policy}": _server(selector=name, policy=POLICIES[policy])
-        for name, policy in (
-            ("oort", "late"),
-            ("tiers", "sync"),
-            ("power-of-choice", "overselect"),
-            ("fastest", "partial"),
-            ("round-robin", "fedbuff"),
+        f"{selector['name']} {policy}": _server(selector=selector, policy=POLICIES[policy], rounds=8)
+        for selector, policy in (
+            ({"name": "oort", "window": 2}, "late"),
+            ({"name": "tiers", "tiers": 3, "interval": 1}, "sync"),
+            ({"name": "power-of-choice"}, "overselect"),
+            ({"name": "fastest"}, "partial"),
+            ({"name": "round-robin"}, "fedbuff"),
         )
     },
     "topk up, int8 down": {
@@ -125,7 +125,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     },
     "few evaluations": {"evaluate": {"every": 50}, "server": {"policy": POLICIES["fedbuff"], "rounds": 12}},
     "checkpoints at evaluations": {"checkpoint": {"minutes": 5}, "evaluate": {"every": 2}},
-    "until an accuracy": _server(until={"rounds": 9, "accuracy": 0.6}, rounds=None),
+    "until an accuracy": _server(until={"rounds": 9, "accuracy": 0.3}, rounds=None),
     "until a time": {"server": {"until": {"time": "80 ms"}, "rounds": None, "policy": POLICIES["fedbuff"]}},
 }
 SCENARIOS = {**_methods(), **OTHERS}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from pathlib import Path
 
 import pytest
+from busy import watched
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from interrupted import POLICIES, SCENARIOS, copied, full_disk, interrupted, scenario
@@ -14,6 +16,7 @@ from resumed import same_runs
 import edgefl
 from edgefl.core.user_code import Terminated
 from edgefl.runs import Callbacks
+from edgefl.store import is_run, read
 
 
 def resumed(folder, **how):
@@ -31,6 +34,15 @@ def test_a_run_that_was_killed_at_a_write(tmp_path, name):
         same_runs(whole, resumed(copy))
 
 
+def test_a_run_that_was_killed_when_it_had_reached_its_accuracy(tmp_path):
+    """It does not go on from its last evaluation, which is the one that ends it."""
+    whole, copies = interrupted(scenario(SCENARIOS["until an accuracy"]), tmp_path, most=10**6)
+    with read(whole) as reader:
+        assert reader.meta["stopped"] == "accuracy"
+    for copy in copies.kept[-12:]:
+        same_runs(whole, resumed(copy))
+
+
 @pytest.mark.parametrize("engine", ["vmapped", "null", {"name": "loop", "state_memory": "1 B"}], ids=str)
 @pytest.mark.parametrize("policy", ["sync", "partial", "fedbuff"])
 def test_a_run_on_another_engine(tmp_path, engine, policy):
@@ -39,6 +51,23 @@ def test_a_run_on_another_engine(tmp_path, engine, policy):
     whole, copies = interrupted(settings_, tmp_path, most=3, seed=policy, engine=engine)
     for copy in copies.kept:
         same_runs(whole, resumed(copy))
+
+
+def test_what_was_trained_ahead_is_not_trained_again(tmp_path, monkeypatch):
+    """In other company an engine that stacks jobs may give other bits."""
+    settings_ = scenario({"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"]}})
+    whole, copies = interrupted(settings_, tmp_path, most=20, engine="vmapped")
+    calls, _ = watched(monkeypatch)
+    found = 0
+    for copy in filter(is_run, copies.kept):
+        with read(copy) as reader:
+            newest = reader.rows("checkpoints")[-1:]
+        ahead = {job for row in newest for job in json.loads(row["outcomes"])}
+        calls.clear()
+        same_runs(whole, resumed(copy))
+        assert not ahead.intersection(job for call in calls for job in call)
+        found += bool(ahead)
+    assert found
 
 
 def test_a_run_that_was_killed_at_every_write(tmp_path):
