@@ -25,7 +25,7 @@ from edgefl.planning.recorded_learning import learning_of
 from edgefl.planning.replanning import REPLAYED
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.engines import EngineOptions, checked_engine
+from edgefl.runs.engines import NULL, EngineOptions, checked_engine
 from edgefl.runs.execute import Begun, Execution
 from edgefl.runs.group import Overrides, as_overrides, executed
 from edgefl.runs.past import whole
@@ -36,7 +36,6 @@ from edgefl.store import (
     GROUP,
     Reader,
     Store,
-    begin,
     is_group,
     is_planned,
     is_run,
@@ -177,10 +176,17 @@ class Settings:
         Raises:
             UserError: a setting is wrong, or the engine cannot work here.
         """
-        own = reader.meta.get("engine_used") or reader.meta["engine_asked"]
-        document = _overridden({"engine": own}, self.engine)
+        asked = reader.meta["engine_asked"]
+        document = _overridden({"engine": reader.meta.get("engine_used") or asked}, self.engine)
         component = validate(Engine, document.data["engine"], document, ["engine"])
         options = checked_engine(component, document, ["engine"])
+        if options.trains != (asked["name"] != NULL):
+            raise UserError(
+                f"{reader.folder.name} was run {'without' if options.trains else 'with'} training, and can "
+                "only go on like that",
+                where=f"engine {options.component.name}",
+                hint="choose another engine, or run the scenario again with this one",
+            )
         return options if self.engine else replace(options, why="as before")
 
     def checkpoint_of(self, reader: Reader) -> Checkpoints:
@@ -209,7 +215,6 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
     Raises:
         UserError: it is damaged beyond its checkpoints, its data are gone, or a setting is wrong.
     """
-    begin(folder)
     try:
         reader = _whole_tables(folder)
     except UserError as error:
@@ -246,7 +251,7 @@ def _whole_tables(folder: Path) -> Reader:
     Raises:
         UserError: a table is damaged.
     """
-    reader = Reader(folder, salvage=True)
+    reader = Reader(folder, salvage=True, planned=True)
     for line in reader.left_out:
         if reader.damaged:
             reader.close()

@@ -9,7 +9,17 @@ Nothing is pickled.
 from edgefl.store.checkpoints import Checkpoint, Place, Saved, SavedFile, checkpoints_of
 from edgefl.store.checks import is_settled, settle_later
 from edgefl.store.events import Happened, event_hash
-from edgefl.store.folders import begin, changed, claimed, fresh_folder, is_planned, is_run, made_in, runs_in
+from edgefl.store.folders import (
+    begin,
+    changed,
+    claimed,
+    discard,
+    fresh_folder,
+    is_planned,
+    is_run,
+    made_in,
+    runs_in,
+)
 from edgefl.store.groups import is_group, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
@@ -26,7 +36,7 @@ from edgefl.store.removal import Removal, contents, removals, remove
 from edgefl.store.replacing import replace_plan
 from edgefl.store.rows import SavedState, state_file
 from edgefl.store.schema import COLUMNS, TABLES
-from edgefl.store.writer import Store, discard
+from edgefl.store.writer import Store
 
 __all__ = [
     "COLUMNS",

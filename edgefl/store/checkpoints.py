@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgefl.store.digests import Digests, stored_rows
+from edgefl.store.folders import FILES
 from edgefl.store.reader import Reader
 from edgefl.store.rows import SavedState, state_file
 
@@ -256,6 +259,17 @@ def _forget(database: sqlite3.Connection, digests: Digests, since: int = 0) -> N
         "AND old.job < newer.job)"
     )
     delete(database, digests, "states", passed, since)
+
+
+def sweep(folder: Path, database: sqlite3.Connection) -> None:
+    """Deletes the files of a run that no row refers to; the rows are on the disk."""
+    tables = " UNION ".join(f"SELECT file FROM {table}" for table in FILES)  # noqa: S608 - our own names
+    kept = {name for (name,) in database.execute(tables)}
+    for name in FILES:
+        with suppress(OSError):
+            for path in (folder / name).iterdir():
+                if f"{name}/{path.name}" not in kept:
+                    path.unlink()
 
 
 def delete(database: sqlite3.Connection, digests: Digests, table: str, where: str, *values: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,8 @@ from edgefl.store.locks import LOCK, is_locked, locked
 DATABASE, PLAN = "run.sqlite", "plan.yaml"
 # The database of a run that has not begun, and one that is being made.
 PLANNED, UNNAMED = "planned.sqlite", f"{DATABASE}.tmp"
+# Held free for the end of the run: status and reason must be written where a disk became full.
+_RESERVE, _RESERVE_BYTES = "reserve.tmp", 64 * 1024
 # Tables of files, each in a folder of that name.
 FILES = ("versions", "states", "outcomes")
 
@@ -130,6 +133,33 @@ def begin(folder: Path) -> None:
     """Makes a run of what was planned; one that has begun stays as it is."""
     if is_planned(folder):
         (folder / PLANNED).replace(folder / DATABASE)
+
+
+def discard(folder: Path) -> None:
+    """Removes what a run that never began made in its directory, and the directory if it is empty."""
+    for name in (UNNAMED, PLANNED, _RESERVE, PLAN):
+        with suppress(OSError):
+            (folder / name).unlink()
+    for name in FILES:
+        with suppress(OSError):
+            (folder / name).rmdir()
+    with suppress(OSError):
+        folder.rmdir()
+
+
+def hold_free(folder: Path) -> None:
+    """Takes some room on the disk, for the end of the run.
+
+    Raises:
+        OSError: there is none.
+    """
+    (folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
+
+
+def free(folder: Path) -> None:
+    """Gives the room back."""
+    with suppress(OSError):
+        (folder / _RESERVE).unlink()
 
 
 def runs_in(folder: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from edgefl.core.errors import UserError
-from edgefl.core.files import atomically
+from edgefl.core.files import atomically, on_disk
 from edgefl.store.locks import GROUP
 
 
@@ -19,6 +19,8 @@ def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
         RunError: it cannot be written.
     """
     atomically(folder / GROUP, json.dumps({"name": name, "runs": list(runs)}, indent=2).encode())
+    with suppress(OSError):
+        on_disk(folder)
 
 
 def leave_group(run: Path) -> None:

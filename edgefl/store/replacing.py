@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.core.errors import RunError
 from edgefl.core.files import atomically, on_disk, sha256_of
 from edgefl.core.yamls import dump
-from edgefl.store.folders import DATABASE, PLAN
+from edgefl.store.folders import PLAN
 from edgefl.store.writer import Store
 
 
@@ -30,16 +30,11 @@ def replace_plan(store: Store, resolved: Mapping[str, Any], facts: Mapping[str, 
     content, file = dump(resolved).encode(), store.folder / PLAN
     try:
         either = [sha256_of(file), hashlib.sha256(content).hexdigest()]
-        _tell(store, {"plan_sha256": either})
+        store.set_meta({"plan_sha256": either})
+        store.commit(to_disk=True)
         atomically(file, content)
         on_disk(store.folder)
-        _tell(store, {**facts, "plan_sha256": either[1]})
+        store.set_meta({**facts, "plan_sha256": either[1]})
+        store.commit(to_disk=True)
     except OSError as error:
         raise RunError(f"cannot write {file}: {error.strerror or error}", where=str(file)) from error
-
-
-def _tell(store: Store, facts: Mapping[str, Any]) -> None:
-    """Commits facts, and waits until they would outlast a power cut."""
-    store.set_meta(facts)
-    store.commit()
-    on_disk(store.folder / f"{DATABASE}-wal")
