@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically, on_disk
@@ -18,9 +20,14 @@ def write_group(folder: Path, name: str, runs: Sequence[str]) -> None:
     Raises:
         RunError: it cannot be written.
     """
-    atomically(folder / GROUP, json.dumps({"name": name, "runs": list(runs)}, indent=2).encode())
+    data = {"name": name, "runs": list(runs)}
+    atomically(folder / GROUP, json.dumps({**data, "sha256": _digest(data)}, indent=2).encode())
     with suppress(OSError):
         on_disk(folder)
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def leave_group(run: Path) -> None:
@@ -51,10 +58,10 @@ def read_group(folder: Path) -> tuple[str, list[str]]:
     """
     try:
         data = json.loads((folder / GROUP).read_text(encoding="utf-8"))
-        name, runs = data["name"], data["runs"]
-        if isinstance(name, str) and all(isinstance(run, str) and Path(run).name == run for run in runs):
-            return name, list(runs)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        sha256 = data.pop("sha256")
+        if sha256 == _digest(data):
+            return data["name"], data["runs"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     raise UserError(
         f"{folder.name}: {GROUP} is damaged", where=str(folder / GROUP), hint="resume its runs one by one"
