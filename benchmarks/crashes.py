@@ -326,7 +326,7 @@ class Campaign:
                 yield "planning"
                 _refused(folder, said)
                 shutil.rmtree(folder, ignore_errors=True)
-                share += 0.1
+                share += 0.25
             yield f"merge {count(folder, 'merges')}"
             arguments = ["run", "--resume", str(folder)]
 

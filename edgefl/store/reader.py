@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -331,8 +331,12 @@ def _opened(file: Path) -> sqlite3.Connection:
     In WAL mode SQLite creates files beside the database even for a reader. In a read-only folder nobody can
     be writing, so the file is opened as immutable.
     """
-    log = file.with_name(f"{file.name}-wal")
-    how = "mode=ro" if os.access(file.parent, os.W_OK) or log.exists() else "immutable=1"
+    writable, log = os.access(file.parent, os.W_OK), file.with_name(f"{file.name}-wal")
+    if writable and file.with_name(f"{file.name}-journal").exists():
+        # Where a kill left changes half-made, who reads takes them back, which a mere reader may not.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(file)) as database:
+            database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    how = "mode=ro" if writable or log.exists() else "immutable=1"
     return sqlite3.connect(f"{file.resolve().as_uri()}?{how}", uri=True)
 
 

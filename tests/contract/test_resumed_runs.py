@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -210,3 +213,21 @@ def test_any_run_stopped_at_any_moment(changes, engine, seed):
             same_runs(whole, resumed(first))
         for second in again.kept:
             same_runs(whole, resumed(second))
+
+
+def test_a_run_that_was_killed_while_its_database_was_changed(tmp_path):
+    """A journal that has to be taken back, as when the log of changes was just to begin, or to end."""
+    whole, copies = interrupted(scenario({"server": {"rounds": 2}}), tmp_path, most=1)
+    for name, folder in (("planned.sqlite", copies.kept[0]), ("run.sqlite", whole)):
+        killed = tmp_path / f"killed {name}"
+        file = next(path for path in (folder / name, folder / "run.sqlite") if path.exists())
+        with closing(sqlite3.connect(file, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode=DELETE")
+            database.execute("PRAGMA cache_size=1")
+            database.execute("BEGIN")
+            for table in ("meta", "prices", "fleet", "jobs"):
+                database.execute(f"UPDATE {table} SET rowid = rowid + 1000000")  # noqa: S608 - our own names
+            shutil.copytree(folder, killed)
+            database.execute("ROLLBACK")
+        assert (killed / f"{file.name}-journal").stat().st_size > 1000
+        same_runs(whole, resumed(killed))
