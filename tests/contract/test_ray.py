@@ -20,6 +20,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from resumed import same_runs
 
 import edgefl
 from edgefl.cli import main
@@ -209,6 +210,25 @@ def test_two_nodes_give_the_loops_bits(cluster, loop, answered, tmp_path):
     assert list((found.folder / "states").iterdir())
     assert len(answered) == 12
     assert len({seat.node for seat in answered}) == 2
+
+
+class _Interrupting(edgefl.Callbacks):
+    """Stops a run after its first evaluation."""
+
+    def evaluated(self, accuracies):
+        del accuracies
+        raise KeyboardInterrupt
+
+
+@needs_ray
+def test_a_run_that_was_stopped_goes_on(cluster, loop, tmp_path):
+    """On the same cluster, with the loop's bits in the end."""
+    engine = {"name": "ray", "address": cluster, "workers": 2}
+    with pytest.raises(KeyboardInterrupt):
+        edgefl.run(SCENARIO, engine=engine, out=tmp_path / "far", callbacks=_Interrupting())
+    (found,) = edgefl.resume(tmp_path / "far").runs
+    assert found.status == "done", found.reason
+    same_runs(loop.folder, found.folder, but=("engine", "trainer"))
 
 
 @needs_ray
