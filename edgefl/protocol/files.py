@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from edgefl.core.errors import RunError, UserError
-from edgefl.core.files import on_disk, replacing, sha256_of
+from edgefl.core.files import replacing, sha256_of
 from edgefl.protocol.trees import Tree, flatten, matched, paths, rebuild, structure, unflatten
 
 # In a file's metadata: the tree's keys in order, as JSON; null stands for a tensor.
@@ -18,7 +18,9 @@ _ORDER = "order"
 
 
 def write_tree(path: Path, tree: Tree) -> str:
-    """A tree of tensors as one safetensors file, whole or not at all, on the disk when this returns.
+    """A tree of tensors as one safetensors file, whole or not at all.
+
+    It outlasts a power cut once ``edgefl.core.files.on_disk`` was called for it and for its directory.
 
     Returns:
         The file's SHA-256, in hexadecimal.
@@ -36,7 +38,6 @@ def write_tree(path: Path, tree: Tree) -> str:
     try:
         with replacing(path) as temporary:
             save_file(leaves, temporary, metadata={_ORDER: json.dumps(structure(tree))})
-            on_disk(temporary)
             return sha256_of(temporary)
     except SafetensorError as error:
         raise RunError(f"cannot write {path.name}: {error}", where=str(path)) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from edgefl.core.errors import RunError
-from edgefl.core.files import atomically, on_disk
+from edgefl.core.files import all_on_disk, atomically, on_disk
 from edgefl.core.plan import Ints, Plan
 from edgefl.core.yamls import dump
 from edgefl.store.adding import Rows, cannot_write
@@ -40,7 +40,7 @@ from edgefl.store.folders import (
     hold_free,
 )
 from edgefl.store.reader import Reader, check_run
-from edgefl.store.rows import count_rows, plan_rows
+from edgefl.store.rows import count_rows, plan_rows, state_file
 from edgefl.store.schema import FORMAT, SCHEMA_SQL, STORED
 
 # Facts about how a run ended.
@@ -237,9 +237,11 @@ class Store(Rows):
             "outcomes": {job: tree for job, (tree, _) in saved.outcomes.items()},
         }
         files = {table: self._write_new(table, found) for table, found in trees.items()}
+        names = [file.file for written in files.values() for file in written.values()]
+        names += [f"states/{state_file(state.job)}" for state in saved.states.values()]
         with self._writing():
-            for name in FILES:
-                on_disk(self.folder / name)
+            all_on_disk(self.folder / name for name in names)
+            all_on_disk(self.folder / name for name in FILES)
             events = self._digests.event_hash() or ""
             add_checkpoint(self._db, self._digests, place, saved, files, events, best=best)
             self._commit_to_disk()
@@ -286,8 +288,7 @@ class Store(Rows):
             self._db.close()
             file = self._folder / (PLANNED if self._planned else DATABASE)
             self._unnamed.replace(file)
-            for folder in (self._folder, self._folder.parent):
-                on_disk(folder)
+            all_on_disk([self._folder, self._folder.parent])
             self._unnamed, self._db = None, sqlite3.connect(file)
             if not self._planned:
                 _log_ahead(self._db)
@@ -296,9 +297,10 @@ class Store(Rows):
         """Closes the database; what was committed stays, and a run that was not planned leaves nothing."""
         if self._folder is not None and self._unnamed is None:
             free(self._folder)
-            self._db.rollback()
             if is_settled(self._folder):
-                settle(self._db, self._folder)
+                with suppress(sqlite3.Error):
+                    self._db.rollback()
+                    settle(self._db, self._folder)
         self._db.close()
         if self._folder is not None and self._unnamed is not None:
             discard(self._folder)

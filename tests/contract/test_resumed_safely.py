@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from interrupted import copied, scenario
+from interrupted import POLICIES, copied, scenario
 
 import edgefl
 from edgefl.core.errors import UserError
@@ -96,3 +96,29 @@ def test_no_file_goes_before_the_rows_that_do_not_name_it_are_on_the_disk(tmp_pa
     edgefl.resume(folder, overrides={"server.rounds": 7})
     assert len(deleted) > 10
     assert [(name, missing) for name, missing in deleted if missing] == []
+
+
+def test_what_a_checkpoint_names_is_on_the_disk_before_it(tmp_path, monkeypatch):
+    """Files of versions, states and outcomes, also of states that were written between two checkpoints."""
+    folder, synced, named = tmp_path / "run", set(), []
+    commit, fsync = writer.Store._commit, os.fsync  # noqa: SLF001 - commits
+
+    def committed(store):
+        for table in FILES:
+            for (name,) in store._db.execute(f"SELECT file FROM {table}"):  # noqa: S608, SLF001 - its rows
+                named.append((name, (folder / name).stat().st_ino in synced))
+        commit(store)
+
+    def noted(file):
+        synced.add(os.fstat(file).st_ino)
+        fsync(file)
+
+    monkeypatch.setattr(writer.Store, "_commit", committed)
+    monkeypatch.setattr(os, "fsync", noted)
+    settings = scenario(
+        {"method": "fedclassavg", "server": {"policy": POLICIES["fedbuff"], "participants": 5}}
+    )
+    (run,) = edgefl.run(settings, engine={"name": "vmapped", "state_memory": "1 B"}, out=folder).runs
+    assert run.status == "done", run.reason
+    assert {name.partition("/")[0] for name, _ in named} == set(FILES)
+    assert [name for name, there in named if not there] == []

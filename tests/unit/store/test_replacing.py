@@ -41,8 +41,8 @@ def moments(store, tmp_path, monkeypatch):
     def copying(owner, name):
         step = getattr(owner, name)
 
-        def stepping(*args):
-            step(*args)
+        def stepping(*args, **named):
+            step(*args, **named)
             copies.append(shutil.copytree(store.folder, tmp_path / f"moment {len(copies)}"))
 
         monkeypatch.setattr(owner, name, stepping)

@@ -220,16 +220,16 @@ def test_superseded_files_go_after_the_commit_only(store, monkeypatch):
     _checkpoint(store, 1, {5: 1}, best=True)
     _checkpoint(store, 2, {5: 9}, best=True)
     seen = []
-    sweep = Store._sweep  # noqa: SLF001 - the step between commit and deletion
+    sweep = writer_module.sweep
 
-    def watched(self):
-        with sqlite3.connect(self.folder / "run.sqlite") as other:
+    def watched(folder, database):
+        with sqlite3.connect(folder / "run.sqlite") as other:
             rows = other.execute("SELECT file FROM versions UNION SELECT file FROM states").fetchall()
         other.close()
-        seen.append(({name for (name,) in rows}, _files(self)))
-        sweep(self)
+        seen.append(({name for (name,) in rows}, _files(store)))
+        sweep(folder, database)
 
-    monkeypatch.setattr(Store, "_sweep", watched)
+    monkeypatch.setattr(writer_module, "sweep", watched)
     _checkpoint(store, 3, {5: 12}, best=True)
     rows, files = seen[0]
     kept = {"000002.safetensors", "000003.safetensors", "00000009.safetensors", "00000012.safetensors"}
