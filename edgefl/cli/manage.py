@@ -44,7 +44,7 @@ def runs(
     Runs are not verified: a run that is damaged where nothing was read is listed as it stands.
     """
     from edgefl.report.listing import STATUSES, listing
-    from edgefl.report.listing_tables import listing_table
+    from edgefl.report.listing_tables import listing_table, to_resume
 
     for one in status or ():
         if one not in STATUSES:
@@ -55,7 +55,9 @@ def runs(
     if as_json:
         print_json(found)
     else:
-        stdout().print(listing_table(found, every=every))
+        stdout().print(listing_table(found, every=every, only=status or ()))
+        for line in to_resume(found.resumable):
+            stdout().print(line, soft_wrap=True)
 
 
 @app.command(epilog=examples("rm runs/first", "rm runs/sweep/02-fedprox --yes"))
