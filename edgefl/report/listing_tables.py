@@ -13,7 +13,7 @@ from typing import TypeVar
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.report.listing import DAMAGED, OTHER_FORMAT, STATUSES, UNFINISHED, Listed, Listing
 from edgefl.report.tables import MISSING, Cell, Fitted, Line
 
@@ -57,7 +57,7 @@ def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = 
         yields={"method", "size", "written", "event hash"},
     )
     size = show_bytes(sum(one.size_bytes for one in found.runs))
-    total = f"{_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
+    total = f"{show_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
     return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs))
 
 
@@ -77,7 +77,7 @@ def _label(runs: _Runs, folder: Path) -> str:
     group = first.group_dir if len(runs) > 1 or first.group_dir is None else None
     path = group or first.run_dir
     label = str(path.relative_to(folder)) if path != folder else path.name or str(path)
-    return f"{label} ({_count(len(runs), 'run')})" if len(runs) > 1 else label
+    return f"{label} ({show_count(len(runs), 'run')})" if len(runs) > 1 else label
 
 
 def _status(runs: _Runs) -> Cell:
@@ -144,14 +144,10 @@ def _reasons(runs: _Runs) -> Iterator[Line]:
 
 
 def to_resume(paths: Sequence[Path]) -> list[str]:
-    """How runs that did not end go on: lines that are to be printed as they are, so that they can be copied."""
+    """How runs that did not end go on; printed without line breaks, the commands can be copied."""
     return _cut([f"next: edgefl run --resume {quote(str(path))}" for path in paths], "more can be resumed")
 
 
 def _cut(lines: Sequence[str], more: str) -> list[str]:
     left = len(lines) - _SHOWN
     return [*lines[:_SHOWN], *([f"and {left:,} {more}"] if left > 0 else [])]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -169,7 +169,7 @@ def test_fewer_rounds(trained, tmp_path):
     found = replayed(trained, overrides={"server.until.rounds": 3})
     assert found.summary().rounds == 3
     assert [row["version"] for row in found.table("evaluations") if row["model"] == "global"] == [2]
-    assert any("1 evaluation has no accuracy: the run did not evaluate 3" in note for note in found.notes)
+    assert any("1 evaluation has no accuracy: did not evaluate version 3" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "spherefed"])
@@ -235,7 +235,7 @@ def test_other_settings_of_the_server(trained):
 @pytest.mark.parametrize("key", ["local.epochs", "seed", "task.clients", "method", "evaluate.every", "name"])
 def test_what_was_learned_stays(trained, key):
     """No setting of the learning can be changed."""
-    with pytest.raises(UserError, match=f"'{key}' is part of what was learned"):
+    with pytest.raises(UserError, match=f"a replay cannot change '{key}'"):
         edgefl.replay(trained, overrides={key: 3})
 
 
@@ -355,6 +355,19 @@ def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
     assert f"export {trained.folder.resolve()}" in err
     with pytest.raises(UserError, match="is a replay of small, and trained nothing that could go on"):
         edgefl.resume(result.runs[0].folder, overrides={"server.until.rounds": 9}, progress=False)
+
+
+def test_the_fleet_is_named_in_one_way(trained):
+    """A list of fleets and a setting that names another contradict each other."""
+    with pytest.raises(UserError, match="another fleet is given already"):
+        edgefl.replay(trained, fleet=ELSEWHERE, overrides={"fleet": "home-lab"})
+
+
+def test_a_directory_in_use_is_refused_before_anything_is_replayed(trained, monkeypatch):
+    """However long the replays would take."""
+    monkeypatch.setattr(Replayer, "add", lambda *_: pytest.fail("replayed"))
+    with pytest.raises(UserError, match="is not empty"):
+        edgefl.replay(trained, out=trained.folder)
 
 
 def test_nothing_is_left_of_a_refusal(trained, tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from edgefl.core.units import show_seconds, show_share
+from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.report.critical.records import (
     Explanation,
     HeldByClient,
@@ -66,7 +66,7 @@ def said(found: Explanation | RoundExplanation) -> str:
 def _counted(found: Sequence[Round]) -> str:
     """How many rounds there are, and whether exchanges are outside of them."""
     count = sum(one.in_rounds for one in found)
-    rounds = f"{count:,} round{'s' * (count != 1)}"
+    rounds = show_count(count, "round")
     return rounds if count == len(found) else f"{rounds} and the exchanges outside of them"
 
 
