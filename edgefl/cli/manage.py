@@ -44,7 +44,7 @@ def runs(
     Runs are not verified: a run that is damaged where nothing was read is listed as it stands.
     """
     from edgefl.report.listing import STATUSES, listing
-    from edgefl.report.listing_tables import listing_table
+    from edgefl.report.listing_tables import listing_table, to_resume
 
     for one in status or ():
         if one not in STATUSES:
@@ -55,7 +55,9 @@ def runs(
     if as_json:
         print_json(found)
     else:
-        stdout().print(listing_table(found, every=every))
+        stdout().print(listing_table(found, every=every, only=status or ()))
+        for line in to_resume(found.resumable):
+            stdout().print(line, soft_wrap=True)
 
 
 @app.command(epilog=examples("rm runs/first", "rm runs/sweep/02-fedprox --yes"))
@@ -68,7 +70,7 @@ def rm(
 
     What is in progress is never removed, nor a file that edgefl did not write.
     """
-    from edgefl.core.units import show_bytes
+    from edgefl.core.units import show_bytes, show_count
     from edgefl.store import removals, remove
 
     found = removals(paths)
@@ -83,7 +85,7 @@ def rm(
     if as_json:
         print_json({"removed": removed, "freed_bytes": freed, "kept": kept})
         return
-    stdout().print(f"removed {_runs(len(removed))}, freed {show_bytes(freed)}")
+    stdout().print(f"removed {show_count(len(removed), 'run')}, freed {show_bytes(freed)}")
     for text in _cut([f"kept {path}: edgefl did not write it" for path in kept]):
         print_note(text)
 
@@ -95,26 +97,24 @@ def _ask(found: Sequence[Removal]) -> None:
         UserError: there is nobody to ask.
         Exit: the answer is no.
     """
-    from edgefl.core.units import show_bytes
+    from edgefl.core.units import show_bytes, show_count
 
     count = sum(len(one.runs) for one in found)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UserError(
-            f"{_runs(count)} would be removed; nothing was",
+            f"{show_count(count, 'run')} would be removed; nothing was",
             where="RUN",
             hint="confirm with --yes where there is no terminal to ask on",
         )
-    lines = [f"{one.folder}: {_runs(len(one.runs))}, {show_bytes(one.size_bytes)}" for one in found]
+    lines = [
+        f"{one.folder}: {show_count(len(one.runs), 'run')}, {show_bytes(one.size_bytes)}" for one in found
+    ]
     for text in _cut(lines):
         stderr().print(text, soft_wrap=True)
-    stderr().print(f"Remove {_runs(count)}? [y/N]", end=" ")
+    stderr().print(f"Remove {show_count(count, 'run')}? [y/N]", end=" ")
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         stderr().print("nothing was removed")
         raise typer.Exit(1)
-
-
-def _runs(count: int) -> str:
-    return f"{count:,} run{'s' * (count != 1)}"
 
 
 def _cut(lines: Sequence[str]) -> list[str]:

@@ -56,18 +56,18 @@ def replay(
     from edgefl.core.overrides import Override
     from edgefl.report.summary import check_target
     from edgefl.runs.group import as_overrides
-    from edgefl.runs.replaying import Replayer
+    from edgefl.runs.replaying import Replayer, each_fleet
     from edgefl.store import runs_in
 
     check_target(target, "--target")
     given = as_overrides(overrides(settings, link=link))
     folders = list({run.resolve(): run for each in runs for run in runs_in(each)}.values())
     names = dict.fromkeys(fleet or ())
-    fleets: list[Override | None] = [Override.of("fleet", name, f"--fleet {name}") for name in names]
-    with Replayer() as replayer:
-        refused = _replayed(replayer, folders, fleets or [None], given)
+    fleets = each_fleet([Override.of("fleet", name, f"--fleet {name}") for name in names], given)
+    with Replayer(out) as replayer:
+        refused = _replayed(replayer, folders, fleets, given)
         if replayer.done:
-            result = replayer.kept() if out is None else replayer.saved(out)
+            result = replayer.result()
             for note in result.notes:
                 print_note(note)
             if as_json:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -174,7 +175,9 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
                 console.print(f"event hash {runs[0].event_hash}")
             target = _next_target(runs)
             if target is not None:
-                console.print(f"next: edgefl compare {result.folder} --target {target}", soft_wrap=True)
+                console.print(
+                    f"next: edgefl compare {quote(str(result.folder))} --target {target}", soft_wrap=True
+                )
     except OutputError as error:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 

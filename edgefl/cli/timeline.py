@@ -41,7 +41,7 @@ def timeline(
     A track per client shows its jobs; others the server, active clients, traffic, energy and accuracy.
     """
     from edgefl.cli.steps import Steps
-    from edgefl.core.units import show_bytes
+    from edgefl.core.units import show_bytes, show_count
     from edgefl.report.perfetto.build import write
     from edgefl.report.perfetto.choice import Choice
     from edgefl.report.perfetto.files import SUFFIXES, is_timeline, named_after, run_of
@@ -59,6 +59,7 @@ def timeline(
     if as_json:
         print_json(written)
         return
-    shown = f"{written.jobs:,} jobs of {written.clients:,} clients, {written.events:,} events"
+    jobs, clients = show_count(written.jobs, "job"), show_count(written.clients, "client")
+    shown = f"{jobs} of {clients}, {show_count(written.events, 'event')}"
     stdout().print(f"saved {path} ({show_bytes(written.bytes)}; {shown})", soft_wrap=True)
     stdout().print("open it at https://ui.perfetto.dev", soft_wrap=True)

@@ -268,7 +268,7 @@ def _next(unit: Sequence[Job], attempt: int, answer: Failed | Died | Gone) -> in
 def _given_up(unit: Sequence[Job], answer: Failed | Died) -> RunError:
     job = unit[0]
     who = f"client {job.client}" if len(unit) == 1 else f"{len(unit)} clients including {job.client}"
-    failed = f"training {who} in round {job.round + 1} failed {TRIES} times"
+    failed = f"training {who} in round {job.round} failed {TRIES} times"
     where = f"exchange {job.exchange}"
     if isinstance(answer, Died):
         return RunError(

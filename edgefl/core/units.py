@@ -158,3 +158,8 @@ def show_share(value: float, digits: int = 0) -> str:
     while value and digits < 2 and not float(f"{abs(value):.{digits + 2}f}"):  # noqa: PLR2004 - two decimals
         digits += 1
     return f"{value:.{digits}%}"
+
+
+def show_count(count: int, what: str) -> str:
+    """A number of things for display: ``"1 run"``, ``"1,200 runs"``."""
+    return f"{count:,} {what}{'s' * (count != 1)}"

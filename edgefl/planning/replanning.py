@@ -90,9 +90,9 @@ def _check_settable(override: Override) -> None:
     """
     if override.keys[0] not in SETTABLE:
         raise UserError(
-            f"{override.key!r} is part of what was learned, and a replay learns nothing anew",
+            f"a replay cannot change {override.key!r}: nothing is learned again",
             where=override.where,
-            hint=f"a replay can change {', '.join(SETTABLE)}; run the scenario with another {override.key}",
+            hint=f"it can change {', '.join(SETTABLE[:-1])} and {SETTABLE[-1]}; for others run the scenario",
         )
 
 

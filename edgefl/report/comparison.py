@@ -185,7 +185,7 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if _averaged(compared):
-        yield from _over_seeds(compared)
+        yield Note(over_seeds(compared), "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
     for text in apart.notes:
@@ -195,11 +195,11 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     yield from _boundaries(runs)
 
 
-def _over_seeds(compared: Sequence[Compared]) -> Iterator[Note]:
-    """What stands behind figures of several seeds."""
+def over_seeds(compared: Sequence[Compared]) -> str:
+    """What stands behind figures of several seeds, which some of the runs have."""
     few = min(len(one.runs) for one in compared if len(one.runs) > 1)
     wide = f"; of {few} seeds it is {deviations(few):.2g} times the standard deviation" if few <= _FEW else ""
-    yield Note(f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}", "dim")
+    return f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}"
 
 
 def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_seconds, show_share
+from edgefl.core.units import show_bytes, show_count, show_seconds, show_share
 from edgefl.report.listing import DAMAGED, OTHER_FORMAT, STATUSES, UNFINISHED, Listed, Listing
 from edgefl.report.tables import MISSING, Cell, Fitted, Line
 
@@ -26,15 +27,16 @@ Value = TypeVar("Value")
 _Runs = Sequence[Listed]
 
 
-def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
-    """The runs as a table, why some cannot be read, and what to do about those that did not end.
+def listing_table(found: Listing, *, every: bool = False, only: Sequence[str] = ()) -> RenderableType:
+    """The runs as a table, and why some cannot be read.
 
     Args:
         found: the runs.
         every: whether each run of a group has a line; a group that was asked for itself has them anyway.
+        only: the statuses that were asked for; none for all.
     """
     if not found.runs:
-        return Line(f"no runs in {found.folder}")
+        return Line(f"no {' or '.join(only)}{' ' * bool(only)}runs in {found.folder}")
     lines = list(_lines(found, every=every))
     table = Fitted(
         lines,
@@ -55,8 +57,8 @@ def listing_table(found: Listing, *, every: bool = False) -> RenderableType:
         yields={"method", "size", "written", "event hash"},
     )
     size = show_bytes(sum(one.size_bytes for one in found.runs))
-    total = f"{_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
-    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs), *_next(found.resumable))
+    total = f"{show_count(len(found.runs), 'run')} in {found.folder}: {_statuses(found.runs)}; {size}"
+    return Group(table, Line(), Line(total, "dim"), *_reasons(found.runs))
 
 
 def _lines(found: Listing, *, every: bool) -> Iterator[_Runs]:
@@ -75,7 +77,7 @@ def _label(runs: _Runs, folder: Path) -> str:
     group = first.group_dir if len(runs) > 1 or first.group_dir is None else None
     path = group or first.run_dir
     label = str(path.relative_to(folder)) if path != folder else path.name or str(path)
-    return f"{label} ({_count(len(runs), 'run')})" if len(runs) > 1 else label
+    return f"{label} ({show_count(len(runs), 'run')})" if len(runs) > 1 else label
 
 
 def _status(runs: _Runs) -> Cell:
@@ -141,16 +143,11 @@ def _reasons(runs: _Runs) -> Iterator[Line]:
     yield from (Line(text, "red") for text in _cut(found, "more cannot be read"))
 
 
-def _next(paths: Sequence[Path]) -> Iterator[Line]:
-    """How runs that did not end go on."""
-    commands = [f"next: edgefl run --resume {path}" for path in paths]
-    yield from (Line(text) for text in _cut(commands, "more can be resumed"))
+def to_resume(paths: Sequence[Path]) -> list[str]:
+    """How runs that did not end go on; printed without line breaks, the commands can be copied."""
+    return _cut([f"next: edgefl run --resume {quote(str(path))}" for path in paths], "more can be resumed")
 
 
 def _cut(lines: Sequence[str], more: str) -> list[str]:
     left = len(lines) - _SHOWN
     return [*lines[:_SHOWN], *([f"and {left:,} {more}"] if left > 0 else [])]
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"

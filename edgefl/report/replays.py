@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 
 from edgefl.core.documents import INLINE
 from edgefl.core.units import show_bytes, show_joules, show_seconds, show_share
-from edgefl.report.comparison import Comparison
+from edgefl.report.averages import Compared, seeds_together
+from edgefl.report.comparison import Comparison, over_seeds
 from edgefl.report.reached import Reached
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary
@@ -81,6 +83,13 @@ class Replays:
     refused: Sequence[NotReplayed]
 
 
+class _Line(NamedTuple):
+    """A line of the table: a run on a fleet, or several that differ in nothing but their seeds."""
+
+    fleet: str
+    compared: Compared
+
+
 @dataclass(frozen=True)
 class _Cost:
     """A figure of which less is better.
@@ -95,40 +104,60 @@ class _Cost:
     show: Callable[[float], str]
     missing: Callable[[Summary], str] = lambda _: UNKNOWN
 
+    def least_of(self, line: _Line) -> float | None:
+        """What may be the least of a fleet: a mean over seeds only if all of them have it."""
+        known = line.compared.known(self.of)
+        return statistics.fmean(known) if len(known) == len(line.compared.runs) else None
+
+    def text(self, line: _Line) -> str:
+        """A line's, with its interval over seeds."""
+        return line.compared.show(self.show, self.of, line.compared.all(self.missing))
+
 
 def replays_table(runs: Sequence[Replayed]) -> RenderableType:
-    """A row for each run on each fleet; the cheapest of a fleet is marked in each column."""
-    costs = dict(_costs([run.summary for run in runs]))
-    least = {head: _least(runs, cost) for head, cost in costs.items()}
-    columns: dict[str, Callable[[Replayed], Cell]] = {
-        "fleet": lambda run: run.fleet,
-        "run": lambda run: run.source.name,
-        "accuracy": lambda run: _accuracy(run.summary),
+    """A row for each run, or each average over seeds, on each fleet; each fleet's cheapest is marked."""
+    lines, costs = _lines(runs), dict(_costs([run.summary for run in runs]))
+    least = {head: _least(lines, cost) for head, cost in costs.items()}
+    averaged = [line.compared for line in lines if len(line.compared.runs) > 1]
+    columns: dict[str, Callable[[_Line], Cell]] = {
+        "fleet": lambda line: line.fleet,
+        "run": lambda line: line.compared.name,
     }
+    if averaged:
+        columns["seeds"] = lambda line: str(len(line.compared.runs))
+    columns["accuracy"] = _accuracy
     for head, cost in costs.items():
         columns[head] = _marked(cost, least[head])
     # One run a fleet is the cheapest whatever it costs.
-    marked = any(least.values())
-    notes = [Line(f"{LEAST} the least on its fleet", "dim")] if marked else []
-    return Group(Fitted(runs, columns, left=("run",), wraps=("fleet", "run"), names=2), *notes)
+    notes = [f"{LEAST} the least on its fleet"] if any(least.values()) else []
+    notes += [over_seeds(averaged)] if averaged else []
+    table = Fitted(lines, columns, left=("run",), wraps=("fleet", "run"), names=2)
+    return Group(table, *(Line(note, "dim") for note in notes))
 
 
-def _marked(cost: _Cost, least: Mapping[str, float]) -> Callable[[Replayed], Cell]:
-    def cell(run: Replayed) -> Cell:
-        value = cost.of(run.summary)
-        if value is None:
-            return cost.missing(run.summary)
-        mark = LEAST if least.get(run.fleet) == value else " "
-        return f"{cost.show(value)} {mark}" if least else cost.show(value)
+def _lines(runs: Sequence[Replayed]) -> list[_Line]:
+    """Fleet by fleet; the runs by the names and directories of those that trained."""
+    fleets: dict[str, list[Summary]] = {}
+    for run in runs:
+        trained = replace(run.summary, name=run.source.name, run_dir=run.source.run_dir)
+        fleets.setdefault(run.fleet, []).append(trained)
+    return [_Line(fleet, one) for fleet, found in fleets.items() for one in seeds_together(found)]
+
+
+def _marked(cost: _Cost, least: Mapping[str, float]) -> Callable[[_Line], Cell]:
+    def cell(line: _Line) -> Cell:
+        value = cost.least_of(line)
+        mark = LEAST if value is not None and least.get(line.fleet) == value else " "
+        return f"{cost.text(line)} {mark}" if least and line.compared.known(cost.of) else cost.text(line)
 
     return cell
 
 
-def _least(runs: Sequence[Replayed], cost: _Cost) -> dict[str, float]:
-    """By fleet, the least of a figure, where there is more than one run."""
+def _least(lines: Sequence[_Line], cost: _Cost) -> dict[str, float]:
+    """By fleet, the least of a figure, where there is more than one line."""
     fleets: dict[str, list[float | None]] = {}
-    for run in runs:
-        fleets.setdefault(run.fleet, []).append(cost.of(run.summary))
+    for line in lines:
+        fleets.setdefault(line.fleet, []).append(cost.least_of(line))
     known = {fleet: [one for one in values if one is not None] for fleet, values in fleets.items()}
     return {fleet: min(values) for fleet, values in known.items() if values and len(fleets[fleet]) > 1}
 
@@ -172,6 +201,15 @@ def _model(run: Summary) -> str | None:
     return next((model for model in MODELS if model in run.accuracy), None)
 
 
-def _accuracy(run: Summary) -> str:
-    model = _model(run)
-    return MISSING if model is None else show_share(run.accuracy[model].value, 1)
+def _accuracy(line: _Line) -> str:
+    """Of the first model that was evaluated, which is said of personal models."""
+    one = line.compared
+    model = _model(one.first)
+    if model is None:
+        return MISSING
+    text = one.show(_percent, lambda run: run.accuracy[model].value if model in run.accuracy else None)
+    return text if model == MODELS[0] else f"{text} {model}"
+
+
+def _percent(share: float) -> str:
+    return show_share(share, 1)

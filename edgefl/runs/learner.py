@@ -208,7 +208,7 @@ def _check_finite(outcomes: Iterable[Outcome]) -> None:
         if broken:
             job = outcome.job
             raise RunError(
-                f"training diverged: client {job.client}'s {broken} in round {job.round + 1}",
+                f"training diverged: client {job.client}'s {broken} in round {job.round}",
                 where=f"exchange {job.exchange}",
                 hint="lower local.optimizer.lr, or set local.optimizer.clip_norm",
             )

@@ -48,7 +48,7 @@ class Differences:
         if was.exchange != now.exchange:
             yield f"would be one of {now.exchange!r} instead of {was.exchange!r}"
         if was.round != now.round:
-            yield f"would come in round {now.round + 1} instead of round {was.round + 1}"
+            yield f"would come in round {now.round} instead of round {was.round}"
         yield from self._clients(was.rows, now.rows, "take")
         yield from self._jobs(was.rows, now.rows)
         yield from self._late(*late)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Self
 
@@ -99,7 +100,7 @@ class Display(Callbacks):
         if not self.redraws and time.monotonic() - self._printed_s >= _EVERY_S:
             self._printed_s = time.monotonic()
             of = "" if self._rounds is None else f" of {self._rounds}"
-            parts = [f"round {_ended(so_far)}{of}", _figures(so_far), *_left(so_far)]
+            parts = [f"{_ended(so_far)}{of} rounds", _figures(so_far), *_left(so_far)]
             self.console.print(f"{self._name}: {', '.join(parts)}", soft_wrap=True)
 
     def interrupted(self) -> None:
@@ -108,7 +109,7 @@ class Display(Callbacks):
         kept = " before anything was saved"
         if self._folder is not None:
             folder = self._folder.parent if is_group(self._folder.parent) else self._folder
-            kept = f"; to go on: edgefl run --resume {folder}"
+            kept = f"; to go on: edgefl run --resume {quote(str(folder))}"
         self.console.print(f"interrupted{kept}", style="red", soft_wrap=True)
 
     def ended(self, name: str, status: str, reason: str) -> None:

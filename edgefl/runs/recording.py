@@ -179,7 +179,7 @@ class Recording:
         rounds = self.reader.meta.get("rounds")
         if was.round < 0:
             return "(before the rounds)"
-        return "(after the rounds)" if was.round == rounds else f"(round {was.round + 1})"
+        return "(after the rounds)" if was.round == rounds else f"(round {was.round})"
 
     def _differs(self, what: str) -> UserError:
         return UserError(f"{ANOTHER}: {what}")

@@ -8,6 +8,7 @@ import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias, cast
@@ -107,12 +108,26 @@ def replay(
     """
     given = as_overrides(overrides)
     folders = [folder for each in _several(run) for folder in _folders(each)]
-    fleets = [None] if fleet is None else [Override.of("fleet", one, "fleet") for one in _several(fleet)]
-    with Replayer() as replayer:
-        for each in fleets:
+    fleets = [] if fleet is None else [Override.of("fleet", one, "fleet") for one in _several(fleet)]
+    with Replayer(None if out is None else Path(out)) as replayer:
+        for each in each_fleet(fleets, given):
             for folder in folders:
                 replayer.add(folder, each, given)
-        return replayer.kept() if out is None else replayer.saved(Path(out))
+        return replayer.result()
+
+
+def each_fleet(fleets: Sequence[Override], given: Sequence[Override]) -> Sequence[Override | None]:
+    """The fleets to replay on in turn; None is each run's own, or what is set.
+
+    Raises:
+        UserError: a setting names yet another fleet.
+    """
+    again = next((one for one in given if one.keys == ["fleet"]), None)
+    if fleets and again is not None:
+        raise UserError(
+            "another fleet is given already", where=again.where, hint="name all fleets in the same way"
+        )
+    return list(fleets) or [None]
 
 
 def _several(given: Any) -> list[Any]:
@@ -126,21 +141,33 @@ def _folders(run: Runs) -> list[Path]:
 
 
 class Replayer:
-    """Replays one run after another into a temporary directory, from which they can be saved.
+    """Replays one run after another into a temporary directory, and saves them when all are done.
+
+    Args:
+        out: the directory to save them in, which is claimed on entry; None keeps them in the temporary one.
 
     Attributes:
         done: the replays so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, out: Path | None = None) -> None:
         self.done: list[ReplayResult] = []
         self._temporary = _Temporary()
+        self._out, self._claim = out, ExitStack()
         self._kept = False
 
     def __enter__(self) -> Self:
+        """Claims the directory.
+
+        Raises:
+            UserError: it is not empty, in use, or cannot be written.
+        """
+        if self._out is not None:
+            self._claim.enter_context(claimed(self._out, "replay"))
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._claim.close()
         if not self._kept:
             self._temporary.remove()
 
@@ -175,24 +202,21 @@ class Replayer:
         self.done.append(found)
         return found
 
-    def kept(self) -> Replay:
-        """The replays so far, in the temporary directory, which is there as long as one of them is."""
-        self._kept = True
-        return Replay(self._temporary.path, tuple(self.done), saved=False)
-
-    def saved(self, out: Path) -> Replay:
-        """The replays so far, in a new directory.
+    def result(self) -> Replay:
+        """The replays so far: saved, or in the temporary directory, which is there as long as one of them is.
 
         Raises:
-            UserError: it is not empty or cannot be written.
+            UserError: they cannot be written.
         """
+        if self._out is None:
+            self._kept = True
+            return Replay(self._temporary.path, tuple(self.done), saved=False)
         moved = []
-        with claimed(out, "replay") as group:
-            for number, one in enumerate(self.done, start=1):
-                target = group if len(self.done) == 1 else group / f"{number:02d}-{slug(one.name)}"
-                _copy(one.folder, target)
-                moved.append(replace(one, folder=target, _temporary=None))
-        return Replay(out, tuple(moved), saved=True)
+        for number, one in enumerate(self.done, start=1):
+            target = self._out if len(self.done) == 1 else self._out / f"{number:02d}-{slug(one.name)}"
+            _copy(one.folder, target)
+            moved.append(replace(one, folder=target, _temporary=None))
+        return Replay(self._out, tuple(moved), saved=True)
 
 
 def _copy(folder: Path, target: Path) -> None:
@@ -317,7 +341,7 @@ class Replayed(Run):
         """What to know of the replay."""
         name, unscored = self.plan.scenario.name, self.recording.unscored if self.learner else []
         many = "evaluations have no accuracies" if len(unscored) > 1 else "evaluation has no accuracy"
-        versions = ", ".join(map(str, unscored))
+        versions = f"version{'s' * (len(unscored) > 1)} {', '.join(map(str, unscored))}"
         return [
             *([f"{name}: {reason}: these are its figures until then"] if reason else []),
             *([f"{name}: {len(unscored)} {many}: the run did not evaluate {versions}"] if unscored else []),

@@ -115,7 +115,7 @@ def _notes(executions: Sequence[Execution | RunResult]) -> list[str]:
     """What there is of the runs."""
     done = [each.name for each in executions if isinstance(each, RunResult) and each.status == "done"]
     few = f": {', '.join(done)}" if len(done) <= _FEW else ""
-    found = [f"done before{few or f': {len(done)} of {len(executions)} runs'}"] if done else []
+    found = [f"already done{few or f': {len(done)} of {len(executions)} runs'}"] if done else []
     for each in executions:
         if isinstance(each, Execution) and each.begun and each.begun.checkpoint:
             place = each.begun.checkpoint.place
@@ -130,11 +130,17 @@ def _runs_of(folder: Path) -> tuple[str, list[Path]]:
     """A group's name and the directories of its runs; those of a single run.
 
     Raises:
-        UserError: the directory is neither.
+        UserError: the directory is neither, or none of the group's runs is there any more.
     """
     if is_group(folder):
         name, names = read_group(folder)
-        return name, [folder / each for each in names if (folder / each).is_dir()]
+        gone = [each for each in names if not (folder / each).is_dir()]
+        if gone == names:
+            raise UserError(f"{folder} has none of its runs any more", where=str(folder))
+        if gone:
+            some = ", ".join(gone[:_FEW]) + (" and others" if len(gone) > _FEW else "")
+            note(f"left out: {some}, no longer in {folder}")
+        return name, [folder / each for each in names if each not in gone]
     if is_run(folder) or is_planned(folder):
         return folder.name, [folder]
     found = runs_in(folder)
@@ -169,6 +175,16 @@ class Settings:
             tuple(one for first, one in pairs if first not in own),
             *(tuple(one for first, one in pairs if first == key) for key in ("engine", "checkpoint")),
         )
+
+    def check(self, reader: Reader) -> None:
+        """Checks what is set of a run that stays as it is.
+
+        Raises:
+            UserError: a setting is wrong.
+        """
+        if self.engine:
+            self.engine_of(reader)
+        self.checkpoint_of(reader)
 
     def engine_of(self, reader: Reader) -> EngineOptions:
         """The engine of a run: the one that trained it, with what is set of it.
@@ -239,6 +255,8 @@ def _execution(folder: Path, settings: Settings, access: DataAccess, *, alone: b
             if meta["status"] != "done" or longer:
                 checkpoint = whole(reader, note, raised=longer) if options.trains else None
                 return Execution(planned, folder, options, Begun(meta, checkpoint, longer=longer))
+        else:
+            settings.check(reader)
     if not is_settled(folder):
         # It was killed while it ended.
         Store.open(folder, write_tree).close("done")

@@ -129,7 +129,7 @@ def test_statuses_choose(runs, capsys):
     """Several, too; the words are checked, and a folder where none is left says so."""
     found = _listed(capsys, runs, "--status", "killed", "--status", "interrupted")
     assert set(found) == {"runs/stopped/01-seed-1", "runs/shot/01-seed-1"}
-    assert run_command(capsys, "runs", "--status", "failed")[:2] == (0, "no runs in runs\n")
+    assert run_command(capsys, "runs", "--status", "failed")[:2] == (0, "no failed runs in runs\n")
     status, _, err = run_command(capsys, "runs", "--status", "lost")
     assert (status, "unknown status 'lost'" in err, "planned, running, killed" in err) == (2, True, True)
 

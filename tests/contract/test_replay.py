@@ -169,7 +169,7 @@ def test_fewer_rounds(trained, tmp_path):
     found = replayed(trained, overrides={"server.until.rounds": 3})
     assert found.summary().rounds == 3
     assert [row["version"] for row in found.table("evaluations") if row["model"] == "global"] == [2]
-    assert any("1 evaluation has no accuracy: the run did not evaluate 3" in note for note in found.notes)
+    assert any("1 evaluation has no accuracy: did not evaluate version 3" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("method", ["fedavg", "spherefed"])
@@ -185,7 +185,7 @@ def test_exchanges_at_the_end_come_after_all_rounds(tmp_path):
     """A prefix without them was never trained with them."""
     run = small(tmp_path / "run", method="spherefed")
     with pytest.raises(
-        UserError, match=r"merge 4 \(round 3\) would be one of 'calibrate' instead of 'train'"
+        UserError, match=r"merge 4 \(round 2\) would be one of 'calibrate' instead of 'train'"
     ):
         edgefl.replay(run, overrides={"server.until.rounds": 2})
 
@@ -194,13 +194,13 @@ def test_what_the_server_tells_clients_is_compared(tmp_path):
     """A schedule over other rounds, and a temperature by device, would learn something else."""
     run = small(tmp_path / "cosine", local__optimizer__schedule="cosine")
     with pytest.raises(
-        UserError, match=r"merge 2 \(round 2\) would have client \d train with the learning rate"
+        UserError, match=r"merge 2 \(round 1\) would have client \d train with the learning rate"
     ):
         edgefl.replay(run, overrides={"server.until.rounds": 3})
     chilled = {"name": "flexchill", "temperature": {"by": "device", "values": {"phone-low": 2.0}}}
     run = small(tmp_path / "chill", method=chilled)
     with pytest.raises(
-        UserError, match=r"merge 1 \(round 1\) would have client \d train with temperature 2 instead"
+        UserError, match=r"merge 1 \(round 0\) would have client \d train with temperature 2 instead"
     ):
         edgefl.replay(run, fleet=ELSEWHERE)
 
@@ -224,7 +224,7 @@ def test_other_settings_of_the_server(trained):
     """A policy that merges the same is taken; one that does not is refused."""
     found = replayed(trained, overrides={"server.policy": {"name": "deadline", "seconds": "1 h"}})
     assert [merge["jobs"] for merge in found.table("merges")] == [4] * 4
-    with pytest.raises(UserError, match=r"merge 1 \(round 1\) would also take clients"):
+    with pytest.raises(UserError, match=r"merge 1 \(round 0\) would also take clients"):
         edgefl.replay(trained, overrides={"server.participants": 8})
     with pytest.raises(
         UserError, match="the selection reads loss_rms, which the run's training did not report"
@@ -235,7 +235,7 @@ def test_other_settings_of_the_server(trained):
 @pytest.mark.parametrize("key", ["local.epochs", "seed", "task.clients", "method", "evaluate.every", "name"])
 def test_what_was_learned_stays(trained, key):
     """No setting of the learning can be changed."""
-    with pytest.raises(UserError, match=f"'{key}' is part of what was learned"):
+    with pytest.raises(UserError, match=f"a replay cannot change '{key}'"):
         edgefl.replay(trained, overrides={key: 3})
 
 
@@ -357,6 +357,19 @@ def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
         edgefl.resume(result.runs[0].folder, overrides={"server.until.rounds": 9}, progress=False)
 
 
+def test_the_fleet_is_named_in_one_way(trained):
+    """A list of fleets and a setting that names another contradict each other."""
+    with pytest.raises(UserError, match="another fleet is given already"):
+        edgefl.replay(trained, fleet=ELSEWHERE, overrides={"fleet": "home-lab"})
+
+
+def test_a_directory_in_use_is_refused_before_anything_is_replayed(trained, monkeypatch):
+    """However long the replays would take."""
+    monkeypatch.setattr(Replayer, "add", lambda *_: pytest.fail("replayed"))
+    with pytest.raises(UserError, match="is not empty"):
+        edgefl.replay(trained, out=trained.folder)
+
+
 def test_nothing_is_left_of_a_refusal(trained, tmp_path):
     """Neither a directory nor a temporary one."""
     with pytest.raises(UserError):
@@ -394,7 +407,7 @@ def test_the_command_prints_one_beside_its_run(trained, capsys):
 
 def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch):
     """A row for each run on each fleet; the least of each fleet is marked, in 80 columns."""
-    other = small(tmp_path / "other", method="scaffold")
+    other = small(tmp_path / "other", name="other", method="scaffold")
     monkeypatch.setenv("COLUMNS", "80")
     folders = trained.folder, other.folder
     status, out, _ = run_command(capsys, "replay", *folders, "--fleet", "home-lab", "--fleet", ELSEWHERE)
@@ -405,6 +418,21 @@ def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch
     bytes_ = [row[4] for row in rows[:4]]
     assert [cell.endswith("*") for cell in bytes_] == [True, False, True, False]
     assert out.splitlines()[-1].startswith("* the least on its fleet")
+
+
+def test_the_command_averages_over_seeds(tmp_path, capsys):
+    """One row on a fleet, with the interval over seeds; a method of its own has a row of its own."""
+    methods = {"sweep": {"method": ["fedavg", "fedclassavg"]}}
+    edgefl.run(SMALL, overrides=methods, seeds=2, out=tmp_path / "runs", progress=False)
+    status, out, _ = run_command(capsys, "replay", tmp_path / "runs", "--fleet", "home-lab")
+    assert status == 0
+    rows = [[cell.strip() for cell in line.split("│")] for line in out.splitlines() if "│" in line]
+    found = {tuple(row[:3]): row[3] for row in rows[:2]}
+    assert found.keys() == {("home-lab", "fedavg", "2"), ("home-lab", "fedclassavg", "2")}
+    assert found["home-lab", "fedclassavg", "2"].endswith(" personal")
+    assert not found["home-lab", "fedavg", "2"].endswith(" personal")
+    assert " ±" in rows[0][4]
+    assert "± 95% interval of the mean over seeds" in out
 
 
 def test_the_command_prints_json(trained, tmp_path, capsys):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from commands import run_command
 from interrupted import POLICIES, copied, scenario
 from resumed import same_runs
 
@@ -101,6 +102,51 @@ def test_what_is_no_run_is_refused(tmp_path, made):
     with pytest.raises(UserError) as refused:
         edgefl.resume(folder)
     assert str(folder) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("engine=nonsense", "unknown engine 'nonsense'"),
+        ("engine.state_memory=0", "engine.state_memory must be"),
+        ("checkpoint.minutes=-1", "checkpoint.minutes must be"),
+        ("checkpoint.minuts=1", "unknown key 'minuts'"),
+        ("local.epochs=2", "'local.epochs' cannot be changed"),
+    ],
+)
+def test_a_wrong_setting_is_refused_where_all_is_done(groups, setting, why):
+    """As where something goes on."""
+    whole, _ = groups
+    with pytest.raises(UserError, match=why):
+        edgefl.resume(whole.folder, overrides=[setting])
+
+
+def test_a_run_that_somebody_removed_is_told(groups, tmp_path, capsys):
+    """The others go on; a group of which nothing is left is refused."""
+    whole, _ = groups
+    group = tmp_path / "group"
+    shutil.copytree(whole.folder, group)
+    shutil.rmtree(group / "02-seed-1")
+    status, _, err = run_command(capsys, "run", "--resume", group)
+    assert (status, f"note: left out: 02-seed-1, no longer in {group}" in err) == (0, True)
+    assert "note: already done: seed 0, seed 2" in err
+    for run in group.glob("0*"):
+        shutil.rmtree(run)
+    with pytest.raises(UserError, match="has none of its runs any more"):
+        edgefl.resume(group)
+
+
+def test_commands_to_type_next_can_be_pasted(groups, tmp_path, capsys):
+    """A path with a space in it stands in quotes."""
+    whole, copies = groups
+    group = tmp_path / "my runs" / "group"
+    shutil.copytree(copies[0], group)
+    _, out, _ = run_command(capsys, "runs", group)
+    assert f"next: edgefl run --resume '{group}'" in out
+    shutil.rmtree(group)
+    shutil.copytree(whole.folder, group)
+    _, out, _ = run_command(capsys, "run", "--resume", group)
+    assert f"next: edgefl compare '{group}' --target" in out
 
 
 def _damaged(whole, group, name):

@@ -198,6 +198,7 @@ class Explainer:
         phase, cause = _mostly(self._table(rows)) if len(who) else (None, None)
         return Round(
             round=int(self.rounds.number[place]),
+            in_rounds=bool(self._found.in_rounds[self._found.merges.place[self.rounds.first[place]]]),
             from_s=float(self.rounds.from_s[place]),
             seconds=float(self.rounds.to_s[place] - self.rounds.from_s[place]),
             client=int(clients[most]) if len(clients) else None,

@@ -119,6 +119,7 @@ class Round:
 
     Attributes:
         round: from 0; -1 before the first, the number of rounds after the last.
+        in_rounds: whether it is a round; False for exchanges at the start and at the end.
         from_s: when the round before ended.
         seconds: until its last merge.
         client: the client with most of its critical path; None without one.
@@ -128,6 +129,7 @@ class Round:
     """
 
     round: int
+    in_rounds: bool
     from_s: float
     seconds: float
     client: int | None

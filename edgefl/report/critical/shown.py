@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Group, RenderableType
 
-from edgefl.core.units import show_seconds, show_share
+from edgefl.core.units import show_count, show_seconds, show_share
 from edgefl.report.critical.records import (
     Explanation,
     HeldByClient,
@@ -47,10 +47,9 @@ def shown(found: Explanation | RoundExplanation) -> RenderableType:
 def said(found: Explanation | RoundExplanation) -> str:
     """The answer in a sentence."""
     if isinstance(found, RoundExplanation):
-        took = f"{found.name}: {_title(found.of.round)} took {show_seconds(found.of.seconds)}"
+        took = f"{found.name}: {_title(found.of)} took {show_seconds(found.of.seconds)}"
         return took if found.of.phase is None else f"{took}: {_held_up(found)}"
-    count = len(found.rounds)
-    took = f"{found.name}: {count:,} {'round' if count == 1 else 'rounds'} took {show_seconds(found.seconds)}"
+    took = f"{found.name}: {_counted(found.rounds)} took {show_seconds(found.seconds)}"
     if not found.phases:
         return took
     first, rest = found.phases[0], ""
@@ -64,8 +63,17 @@ def said(found: Explanation | RoundExplanation) -> str:
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
-def _title(number: int) -> str:
-    return f"round {number}" if number >= 0 else "what is before round 0"
+def _counted(found: Sequence[Round]) -> str:
+    """How many rounds there are, and whether exchanges are outside of them."""
+    count = sum(one.in_rounds for one in found)
+    rounds = show_count(count, "round")
+    return rounds if count == len(found) else f"{rounds} and the exchanges outside of them"
+
+
+def _title(one: Round) -> str:
+    if one.in_rounds:
+        return f"round {one.round}"
+    return f"what came {'before' if one.round < 0 else 'after'} the rounds"
 
 
 def _held_up(found: RoundExplanation) -> str:
@@ -115,7 +123,7 @@ def _run(found: Explanation) -> Iterator[RenderableType]:
     longest = sorted(found.rounds, key=lambda one: -one.seconds)[:_ROUNDS]
     if len(found.rounds) > 1:
         yield Line()
-        each = ", ".join(f"{_title(one.round)} ({_summary(one)})" for one in longest)
+        each = ", ".join(f"{_title(one)} ({_summary(one)})" for one in longest)
         yield Line(f"longest: {each}; see one with --round", "dim")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.core.units import parse, show_bytes, show_flops, show_joules, show_seconds
+from edgefl.core.units import parse, show_bytes, show_count, show_flops, show_joules, show_seconds
 
 GOOD = [
     ("2 s", "time", 2),
@@ -117,3 +117,9 @@ def test_bad_text_says_what_to_write(text, dimension, says):
 def test_shown_to_people(show, value, expected):
     """Three digits in the unit that fits after rounding; never 60 s, 60 min or 1,000 of a smaller unit."""
     assert show(value) == expected
+
+
+@pytest.mark.parametrize(("count", "text"), [(0, "0 runs"), (1, "1 run"), (1200, "1,200 runs")])
+def test_counts_shown_to_people(count, text):
+    """One thing is singular."""
+    assert show_count(count, "run") == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from commands import shown as printed
 from plans import plan
@@ -63,6 +65,19 @@ def test_a_round_is_one_sentence(settings, words):
 def test_a_run_is_one_sentence(settings, words):
     """The phase and the devices that held it up most."""
     assert said(explained(**settings)) == words
+
+
+def test_exchanges_outside_the_rounds_are_not_counted_as_rounds():
+    """They are named for what they are."""
+    train = times(work=[2, 4])
+    around = [replace(train, exchange=at, at=at) for at in ("start", "end")]
+    plan_ = plan([train, *around], rounds=2)
+    with recorded(plan_) as reader:
+        explainer = Explainer(reader, Recorded(plan_, {}, {}))
+    assert said(explainer.run()).startswith("run: 2 rounds and the exchanges outside of them took ")
+    assert said(explainer.round(-1)).startswith("run: what came before the rounds took ")
+    assert said(explainer.round(1)).startswith("run: round 1 took ")
+    assert said(explainer.round(2)).startswith("run: what came after the rounds took ")
 
 
 def test_rounds_that_took_no_time_have_no_tables():

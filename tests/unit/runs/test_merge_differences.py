@@ -87,7 +87,7 @@ def test_jobs(merge, values, words):
     ("values", "words"),
     [
         ({"exchange": "calibrate"}, "would be one of 'calibrate' instead of 'train'"),
-        ({"round": 4}, "would come in round 5 instead of round 2"),
+        ({"round": 4}, "would come in round 4 instead of round 1"),
         ({"correction": "mix"}, "would re-express stale updates by 'mix' instead of 'move'"),
         ({"weights": (1.0,) * 5 + (2.0,)}, "would count client 5's update with the weight 2 instead of 1"),
         ({"scales": (0.5,) + (1.0,) * 5}, "would count client 0's update with the scale 0.5 instead of 1"),

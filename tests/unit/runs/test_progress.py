@@ -204,7 +204,7 @@ def test_plain_lines_are_rare_and_have_no_control_characters(monkeypatch):
         display.ended("study", "done", "")
     printed = file.getvalue()
     assert [line.split(",")[0] for line in printed.splitlines()] == [
-        *(f"study: round {round_} of 100" for round_ in (11, 21, 31, 41)),
+        *(f"study: {round_} of 100 rounds" for round_ in (11, 21, 31, 41)),
         "study: clock 3 h 12 min",
     ]
     assert printed.splitlines()[0].endswith("1.23 GB, 12% wasted, 2 min 10 s left")
