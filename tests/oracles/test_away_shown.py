@@ -36,9 +36,7 @@ def job(work_s):
 
 def test_a_client_that_leaves_loses_its_job(tmp_path):
     """It leaves after 8 s, two seconds into its second job's work, and is back at 15 s."""
-    (own,) = lanes(
-        tmp_path, job([3]), availability=there("0,0,8 0,15,99"), on_leave="lose", rounds=3
-    )
+    (own,) = lanes(tmp_path, job([3]), availability=there("0,0,8 0,15,99"), on_leave="lose", rounds=3)
     assert own == [
         "train: 0 5", "down: 0 1", "compute: 1 4", "up: 4 5",
         "train (lost): 5 8", "down: 5 6", "compute (lost): 6 8",
@@ -55,9 +53,7 @@ def test_a_client_that_pauses_is_away_inside_a_stage(tmp_path):
 
 def test_a_client_that_finishes_is_away_in_parts(tmp_path):
     """It works on while it is away, from 2 s on; each stage has its part, and the rest follows the job."""
-    own, _ = lanes(
-        tmp_path, job([3, 8]), availability=there("0,0,2 1,0,99"), on_leave="finish"
-    )
+    own, _ = lanes(tmp_path, job([3, 8]), availability=there("0,0,2 1,0,99"), on_leave="finish")
     assert own == [
         "train: 0 5", "down: 0 1", "compute: 1 4", "away: 2 4", "up: 4 5", "away: 4 5", "away: 5 10",
     ]  # fmt: skip
@@ -80,7 +76,7 @@ def test_a_battery_that_a_job_drained_is_filled_before_the_next(tmp_path):
 
 
 def test_a_client_is_away_until_it_is_plugged_in_and_filled(tmp_path):
-    """Plugged in at 36 s with an empty battery, it has half of its 100 J after 50 s; that is one time away."""
+    """Plugged in at 36 s with an empty battery, it has half of its 100 J after 50 s: one time away."""
     charging = valid(
         catalogue.load("availability", "charging").Params,
         plug_in=0.01, capacity=100, charger=1, minimum=0.5, initial=(0, 0), spread=0, days=1,
