@@ -8,12 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import torch
 
-from edgefl.core.event import Job
 from edgefl.core.plan import Plan
 from edgefl.planning.learning import Learning
 from edgefl.protocol import Ctx
 from edgefl.runs.task_builder import Facts, TaskBuilder
-from edgefl.world.needs import Merge
+from edgefl.world.needs import Merge, jobs_of
 
 # So many clients are named.
 _NAMED = 3
@@ -28,6 +27,7 @@ class Differences:
         """Takes the plans of both, and what is learned in both."""
         self._exchanges = [prices.exchange for prices in plan.prices]
         self._refused = {refusal.client: refusal for refusal in plan.refusals}
+        self._plans = recorded, plan
         facts = Facts.of(recorded), Facts.of(plan)
         settings = any(each.settings for method in learning.methods for each in method.exchanges)
         # Only then may the server tell clients something else with equal jobs.
@@ -59,8 +59,7 @@ class Differences:
             ("scale", was.scales, now.scales),
         ):
             yield from _factors(name, now.rows["client"].tolist(), before, after)
-        if self._builders:
-            yield from self._told(was.merged, now.merged)
+        yield from self._told(was.rows, now.rows)
 
     def late(self, was: np.ndarray, now: np.ndarray) -> str:
         """How the late jobs differ of which clients keep the states; empty if they do not."""
@@ -70,6 +69,7 @@ class Differences:
         was, now = (rows[np.lexsort((rows["job"], rows["client"]))] for rows in (was, now))
         yield from self._clients(was, now, "come after late work of")
         yield from self._jobs(was, now)
+        yield from self._told(was, now)
 
     def _clients(self, was: np.ndarray, now: np.ndarray, does: str) -> Iterator[str]:
         before, after = (Counter(rows["client"].tolist()) for rows in (was, now))
@@ -105,14 +105,13 @@ class Differences:
         steps = "" if name != "steps" else " step" if now == 1 else " steps"
         return f"would have client {client} {does} {now:,}{steps} instead of {was:,}"
 
-    def _told(self, was: Sequence[Job], now: Sequence[Job]) -> Iterator[str]:
+    def _told(self, was: np.ndarray, now: np.ndarray) -> Iterator[str]:
         """What the server tells clients with their jobs."""
-        for one, other in zip(was, now, strict=True):
-            before, after = (
-                builder.ctx(job) for builder, job in zip(self._builders, (one, other), strict=True)
-            )
+        each = zip(self._builders, self._plans, (was, now), strict=False)
+        contexts = [map(builder.ctx, jobs_of(plan, rows)) for builder, plan, rows in each]
+        for before, after in zip(*contexts, strict=True):
             for name, number, instead in _numbers(before, after):
-                yield f"would have client {one.client} train with {name} {number:g} instead of {instead:g}"
+                yield f"would have client {after.client} train with {name} {number:g} instead of {instead:g}"
 
 
 def _builder(learning: Learning, facts: Facts) -> TaskBuilder:

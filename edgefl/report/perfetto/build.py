@@ -20,17 +20,12 @@ from edgefl.report.perfetto.counters import counters, nanoseconds
 from edgefl.report.perfetto.owners import Owners
 from edgefl.report.perfetto.packets import Packets
 from edgefl.report.perfetto.server import Server
+from edgefl.report.texts import STANDS
 from edgefl.report.timeline import job_columns, merges_of
 from edgefl.store import Reader
 
 Progress = Callable[[str, int, int], None]
 _SHOWN_EVERY = 256
-_NOT_OVER = {
-    "running": "is in progress",
-    "killed": "was killed",
-    "interrupted": "was interrupted",
-    "failed": "failed",
-}
 
 
 @dataclass(frozen=True)
@@ -109,8 +104,8 @@ class _Trace:
         """Writes it; the counts of ``Written``."""
         progress, reader = self._progress, self._reader
         progress("reading jobs", 0, 1)
-        if reader.status in _NOT_OVER:
-            self._note(f"the run {_NOT_OVER[reader.status]}: jobs that were under way are not shown")
+        if reader.status in STANDS:
+            self._note(f"the run {STANDS[reader.status]}: jobs that were under way are not shown")
         where = f"client IN ({among(self._clients)}) AND {self._window.where}"
         jobs = job_columns(reader, COLUMNS, where=where, order="client, job")
         away = self._away(float(np.max(jobs["until_s"], initial=0.0)))

@@ -8,6 +8,7 @@ import pytest
 from plans import plan, prices, told
 
 from edgefl.core.plan import Refusal
+from edgefl.runs import merge_differences
 from edgefl.runs.merge_differences import Differences
 from edgefl.world.needs import Merge
 from edgefl.world.table import stacked
@@ -110,3 +111,19 @@ def test_late_work_whose_state_is_kept(merge):
     twice = stacked([late, _changed(late[:1], 0, job=99, nth=2)])
     assert not _found(merge, merge, (twice, twice[np.array([2, 0, 1])]))
     assert DIFFERENCES.late(none, late) == "would also come after late work of clients 1 and 4"
+
+
+def test_what_the_server_tells_clients_whose_late_work_is_kept(merge, monkeypatch):
+    """Temperatures of other devices, say, give other states, whether an upload is merged or late."""
+    numbers = iter([1.0, 2.0])
+
+    def builder(*_):
+        told = {"temperature": next(numbers)}
+        return SimpleNamespace(
+            ctx=lambda job: SimpleNamespace(client=job.client, lr=0, work=1, settings=told)
+        )
+
+    monkeypatch.setattr(merge_differences, "_builder", builder)
+    there = replace(PLAN, scenario=plan([prices("train", CLIENTS)], rounds=3).scenario)
+    late, words = merge.rows[[4]], "would have client 4 train with temperature 2 instead of 1"
+    assert Differences(PLAN, there, LEARNING).late(late, late) == words
