@@ -84,7 +84,9 @@ def test_what_is_damaged_is_never_gone_on_with(runs, tmp_path, capsys, kind):
             assert str(folder) in said
         else:
             same_runs(whole, folder)
-            assert (kind, how) in UNSEEN or "damaged" in said or "cannot be read" in said, how
+            # What only an older checkpoint needs is not looked at.
+            unseen = kind.endswith(" 0") or (kind, how) in UNSEEN
+            assert unseen or "damaged" in said or "cannot be read" in said, how
         statuses.append(status)
         shutil.rmtree(folder)
     assert statuses == [0] * len(statuses) or kind in REFUSED
