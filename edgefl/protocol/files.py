@@ -30,7 +30,12 @@ def write_tree(path: Path, tree: Tree) -> str:
     """
     leaves: dict[str, Any] = {}
     storages: set[int] = set()
-    for name, leaf in flatten(tree).items():
+    try:
+        flat = flatten(tree)
+    except ValueError as error:
+        hint = "what methods send and keep is saved: name its parts by text, such as str(label)"
+        raise RunError(f"cannot write {path.name}: {error}", where=str(path), hint=hint) from error
+    for name, leaf in flat.items():
         # The format refuses tensors that share memory, and a state may hold one tensor in two places.
         shared = leaf.untyped_storage().data_ptr() in storages
         leaves[name] = leaf.clone() if shared else leaf.contiguous()

@@ -150,12 +150,12 @@ def flatten(tree: Tree) -> dict[str, Tensor]:
     """The leaves by their path, keys joined with "/", for files that hold flat names only.
 
     Raises:
-        ValueError: a key is empty or holds a "/", so that its path would not lead back to it.
+        ValueError: a key is no text, empty or holds a "/", so that its path would not lead back to it.
     """
     flat = {}
     for path, leaf in paths(tree):
         for key in path:
-            if not key or "/" in key:
+            if not isinstance(key, str) or not key or "/" in key:
                 raise ValueError(f"a key of a saved tree must be a name without '/', not {key!r}")
         if not isinstance(leaf, dict):
             flat["/".join(path)] = leaf

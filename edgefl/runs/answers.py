@@ -30,10 +30,11 @@ class Answers:
 
     def to(self, need: Need) -> Feedback:
         """What the run answered to the need that is its own in the same place."""
-        own = need.rows if isinstance(need, Merge) else need.late_rows[:0]
-        jobs = np.concatenate([own["job"], need.late_rows["job"]])
-        self._note_states(need, np.concatenate([own, need.late_rows]))
-        scalars = _Scalars(self.reader, np.sort(jobs).tolist())
+        rows = need.late_rows
+        if isinstance(need, Merge):
+            rows = np.concatenate([need.rows, rows]) if len(rows) else need.rows
+        self._note_states(need, rows)
+        scalars = _Scalars(self.reader, np.sort(rows["job"]).tolist())
         return Feedback(scalars, self._scores.get(need.version, {}) if isinstance(need, Evaluate) else {})
 
     def _note_states(self, need: Need, rows: np.ndarray) -> None:

@@ -33,6 +33,7 @@ class Past:
     reader: Reader
     answers: Answers
     happened: Happened
+    _waiting: int = 0
 
     @classmethod
     def of(cls, plan: Plan, reader: Reader, checkpoint: Checkpoint) -> Past:
@@ -43,8 +44,10 @@ class Past:
         """What the run answered, given what has happened since the last need."""
         self.happened.events += events
         self.happened.rows += rows
-        if sum(map(len, self.happened.rows)) >= _ROWS:
+        self._waiting += sum(map(len, rows))
+        if self._waiting >= _ROWS:
             self.happened.event_hash()
+            self._waiting = 0
         return self.answers.to(need)
 
     def check(self) -> None:

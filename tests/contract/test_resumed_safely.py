@@ -58,6 +58,14 @@ def test_a_refused_setting_begins_no_run(tmp_path):
     assert _content(group) == before
 
 
+def test_another_trainer_is_told_in_words(tmp_path, caplog):
+    """Who trained then, and who does now."""
+    _interrupted(tmp_path / "run", "loop")
+    edgefl.resume(tmp_path / "run", engine="vmapped")
+    told = "trained by loop on cpu then, by vmapped (group 64, memory 2 GB) on cpu now"
+    assert told in caplog.text
+
+
 def test_a_run_that_is_refused_when_it_goes_on_is_as_it_was(tmp_path, monkeypatch):
     """One that is done is whole, and needs no look at its rows; nothing is left in its directory."""
     (run,) = edgefl.run(scenario(), engine="loop", out=tmp_path / "run").runs

@@ -169,6 +169,15 @@ def test_bytes_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert path.read_bytes() == b"new"
 
 
+@pytest.mark.parametrize("key", [3, "a/b", ""])
+def test_keys_that_no_file_can_hold_are_told(tmp_path, key):
+    """A method of the user's own may send a tensor for each class, by number: the hint says what to do."""
+    with pytest.raises(RunError, match=rf"must be a name without '/', not {key!r}") as told:
+        write_tree(tmp_path / "tree", {"prototypes": {key: torch.zeros(2)}})
+    assert "str(label)" in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("content", [b"", b"junk" * 9, b"\xff" * 200])
 def test_a_damaged_tree_is_a_users_error(tmp_path, content):
     """A damaged or missing file says so without a traceback."""
