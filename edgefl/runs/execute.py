@@ -29,7 +29,7 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
-from edgefl.runs.provenance import differences, provenance
+from edgefl.runs.provenance import differences, provenance, trainers
 from edgefl.runs.run import Run
 from edgefl.runs.states import States
 from edgefl.store import Checkpoint, Reader, Store
@@ -231,15 +231,10 @@ def _resumed(execution: Execution, begun: Begun, now: Mapping[str, Any]) -> list
     """Where a run was resumed, and what was different from then on; this time's is noted."""
     then, place = begun.meta, begun.checkpoint.place.version if begun.checkpoint else 0
     found = differences(then.get("provenance", {}), now["provenance"])
-    if then.get("trainer") not in (None, now["trainer"]):
-        found.append(f"trained by: {_words(then['trainer'])} then, {_words(now['trainer'])} now")
+    found += trainers(then.get("trainer") or now["trainer"], now["trainer"])
     for line in found:
         note(f"{execution.folder.name}: {line}; last bits may differ from version {place} on")
     return [*then.get("resumed", []), {"version": place, "differences": found}]
-
-
-def _words(trainer: Mapping[str, Any]) -> str:
-    return ", ".join(f"{value}" if key == "family" else f"{key} {value}" for key, value in trainer.items())
 
 
 def _memory(before_bytes: int) -> dict[str, int]:
