@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None, program: Callable[..., Any] = app) 
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BaseException as error:
-            told = error if isinstance(error, EdgeflError) else explained(error) or _too_long(error)
+            told = error if isinstance(error, EdgeflError) else explained(error) or _of_path(error)
             if told is None:
                 if isinstance(error, SystemExit):
                     raise
@@ -49,8 +49,13 @@ def _prints_document(arguments: Sequence[str]) -> bool:
     return "--json" in arguments or bool(formats - {"table"})
 
 
-def _too_long(error: BaseException) -> UserError | None:
-    """The message for a path that is too long, which nobody but the user can have given."""
-    if not isinstance(error, OSError) or error.errno != errno.ENAMETOOLONG:
+def _of_path(error: BaseException) -> UserError | None:
+    """The message for a path that is too long or not for this user, which nobody else can have given."""
+    if not isinstance(error, OSError) or error.filename is None:
         return None
-    return UserError(f"the path {short(str(error.filename))} is too long")
+    path = short(str(error.filename))
+    if error.errno == errno.ENAMETOOLONG:
+        return UserError(f"the path {path} is too long")
+    if isinstance(error, PermissionError):
+        return UserError(f"cannot use {path}: {error.strerror}", where=str(error.filename))
+    return None

@@ -20,7 +20,6 @@ from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.core.host import processor
 from edgefl.core.notes import note
-from edgefl.core.units import show_bytes
 from edgefl.core.user_code import InternalError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
@@ -30,7 +29,7 @@ from edgefl.runs.describing import describe
 from edgefl.runs.engines import EngineOptions, started
 from edgefl.runs.learner import Learner
 from edgefl.runs.past import Past
-from edgefl.runs.provenance import differences, provenance
+from edgefl.runs.provenance import differences, provenance, trainers
 from edgefl.runs.run import Run
 from edgefl.runs.states import States
 from edgefl.store import Checkpoint, Reader, Store
@@ -232,19 +231,10 @@ def _resumed(execution: Execution, begun: Begun, now: Mapping[str, Any]) -> list
     """Where a run was resumed, and what was different from then on; this time's is noted."""
     then, place = begun.meta, begun.checkpoint.place.version if begun.checkpoint else 0
     found = differences(then.get("provenance", {}), now["provenance"])
-    if then.get("trainer") not in (None, now["trainer"]):
-        found.append(f"trained by {_words(then['trainer'])} then, by {_words(now['trainer'])} now")
+    found += trainers(then.get("trainer") or now["trainer"], now["trainer"])
     for line in found:
         note(f"{execution.folder.name}: {line}; last bits may differ from version {place} on")
     return [*then.get("resumed", []), {"version": place, "differences": found}]
-
-
-def _words(trainer: Mapping[str, Any]) -> str:
-    """Who trains, such as "vmapped (group 64, memory 2 GB) on cpu"."""
-    told = [f"group {trainer['group']}"] if "group" in trainer else []
-    told += [f"memory {show_bytes(trainer['memory'])}"] if "memory" in trainer else []
-    groups = f" ({', '.join(told)})" if told else ""
-    return f"{trainer['family']}{groups} on {trainer['device']}"
 
 
 def _memory(before_bytes: int) -> dict[str, int]:

@@ -92,6 +92,16 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def trainers(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What differs between two ways to train, in words; of different families, which those are."""
+    if then.get("family") != now.get("family"):
+        return [f"trained by {then.get('family')} then, by {now.get('family')} now"]
+    return [
+        f"{name}: {before or 'none'} then, {after or 'none'} now"
+        for name, before, after in _changed({"trainer": then}, {"trainer": now}, "trainer")
+    ]
+
+
 def _changed(
     then: Mapping[str, Any], now: Mapping[str, Any], key: str
 ) -> Iterator[tuple[str, str | None, str | None]]:

@@ -233,7 +233,7 @@ def _copy(folder: Path, target: Path) -> None:
 
 def fleet_name(fleet: Fleets) -> str:
     """A fleet in a word: a profile's name, or what a fleet of one's own says of itself."""
-    named = fleet if isinstance(fleet, str) else fleet.get("title") or fleet.get("like")
+    named = fleet.get("title") or fleet.get("like") if isinstance(fleet, Mapping) else fleet
     return str(named or "its own fleet")
 
 

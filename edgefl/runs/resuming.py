@@ -53,7 +53,7 @@ _FEW = 5
 
 @user_code()
 def resume(
-    folder: str | Path,
+    run: str | Path | RunResult | Result,
     *,
     overrides: Overrides = (),
     data_dir: str | Path | None = None,
@@ -70,7 +70,7 @@ def resume(
     are the same bits, given the same versions of the code and its libraries on the same kind of processor.
 
     Args:
-        folder: the directory of a run or of a group.
+        run: the directory of a run or of a group, or what ``run`` or ``open`` returned.
         overrides: settings that replace the runs' own: of ``server.until``, each limit raised or removed, of
             ``engine`` and of ``checkpoint``.
         data_dir: the folder of dataset files; None for where the run found them.
@@ -91,7 +91,8 @@ def resume(
         given = [Override.of("engine", replaced, "engine"), *given]
     access = DataAccess(Path(data_dir) if data_dir else None, download=download)
     with shown(callbacks, progress) as watching:
-        return _resume(Path(folder), given, access, watching, tracked)
+        folder = run.folder if isinstance(run, (RunResult, Result)) else Path(run)
+        return _resume(folder, given, access, watching, tracked)
 
 
 def _resume(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
+from shlex import quote
 
 from edgefl.core.errors import UserError
 from edgefl.store.locks import LOCK, is_locked, locked
@@ -186,7 +187,7 @@ def runs_in(folder: Path) -> list[Path]:
         raise UserError(
             f"{folder} holds no run that has begun",
             where=str(folder),
-            hint=f"begin with edgefl run --resume {folder}",
+            hint=f"begin with edgefl run --resume {quote(str(folder))}",
         )
     if not runs:
         raise UserError(
@@ -208,7 +209,10 @@ def made_in(folder: Path) -> list[Path]:
 
 
 def _is_made(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (DATABASE, PLANNED, UNNAMED))
+    """Whether a run was made there; not in a directory that cannot be read."""
+    with suppress(OSError):
+        return any((folder / name).is_file() for name in (DATABASE, PLANNED, UNNAMED))
+    return False
 
 
 def _folders(folder: Path) -> list[Path]:

@@ -357,6 +357,12 @@ def test_replays_are_ordinary_runs(trained, tmp_path, capsys):
         edgefl.resume(result.runs[0].folder, overrides={"server.until.rounds": 9}, progress=False)
 
 
+def test_a_fleet_that_is_none_is_refused(trained):
+    """By the check of scenarios."""
+    with pytest.raises(UserError, match="fleet"):
+        edgefl.replay(trained, fleet=3)
+
+
 def test_the_fleet_is_named_in_one_way(trained):
     """A list of fleets and a setting that names another contradict each other."""
     with pytest.raises(UserError, match="another fleet is given already"):

@@ -56,7 +56,9 @@ def test_a_group_that_is_done_stays_as_it_is(groups):
     """Not a byte is written."""
     whole, _ = groups
     before = _files(whole.folder)
-    assert [run.status for run in edgefl.resume(whole.folder).runs] == ["done"] * 3
+    for what in (whole.folder, str(whole.folder), whole):
+        assert [run.status for run in edgefl.resume(what).runs] == ["done"] * 3
+    assert [run.status for run in edgefl.resume(whole.runs[0]).runs] == ["done"]
     assert _files(whole.folder) == before
 
 

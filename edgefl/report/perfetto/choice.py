@@ -54,9 +54,11 @@ class Choice:
         """From numbers.
 
         Raises:
-            UserError: one is negative, or the last round is before the first.
+            UserError: one is negative, there is no client, or the last round is before the first.
         """
         listed = None if clients is None else [(client, client) for client in clients]
+        if listed == []:
+            raise UserError("no clients are named", where="clients", hint="leave them out for all")
         for first, last in [*(listed or ()), *([] if rounds is None else [rounds])]:
             if not 0 <= first <= last:
                 raise UserError(f"{first} to {last} is not a range of numbers from 0")

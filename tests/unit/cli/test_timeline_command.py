@@ -364,6 +364,8 @@ def test_from_python(folder, tmp_path):
         run.timeline(path, clients=[20])
     with pytest.raises(UserError, match="-1 to -1 is not a range"):
         run.timeline(path, clients=[-1])
+    with pytest.raises(UserError, match="no clients are named"):
+        run.timeline(path, clients=[])
 
 
 def test_what_bounds_work_is_named(capsys, folder):

@@ -19,7 +19,7 @@ from edgefl.core.params import Component
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs import drafts
-from edgefl.runs.provenance import differences, digests, provenance
+from edgefl.runs.provenance import differences, digests, provenance, trainers
 
 PACKAGE = Path(edgefl.__file__).parent
 # What only shows or exports what a run did, and what needs no run.
@@ -226,6 +226,25 @@ def test_differences_in_words(key, then, now, words):
     assert len(found) == len(words)
     for line, expected in zip(found, words, strict=True):
         assert expected in line
+
+
+@pytest.mark.parametrize(
+    ("now", "words"),
+    [
+        ({"family": "vmapped", "group": 64, "device": "cpu"}, []),
+        (
+            {"family": "vmapped", "group": 32, "device": "cuda:0"},
+            ["group: 64 then, 32 now", "device: cpu then, "],
+        ),
+        ({"family": "loop", "device": "cpu"}, ["trained by vmapped then, by loop now"]),
+    ],
+)
+def test_differences_of_trainers(now, words):
+    """The family alone where that is another one."""
+    found = trainers({"family": "vmapped", "group": 64, "device": "cpu"}, now)
+    assert len(found) == len(words)
+    for line, expected in zip(found, words, strict=True):
+        assert line.startswith(expected)
 
 
 def test_nothing_is_said_where_nothing_differs_or_nothing_is_known():
