@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from edgefl.cli.app import app, examples
-from edgefl.cli.console import print_json, print_note, stdout
+from edgefl.cli.console import print_json, print_note, stderr, stdout
 from edgefl.cli.options import AsJson, RunFolders, Salvage
 
 
@@ -33,11 +33,15 @@ def explain(
 
     Savings are left out where other times would make another run, as with asynchronous policies.
     """
+    from edgefl.cli.steps import Steps
     from edgefl.report.critical import explain as explained
     from edgefl.report.critical.shown import shown
     from edgefl.report.summary import each_run
 
-    found = each_run(runs, lambda reader, _: explained(reader, round_), salvage=salvage, note=print_note)
+    with Steps(stderr()) as steps:
+        found = each_run(
+            runs, lambda reader, _: explained(reader, round_, steps.show), salvage=salvage, note=print_note
+        )
     if as_json:
         print_json({"runs": found})
         return

@@ -197,8 +197,9 @@ class Recording:
         Raises:
             UserError: it does not, since the clock, a policy or a selector has changed.
         """
-        jobs = was.rows["job"].tolist(), was.rows["client"].tolist()
-        if self._merged[was.version] != (was.exchange, was.round, *jobs):
+        exchange, round_, *columns = self._merged[was.version]
+        same = map(np.array_equal, columns, (was.rows["job"], was.rows["client"]))
+        if (exchange, round_) != (was.exchange, was.round) or not all(same):
             raise UserError(
                 f"merge {was.version} comes out otherwise than it was recorded: edgefl, or the policy or the "
                 "selector, has changed since the run",
@@ -211,18 +212,20 @@ def _keys(rows: np.ndarray) -> list[tuple[int, ...]]:
     return list(zip(*(rows[name].tolist() for name in ("client", "exchange", "nth")), strict=True))
 
 
-def _merged(reader: Reader) -> tuple[int, dict[int, tuple[Any, ...]]]:
+def _merged(reader: Reader) -> tuple[int, dict[int, tuple[str, int, np.ndarray, np.ndarray]]]:
     """The last merge that is recorded as a whole, and each one's exchange, round, jobs and clients."""
-    jobs: dict[int, tuple[list[int], list[int]]] = {}
-    sql = "SELECT into_version, job, client FROM jobs WHERE into_version IS NOT NULL ORDER BY client, job"
-    for row in reader.query(sql):
-        own = jobs.setdefault(row["into_version"], ([], []))
-        own[0].append(row["job"])
-        own[1].append(row["client"])
-    found: dict[int, tuple[Any, ...]] = {}
+    jobs = reader.arrays(
+        "SELECT into_version, job, client FROM jobs WHERE into_version IS NOT NULL "
+        "ORDER BY into_version, client, job",
+        version=np.int64,
+        job=np.int64,
+        client=np.int64,
+    )
+    found: dict[int, tuple[str, int, np.ndarray, np.ndarray]] = {}
     for row in reader.rows("merges", "version"):
-        numbers, clients = jobs.get(row["version"], ([], []))
-        if len(numbers) != row["jobs"]:
+        version = row["version"]
+        own = slice(*np.searchsorted(jobs["version"], [version, version + 1]).tolist())
+        if own.stop - own.start != row["jobs"]:
             break
-        found[row["version"]] = (row["exchange"], row["round"], numbers, clients)
+        found[version] = row["exchange"], row["round"], jobs["job"][own], jobs["client"][own]
     return max(found, default=0), found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from edgefl.core.yamls import Document
 from edgefl.runs import Callbacks
 from edgefl.runs.replaying import Replayer
 from edgefl.store import event_hash, read
+from edgefl.world.driver import simulate
 
 ELSEWHERE = "city-phones"
 LATE = {"name": "deadline", "quantile": 0.5}
@@ -203,6 +205,17 @@ def test_what_the_server_tells_clients_is_compared(tmp_path):
         UserError, match=r"merge 1 \(round 0\) would have client \d train with temperature 2 instead"
     ):
         edgefl.replay(run, fleet=ELSEWHERE)
+
+
+def test_a_run_that_would_come_out_otherwise_today(trained, monkeypatch):
+    """Where the clock, a policy or a selector has changed since the run, there is nothing to compare with."""
+
+    def changed(plan):
+        return simulate(replace(plan, scenario=plan.scenario.model_copy(update={"seed": 99})))
+
+    monkeypatch.setattr("edgefl.runs.recording.simulate", changed)
+    with pytest.raises(edgefl.UserError, match="merge 1 comes out otherwise than it was recorded"):
+        edgefl.replay(trained)
 
 
 def test_refused_clients_are_named(trained, tmp_path, monkeypatch):

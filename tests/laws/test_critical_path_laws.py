@@ -256,8 +256,7 @@ def test_another_run_of_the_clock_saves_what_jobs_timed_again_do(change):
     """Where both are known. Clients that are quicker than their devices' full speed stay so."""
     given = planned()
     found = explained(given)
-    merges_s = merged_s(given.plan)
-    again = Again(given.plan, Medians(given), len(merges_s), float(merges_s[-1]))
+    again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *_: None)
     assert again.is_known
     saved_s = float(found.savings.everyone(change).sum())
     assert again.saved_s(change) == pytest.approx(saved_s, rel=1e-9)
@@ -293,12 +292,26 @@ def test_the_clock_does_not_run_again_where_more_than_times_would_change(changes
     assert found.run().savings is None
 
 
-def test_the_clock_does_not_run_again_where_it_goes_another_way():
-    """As where a selector saw losses that are not there without training: the run ended at another time."""
+def test_the_clock_does_not_run_again_where_it_goes_another_way(monkeypatch):
+    """As where a selector saw losses that are not there without training: it stops where that shows first."""
     given = planned()
-    merges_s = merged_s(given.plan)
-    assert not Again(given.plan, Medians(given), len(merges_s), 2 * float(merges_s[-1])).is_known
-    assert Again(given.plan, Medians(given), len(merges_s), float(merges_s[-1])).saved_s("link") is not None
+    merges_s, asked = merged_s(given.plan), []
+    assert Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
+    merges_s[1] *= 2
+    monkeypatch.setattr("edgefl.report.critical.again.Feedback", lambda: asked.append(1) or Feedback())
+    assert not Again(given.plan, Medians(given), merges_s, lambda *_: None).is_known
+    assert len(asked) < len(merges_s)
+
+
+def test_what_runs_again_is_shown(monkeypatch):
+    """A long run's clock takes a while, once as it was and once for each change."""
+    monkeypatch.setattr("edgefl.report.critical.again._SHOWN_EVERY", 1)
+    given, shown = planned(), []
+    again = Again(given.plan, Medians(given), merged_s(given.plan), lambda *step: shown.append(step))
+    for change in CHANGES:
+        again.saved_s(change)
+    total = len(merged_s(given.plan)) * (1 + len(CHANGES))
+    assert shown == [("running the clock again", done + 1, total) for done in range(total)]
 
 
 def test_a_device_that_throttles_is_not_exchanged():

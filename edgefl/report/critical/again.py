@@ -6,6 +6,7 @@ also take longer, and it learns something else.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,12 @@ from edgefl.core.errors import RunError
 from edgefl.core.plan import Plan
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.medians import Medians
+from edgefl.report.critical.savings import CHANGES
+from edgefl.report.timeline import Floats
 from edgefl.world.needs import Feedback, Merge
+
+Progress = Callable[[str, int, int], None]
+_SHOWN_EVERY = 64
 
 
 class Again:
@@ -27,19 +33,23 @@ class Again:
             change too.
     """
 
-    def __init__(self, plan: Plan, medians: Medians, merges: int, t_s: float) -> None:
-        """Runs the world as it was.
+    def __init__(self, plan: Plan, medians: Medians, merged_s: Floats, progress: Progress) -> None:
+        """Runs the world as it was, as long as it does what the run did.
 
         Args:
             plan: the run's.
             medians: those of its fleet.
-            merges: how many it made.
-            t_s: when it made the last one, in virtual seconds.
+            merged_s: when it made its merges, in virtual seconds, (n,).
+            progress: called with what is done, how many merges were made, and how many there are.
         """
-        self._plan, self._medians, self._merges, self._t_s = plan, medians, merges, t_s
+        self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress
+        # Once as it was, and once for each change.
+        self._done, self._total = 0, len(merged_s) * (1 + len(CHANGES))
         timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
         sees_energy = plan.scenario.server.until.energy is not None or isinstance(timetable, BatteryTimetable)
-        self.is_known = not sees_energy and plan.scenario.local.fit is None and self._run(plan) == t_s
+        self.is_known = (
+            not sees_energy and plan.scenario.local.fit is None and self._run(plan, same=True) is not None
+        )
 
     def saved_s(self, change: str) -> float | None:
         """By how many seconds as many merges would be made sooner; None where there would not be as many.
@@ -49,7 +59,7 @@ class Again:
         if change == "device" and self._plan.fleet.speed:
             return None
         t_s = self._run(self._changed(change))
-        return None if t_s is None else self._t_s - t_s
+        return None if t_s is None else float(self._merged_s[-1]) - t_s
 
     def _changed(self, change: str) -> Plan:
         if change != "speed":
@@ -60,20 +70,26 @@ class Again:
         fleet = self._plan.fleet.model_copy(update={"jitter": Fixed()})
         return replace(self._plan, clients=replace(self._plan.clients, slowdown=slowdown), fleet=fleet)
 
-    def _run(self, plan: Plan) -> float | None:
-        """When a plan's run makes as many merges; None if it does not."""
+    def _run(self, plan: Plan, *, same: bool = False) -> float | None:
+        """When a plan's run makes as many merges; None if it does not, or not at the ``same`` times."""
         # Loads SimPy, which nothing else here needs.
         from edgefl.world.driver import simulate
 
-        world, merges = simulate(plan), 0
+        world, merged_s, merges = simulate(plan), self._merged_s.tolist(), 0
         try:
             need = next(world)
             while True:
-                merges += isinstance(need, Merge)
-                if merges == self._merges:
-                    return need.t_s
+                if isinstance(need, Merge):
+                    if same and need.t_s != merged_s[merges]:
+                        return None
+                    merges += 1
+                    if merges % _SHOWN_EVERY == 0:
+                        self._progress("running the clock again", self._done + merges, self._total)
+                    if merges == len(merged_s):
+                        return need.t_s
                 need = world.send(Feedback())
         except (StopIteration, RunError):
             return None
         finally:
+            self._done += len(merged_s)
             world.close()

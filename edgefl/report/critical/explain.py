@@ -10,7 +10,7 @@ from edgefl.core.catalogue import load
 from edgefl.core.errors import UserError
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded, recorded
-from edgefl.report.critical.again import Again
+from edgefl.report.critical.again import Again, Progress
 from edgefl.report.critical.causes import CAUSES, by_cause
 from edgefl.report.critical.path import PHASES, critical_paths, rounds_of
 from edgefl.report.critical.records import (
@@ -34,12 +34,15 @@ TOP = 5
 _NEEDED = ("jobs", "merges", "traces")
 
 
-def explain(reader: Reader, round_: int | None = None) -> Explanation | RoundExplanation:
+def explain(
+    reader: Reader, round_: int | None = None, progress: Progress = lambda *_: None
+) -> Explanation | RoundExplanation:
     """Why a run, or one of its rounds, took as long as it did.
 
     Args:
         reader: the run.
         round_: the round, from 0; None for all together.
+        progress: called where the clock runs again, see ``again``.
 
     Raises:
         UserError: there is no such round, nothing was merged yet, what this needs of the run is damaged, or a
@@ -49,7 +52,7 @@ def explain(reader: Reader, round_: int | None = None) -> Explanation | RoundExp
     if damaged := [table for table in _NEEDED if table in reader.damaged]:
         raise UserError(f"{name}: table {damaged[0]} is damaged, and nothing can be explained without it")
     explainer = Explainer(reader, recorded(reader))
-    return explainer.run() if round_ is None else explainer.round(round_)
+    return explainer.run(progress) if round_ is None else explainer.round(round_)
 
 
 class Explainer:
@@ -85,8 +88,8 @@ class Explainer:
         if self._traced and not self._sights:
             self.savings = Savings(reader, self._found, planned, medians, self.rounds)
 
-    def run(self) -> Explanation:
-        """Why the whole run took as long as it did."""
+    def run(self, progress: Progress = lambda *_: None) -> Explanation:
+        """Why the whole run took as long as it did; see ``explain``."""
         device = np.append(self._found.fleet.device, -1)[self._client]
         sizes = np.bincount(self._found.fleet.device, minlength=len(self._found.fleet.device_names)).tolist()
         names = self._found.fleet.device_names
@@ -102,7 +105,7 @@ class Explainer:
                 for rank, (client, held) in enumerate(self._held(self._client))
             ],
             devices=[HeldByDevice(names[place], sizes[place], held) for place, held in self._held(device)],
-            savings=self._saved_by_all(),
+            savings=self._saved_by_all(progress),
             unknown_since=self._sights,
             rounds=[self._one(place) for place in range(len(self.rounds.number))],
         )
@@ -134,13 +137,13 @@ class Explainer:
             unknown_since=self._sights,
         )
 
-    def _saved_by_all(self) -> list[Saving] | None:
+    def _saved_by_all(self, progress: Progress) -> list[Saving] | None:
         """What changes to all clients would save in the whole run."""
         if self.savings is not None:
             return self._saved(lambda found, change: ("", found.everyone(change)))
         if not self._traced:
             return None
-        again = Again(self._plan, self._medians, len(self._found.merges), float(self.rounds.to_s[-1]))
+        again = Again(self._plan, self._medians, self._found.merges.t_s, progress)
         if not again.is_known:
             return None
         each = [(change, again.saved_s(change)) for change in CHANGES]
