@@ -66,7 +66,9 @@ def replay(
     fleets = each_fleet([Override.of("fleet", name, f"--fleet {name}") for name in names], given)
     with Replayer(out) as replayer:
         refused = _replayed(replayer, folders, fleets, given)
-        if replayer.done:
+        if not replayer.done and as_json:
+            _print_refused(refused)
+        elif replayer.done:
             result = replayer.result()
             for note in result.notes:
                 print_note(note)
@@ -102,6 +104,13 @@ def _replayed(
                 print_error(error)
                 refused.append(NotReplayed(str(folder), fleet.node.plain if fleet else None, error.what))
     return refused
+
+
+def _print_refused(refused: Sequence[NotReplayed]) -> None:
+    from edgefl.report.comparison import Comparison
+    from edgefl.report.replays import Replays
+
+    print_json(Replays(None, Comparison([]), [], refused))
 
 
 def _print_json(result: Replay, refused: Sequence[NotReplayed], target: float | None) -> None:

@@ -439,6 +439,16 @@ def test_the_command_prints_many_by_fleet(trained, tmp_path, capsys, monkeypatch
     assert out.splitlines()[-1].startswith("* the least on its fleet")
 
 
+def test_the_command_prints_json_where_all_are_refused(trained, capsys):
+    """A document all the same, with every refusal."""
+    setting = ("--set", "server.participants=2")
+    fleets = ("--fleet", "home-lab", "--fleet", ELSEWHERE)
+    status, out, _ = run_command(capsys, "replay", trained.folder, *fleets, *setting, "--json")
+    found = json.loads(out)
+    assert (status, found["runs"], found["group_dir"]) == (2, [], None)
+    assert [one["fleet"] for one in found["refused"]] == ["home-lab", ELSEWHERE]
+
+
 def test_the_command_averages_over_seeds(tmp_path, capsys):
     """One row on a fleet, with the interval over seeds; a method of its own has a row of its own."""
     methods = {"sweep": {"method": ["fedavg", "fedclassavg"]}}
