@@ -44,7 +44,7 @@ def clocked(found):
     """The summary and the events of a dry run."""
     store = Store.in_memory()
     describe(found, store, "null")
-    run = Run(found, store, None, Callbacks())
+    run = Run(found.plan, store, None, Callbacks())
     run.to_end()
     reader = store.reader()
     result = summary(reader), reader.rows("events")

@@ -61,7 +61,7 @@ def summed(planned, *evaluated):
     """A run's summary, its jobs and its events; with evaluations, also what it took to reach their target."""
     store = Store.in_memory()
     describe(planned, store, "null")
-    run = Run(planned, store, None, Callbacks())
+    run = Run(planned.plan, store, None, Callbacks())
     run.to_end()
     store.add("evaluations", *evaluated)
     reader = store.reader()
