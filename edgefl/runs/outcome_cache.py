@@ -29,6 +29,9 @@ class OutcomeCache:
         self._began: dict[int, int] = {}
         # By client, the job that wrote its state.
         self._last: dict[int, int] = {}
+        # By job, its outcome's number: a job that is trained again has another outcome.
+        self._numbers: dict[int, int] = {}
+        self._counted = 0
 
     def missing(self, due: Sequence[Job], ready: Sequence[Job], afresh: Container[int] = ()) -> list[Job]:
         """The jobs to train for a merge; drops cached outcomes that are no longer valid.
@@ -43,7 +46,7 @@ class OutcomeCache:
             began = self._began[number]
             if number in afresh or began in dropped or self._begins.get(number) != began:
                 dropped.add(number)
-                del self._done[number], self._began[number]
+                del self._done[number], self._began[number], self._numbers[number]
         missing = [job for job in due if job.id not in self._done]
         if missing:
             missing += [job for job in ready if job.id in self._begins and job.id not in self._done]
@@ -68,24 +71,31 @@ class OutcomeCache:
         """Keeps a job's outcome until it is taken or dropped."""
         self._done[outcome.job.id] = outcome
         self._began[outcome.job.id] = self._begins[outcome.job.id]
+        self._numbers[outcome.job.id] = self.number()
 
     def take(self, job: Job) -> Outcome:
         """Takes a job's outcome out of the cache; the state that it wrote is its client's now."""
-        del self._began[job.id]
+        del self._began[job.id], self._numbers[job.id]
         if self._writes(job):
             self._last[job.client] = job.id
         return self._done.pop(job.id)
 
+    def number(self) -> int:
+        """A number that no outcome has had."""
+        self._counted += 1
+        return self._counted
+
     @property
     def kept(self) -> Mapping[int, tuple[Outcome, int]]:
-        """By job, its outcome and the job whose state it started from."""
-        return {number: (outcome, self._began[number]) for number, outcome in self._done.items()}
+        """By number, an outcome and the job whose state it started from."""
+        return {self._numbers[job]: (outcome, self._began[job]) for job, outcome in self._done.items()}
 
-    def restore(self, kept: Mapping[int, tuple[Outcome, int]], last: Mapping[int, int]) -> None:
-        """Takes over ``kept`` of a checkpoint, and by client the job that wrote its state."""
-        self._done = {number: outcome for number, (outcome, _) in kept.items()}
-        self._began = {number: began for number, (_, began) in kept.items()}
-        self._last = dict(last)
+    def restore(self, kept: Mapping[int, tuple[Outcome, int]], last: Mapping[int, int], counted: int) -> None:
+        """Takes over ``kept`` of a checkpoint, by client the job that wrote its state, and the last number."""
+        self._done = {outcome.job.id: outcome for outcome, _ in kept.values()}
+        self._began = {outcome.job.id: began for outcome, began in kept.values()}
+        self._numbers = {outcome.job.id: number for number, (outcome, _) in kept.items()}
+        self._last, self._counted = dict(last), counted
 
     def state(self, job: Job) -> Tree | None:
         """The state that a job starts from, if a cached job wrote it."""

@@ -37,9 +37,11 @@ def saved(learner: Learner, states: Mapping[int, SavedState]) -> Saved:
         if observer.last is not None:
             last = observer.last
             servers |= last.servers
-            outcomes |= {outcome.job.id: outcome for outcome in last.outcomes}
-            jobs = [outcome.job.id for outcome in last.outcomes]
-            content["observed"] = {"jobs": jobs, "servers": sorted(last.servers), "before": last.before}
+            observed = {context.outcomes.number(): outcome for outcome in last.outcomes}
+            outcomes |= observed
+            facts = {"servers": sorted(last.servers), "before": last.before}
+            content["observed"] = {"outcomes": list(observed), **facts}
+    content["counted"] = context.outcomes.number()
     packed = {number: _packed(outcome) for number, outcome in outcomes.items()}
     return Saved(servers=servers, states=states, outcomes=packed, content=content)
 
@@ -65,7 +67,8 @@ def restore(learner: Learner, checkpoint: Checkpoint, reader: Reader, last: Mapp
     content = checkpoint.content
     context.versions = {version: servers[version] for version in content["live"]}
     context.states.restore({client: (job, file.sha256) for client, (job, file) in checkpoint.states.items()})
-    context.outcomes.restore({number: (outcomes[number], began) for number, began in content["ahead"]}, last)
+    ahead = {number: (outcomes[number], began) for number, began in content["ahead"]}
+    context.outcomes.restore(ahead, last, content["counted"])
     if observer is None:
         return
     observer.earlier = {
@@ -73,7 +76,7 @@ def restore(learner: Learner, checkpoint: Checkpoint, reader: Reader, last: Mapp
     }
     if (observed := content.get("observed")) is not None:
         observer.last = Trained(
-            [outcomes[number] for number in observed["jobs"]],
+            [outcomes[number] for number in observed["outcomes"]],
             {version: servers[version] for version in observed["servers"]},
             observed["before"],
         )

@@ -51,7 +51,7 @@ class Saved:
     Attributes:
         servers: server states, by version; those that are on disk already are not written again.
         states: by client, those that changed since the last checkpoint; their files are written.
-        outcomes: jobs that were trained and are not merged yet, by number: a tree, and plain data.
+        outcomes: what was trained and not merged yet, each under a number of its own: a tree, and plain data.
         content: what else there is to know, as plain data.
     """
 
@@ -79,7 +79,7 @@ class Checkpoint:
         events: the event hash of all that had happened.
         versions: the files of server states, by version.
         states: the files of clients' states with the jobs that wrote them, by client.
-        outcomes: the files of outcomes with their plain data, by job.
+        outcomes: the files of outcomes with their plain data, by number.
         content: as it was saved.
     """
 
@@ -107,7 +107,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
         UserError: the database is damaged.
     """
     versions = {row["version"]: SavedFile(row["file"], row["sha256"]) for row in reader.rows("versions")}
-    outcomes = {row["job"]: row for row in reader.rows("outcomes")}
+    outcomes = {row["outcome"]: row for row in reader.rows("outcomes")}
     states = reader.rows("states", "job")
     found = []
     for row in reader.rows("checkpoints", "checkpoint DESC"):
@@ -134,7 +134,7 @@ def checkpoints_of(reader: Reader) -> list[Checkpoint]:
                     client: (one["job"], SavedFile(one["file"], one["sha256"]))
                     for client, one in latest.items()
                 },
-                outcomes={job: _outcome(outcomes[job]) for job in json.loads(row["outcomes"])},
+                outcomes={one: _outcome(outcomes[one]) for one in json.loads(row["outcomes"])},
                 content=json.loads(row["content"]),
             )
         )
@@ -207,7 +207,8 @@ def add_checkpoint(
         execute(_MARK, (place.version, chosen))
     with Table(database, digests, "outcomes"):
         outcomes = [
-            (job, *file, json.dumps(dict(saved.outcomes[job][1]))) for job, file in files["outcomes"].items()
+            (number, *file, json.dumps(dict(saved.outcomes[number][1])))
+            for number, file in files["outcomes"].items()
         ]
         database.executemany("INSERT INTO outcomes VALUES (?, ?, ?, ?)", outcomes)
     states = [
@@ -248,7 +249,10 @@ def _forget(database: sqlite3.Connection, digests: Digests, since: int = 0) -> N
     for row in database.execute("SELECT versions, outcomes FROM checkpoints"):
         for name, numbers in zip(kept, row, strict=True):
             kept[name].update(json.loads(numbers))
-    for name, key, unless in (("versions", "version", "AND NOT best AND NOT last"), ("outcomes", "job", "")):
+    for name, key, unless in (
+        ("versions", "version", "AND NOT best AND NOT last"),
+        ("outcomes", "outcome", ""),
+    ):
         with Table(database, digests, name) as rows:
             gone = [(row[0],) for row in rows if row[0] not in kept[name]]
             database.executemany(f"DELETE FROM {name} WHERE {key} = ? {unless}", gone)  # noqa: S608 - our own names

@@ -85,7 +85,7 @@ CREATE TABLE states (
 CREATE INDEX states_by_client ON states (client);
 CREATE INDEX states_by_checkpoint ON states (checkpoint);
 CREATE TABLE outcomes (
-  job INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, content TEXT NOT NULL);
+  outcome INTEGER PRIMARY KEY, file TEXT NOT NULL, sha256 TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE checkpoints (
   checkpoint INTEGER PRIMARY KEY, needs INTEGER NOT NULL, version INTEGER NOT NULL,
   evaluated INTEGER NOT NULL, regular INTEGER NOT NULL, round INTEGER NOT NULL, t_s REAL NOT NULL,

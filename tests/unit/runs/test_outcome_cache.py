@@ -120,3 +120,20 @@ def test_engines_agree_whatever_the_policy(tmp_path, seen, method, policy):
         assert [len(call) for call in alone] == [1] * 16
         assert len(ahead) < 16
         assert max(map(len, ahead)) > 3
+
+
+def test_a_job_that_is_trained_again_has_another_outcome(cache):
+    """It has a number of its own, also after a restart: an older checkpoint still has the first one."""
+    trained(cache, [job(0)], [job(1, 1)])
+    first, counted = dict(cache.kept), cache.number()
+    cache.missing([job(0)], [job(1, 1)], {1})
+    trained(cache, [], [job(0)])
+    assert trained(cache, [job(1, 1)], []) == [1]
+    again = {outcome.job.id: number for number, (outcome, _) in cache.kept.items()}
+    assert again[1] not in first
+    restarted = OutcomeCache(lambda _: True)
+    restarted.restore(first, {}, counted)
+    assert restarted.kept == first
+    restarted.missing([job(0)], [job(1, 1)], {1})
+    assert trained(restarted, [job(1, 1)], []) == [1]
+    assert max(restarted.kept) > counted
