@@ -91,7 +91,7 @@ class OutcomeCache:
         return {self._numbers[job]: (outcome, self._began[job]) for job, outcome in self._done.items()}
 
     def restore(self, kept: Mapping[int, tuple[Outcome, int]], last: Mapping[int, int], counted: int) -> None:
-        """Takes over ``kept`` of a checkpoint, by client the job that wrote its state, and the last number."""
+        """Takes over ``kept`` of a checkpoint, by client who wrote its state, and the last number."""
         self._done = {outcome.job.id: outcome for outcome, _ in kept.values()}
         self._began = {outcome.job.id: began for outcome, began in kept.values()}
         self._numbers = {outcome.job.id: number for number, (outcome, _) in kept.items()}
