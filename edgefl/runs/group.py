@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from edgefl.core import catalogue
 from edgefl.core.drafts import Draft, load, slug
-from edgefl.core.errors import RunError, UnknownNameError, UserError, nearest
+from edgefl.core.errors import UnknownNameError, UserError, nearest
 from edgefl.core.nodes import short, written
 from edgefl.core.overrides import Override
 from edgefl.core.plan import Refusal
@@ -122,6 +122,7 @@ def run(
 
     Raises:
         UserError: an argument or the scenario is wrong; nothing was run.
+        RunError: a run's directory cannot be written; nothing was run.
     """
     tracked = chosen(trackers)
     overrides = as_overrides(overrides)
@@ -160,24 +161,22 @@ def _run(
 
 def _prepared(
     pairs: Sequence[tuple[Planned, EngineOptions]], group: Path, data_dir: Path | None, name: str
-) -> list[Execution | RunResult]:
-    """The directories of all runs, and ``group.json`` where there are several.
+) -> list[Execution]:
+    """Makes the directories of all runs, and ``group.json`` where there are several.
 
     Returns:
-        By run, how it is executed; one whose directory could not be written has failed.
+        By run, how it is executed.
+
+    Raises:
+        RunError: one cannot be written, so that it could not be resumed; nothing is left of any.
     """
-    found: list[Execution | RunResult] = []
+    found: list[Execution] = []
     try:
         for number, (planned, options) in enumerate(pairs, start=1):
-            own = planned.plan.scenario.name
-            target = group if len(pairs) == 1 else group / f"{number:02d}-{slug(own)}"
-            try:
-                prepare(planned, target, options, data_dir)
-            except RunError as error:
-                # A full disk, say: the next run may be on another one.
-                found.append(RunResult(own, target, "failed", str(error)))
-            else:
-                found.append(Execution(planned, target, options))
+            own = slug(planned.plan.scenario.name)
+            target = group if len(pairs) == 1 else group / f"{number:02d}-{own}"
+            prepare(planned, target, options, data_dir)
+            found.append(Execution(planned, target, options))
         if len(pairs) > 1:
             write_group(group, name, [each.folder.name for each in found])
     except BaseException:

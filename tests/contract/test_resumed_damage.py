@@ -12,7 +12,7 @@ from resumed import difference, same_runs
 
 import edgefl
 from edgefl.cli import main
-from edgefl.core.errors import UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.core.notes import note
 from edgefl.export.trained import trained
 from edgefl.planning.learning import DataAccess
@@ -110,7 +110,16 @@ def _exported(folder):
     return found.version
 
 
-@pytest.mark.parametrize("size", [1000, 60_000, 150_000, 300_000])
+@pytest.mark.parametrize("size", [1000, 150_000])
+def test_a_full_disk_from_the_beginning(tmp_path, size):
+    """Files that cannot hold a plan: one message, and nothing is left."""
+    folder = tmp_path / "run"
+    with files_of_at_most(size), pytest.raises(RunError, match="cannot write"):
+        edgefl.run(SETTINGS, engine="vmapped", out=folder)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("size", [220_000, 300_000])
 def test_a_full_disk_and_then_room(runs, tmp_path, size):
     """Files that could not grow: the run fails, and with room it is resumed to the same."""
     whole, _ = runs
@@ -118,9 +127,6 @@ def test_a_full_disk_and_then_room(runs, tmp_path, size):
     with files_of_at_most(size):
         (run,) = edgefl.run(SETTINGS, engine="vmapped", out=folder).runs
     assert run.status == "failed"
-    if not is_run(folder):
-        assert not folder.exists()
-        return
     assert difference(whole, folder)
     (run,) = edgefl.resume(folder).runs
     assert run.status == "done", run.reason

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 
 import pytest
 from commands import run_command
@@ -10,8 +11,9 @@ from interrupted import POLICIES, copied, scenario
 from resumed import same_runs
 
 import edgefl
-from edgefl.core.errors import UserError
+from edgefl.core.errors import RunError, UserError
 from edgefl.runs import Callbacks
+from edgefl.store import writer
 
 SWEEP = scenario({"sweep": {"seed": [0, 1, 2]}, "server": {"rounds": 2}})
 
@@ -180,3 +182,18 @@ def test_runs_of_a_damaged_group_are_resumed_one_by_one(groups, tmp_path):
     for run in whole.runs:
         edgefl.resume(group / run.folder.name)
         same_runs(run.folder, group / run.folder.name)
+
+
+def test_a_group_is_planned_as_a_whole_or_not_at_all(tmp_path, monkeypatch):
+    """Where the disk is full before the first run begins, no run is missing from what can be resumed."""
+
+    def committed(store):
+        if store.folder.name == "02-seed-1":
+            raise sqlite3.OperationalError("database or disk is full")
+        commit(store)
+
+    commit = writer.Store._commit  # noqa: SLF001 - where rows become durable
+    monkeypatch.setattr(writer.Store, "_commit", committed)
+    with pytest.raises(RunError, match="disk is full"):
+        edgefl.run(SWEEP, engine="null", out=tmp_path / "group")
+    assert not (tmp_path / "group").exists()
