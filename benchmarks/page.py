@@ -36,8 +36,8 @@ from edgefl.planning.plan import plan
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
-from edgefl.runs.execute import Run
 from edgefl.runs.group import drafts
+from edgefl.runs.run import Run
 from edgefl.store import Store, is_run
 from edgefl.world.needs import Evaluate, Feedback
 
@@ -90,7 +90,7 @@ class MadeUp(Run):
 
     def _evaluate(self, need: Evaluate) -> Feedback:
         self.flush()
-        rounds, seed = self.planned.plan.scenario.server.until.rounds, self.planned.plan.scenario.seed
+        rounds, seed = self.plan.scenario.server.until.rounds, self.plan.scenario.seed
         drawn = np.random.default_rng([seed, need.version])
         known = 0.95 * (1 - math.exp(-6 * (need.round + 1) / rounds))
         row = {
@@ -144,7 +144,7 @@ def _make(path: Path, settings: dict[str, Any], *, measured: bool) -> None:
     planned = plan(draft, DataAccess(need="embedded"))
     store = Store.create(path, write_tree)
     describe(planned, store, "loop")
-    run = MadeUp(planned, store, None, Callbacks())
+    run = MadeUp(planned.plan, store, None, Callbacks())
     run.measured = measured
     run.to_end()
     store.close("done", host_wall_s=0.0)

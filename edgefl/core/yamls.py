@@ -110,7 +110,7 @@ class Document:
             yield
         except UserError as error:
             for each in (error, *error.others):
-                if not each.where or _KEYS.fullmatch(each.where):
+                if not each.where or (each.where != self.file and _KEYS.fullmatch(each.where)):
                     each.where = str(self.place(each.where.split(".") if each.where else []))
             raise
         except (OverflowError, MemoryError) as error:

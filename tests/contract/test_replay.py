@@ -171,7 +171,9 @@ def test_fewer_rounds(trained, tmp_path):
     found = replayed(trained, overrides={"server.until.rounds": 3})
     assert found.summary().rounds == 3
     assert [row["version"] for row in found.table("evaluations") if row["model"] == "global"] == [2]
-    assert any("1 evaluation has no accuracy: did not evaluate version 3" in note for note in found.notes)
+    assert any(
+        "1 evaluation has no accuracy: the run did not evaluate version 3" in note for note in found.notes
+    )
 
 
 @pytest.mark.parametrize("method", ["fedavg", "spherefed"])
@@ -493,7 +495,7 @@ def test_the_command_prints_json(trained, tmp_path, capsys):
     [
         (["--fleet", "city-phone"], "did you mean 'city-phones'?"),
         (["--set", "server.until.rounds=0"], "server.until.rounds"),
-        (["--set", "local.epochs=2"], "a replay can change fleet, server, wire"),
+        (["--set", "local.epochs=2"], "a replay cannot change 'local.epochs'"),
         (["--target", "2"], "the target accuracy must be"),
         (["--link", "5gg"], "unknown link '5gg'"),
     ],

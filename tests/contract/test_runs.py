@@ -23,7 +23,6 @@ from edgefl.core.errors import ScenarioError, UserError
 from edgefl.report.summary import summaries
 from edgefl.runs.dry import dry_run
 from edgefl.runs.learner import Learner
-from edgefl.store import is_run
 from edgefl.store.digests import Digests
 
 BASE = {
@@ -185,16 +184,16 @@ def test_a_diverged_personal_loss_is_the_one_named(tmp_path, monkeypatch):
     assert "loss on test data is inf after merge 1" in run.reason
 
 
-def test_a_plan_that_cannot_be_stored_fails_its_run(tmp_path, monkeypatch):
-    """A full disk before the first round is this run's failure, as it is later on."""
+def test_a_plan_that_cannot_be_stored_is_one_error(tmp_path, monkeypatch):
+    """With a full disk before the first round nothing begins, and nothing is left."""
 
     def full(*_):
         raise sqlite3.OperationalError("database or disk is full")
 
     monkeypatch.setattr(Digests, "save", full)
-    (run,) = edgefl.run(small(), engine="null", out=tmp_path / "run").runs
-    assert (run.status, "disk is full" in run.reason) == ("failed", True)
-    assert not is_run(run.folder)
+    with pytest.raises(edgefl.RunError, match="disk is full"):
+        edgefl.run(small(), engine="null", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def fleet(tmp_path, **numbers):
