@@ -32,8 +32,9 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
-from edgefl.runs.execute import Run, describe
+from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
+from edgefl.runs.run import Run
 from edgefl.store import Store
 
 MOVES: dict[str, Any] = {"availability": {"name": "markov", "on": "2 h", "off": "4 h"}}
@@ -141,7 +142,7 @@ def ran(made: Planned, plan_s: float) -> Figures:
         store = Store.create(Path(folder) / "run", write_tree)
         describe(made, store, "null")
         began, cpu_began_s = time.perf_counter(), time.process_time()
-        Run(made, store, None, Callbacks()).to_end()
+        Run(made.plan, store, None, Callbacks()).to_end()
         ended, cpu_s = time.perf_counter(), time.process_time() - cpu_began_s
         jobs = store.reader().query("SELECT COUNT(*) AS jobs FROM jobs")[0]["jobs"]
         store.close("done")
