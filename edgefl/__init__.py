@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
-    from edgefl.runs import Callbacks, Progress, Result, RunResult, replay, resume, run
+    from edgefl.runs import Callbacks, Progress, Result, RunResult, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
+    from edgefl.runs.replaying import replay
+    from edgefl.runs.resuming import resume
 
 __version__: str
 
@@ -26,8 +28,8 @@ _PLACES = {
     "RunResult": ("edgefl.runs", "RunResult"),
     "UserError": ("edgefl.core.errors", "UserError"),
     "open": ("edgefl.runs", "open_result"),
-    "replay": ("edgefl.runs", "replay"),
-    "resume": ("edgefl.runs", "resume"),
+    "replay": ("edgefl.runs.replaying", "replay"),
+    "resume": ("edgefl.runs.resuming", "resume"),
     "run": ("edgefl.runs", "run"),
 }
 

@@ -145,7 +145,7 @@ def _resuming(folder: Path, others: Mapping[str, Any]) -> Callable[..., Result]:
     Raises:
         UserError: something was given that belongs to new runs.
     """
-    from edgefl.runs import resume
+    from edgefl.runs.resuming import resume
 
     wrong = next((name for name, value in others.items() if value is not None), None)
     if wrong is not None:

@@ -2,9 +2,7 @@
 
 from edgefl.runs.callbacks import Callbacks, Progress
 from edgefl.runs.group import drafts, find_scenario, run
-from edgefl.runs.replaying import replay
 from edgefl.runs.results import Result, RunResult, open_result
-from edgefl.runs.resuming import resume
 
 __all__ = [
     "Callbacks",
@@ -14,7 +12,5 @@ __all__ = [
     "drafts",
     "find_scenario",
     "open_result",
-    "replay",
-    "resume",
     "run",
 ]

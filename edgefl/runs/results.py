@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from edgefl.core.errors import UserError
 from edgefl.core.notes import note
 from edgefl.report.charts import Choice, chart, require_matplotlib
-from edgefl.report.critical import Explanation, RoundExplanation, explain
 from edgefl.report.frames import sources, to_arrow, to_pandas
 from edgefl.report.settings import settings_of
 from edgefl.report.summary import Summary
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from edgefl.report.critical import Explanation, RoundExplanation
 
 UNREADABLE = "unreadable"
 
@@ -142,8 +143,11 @@ class RunResult:
         Raises:
             UserError: the run cannot be read, nothing was merged yet, or there is no such round.
         """
+        # Few ask, and it takes a while to load.
+        from edgefl.report.critical import explain as explained
+
         with read(self.folder) as reader:
-            return explain(reader, round)
+            return explained(reader, round)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
