@@ -246,4 +246,6 @@ def interrupted(
     with copied(whole, folder / "copies", most, seed) as copies:
         (run,) = edgefl.run(settings, engine=engine, out=whole).runs
     assert run.status == "done", run.reason
+    # Without copies, what is claimed of each would hold of none.
+    assert copies.kept
     return whole, copies

@@ -278,6 +278,10 @@ def _whole_tables(folder: Path) -> Reader:
                 line, where=str(folder), hint="run its scenario again; --salvage reads what is whole"
             )
         note(line)
-    # Without its settings nothing can be done.
-    reader.plan_text()
+    try:
+        # Without its settings nothing can be done.
+        reader.plan_text()
+    except UserError:
+        reader.close()
+        raise
     return reader
