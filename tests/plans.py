@@ -109,10 +109,13 @@ def plan(
         kind=np.arange(count),
         slowdown=_column(slowdown, count, np.float64),
         admitted=admitted,
+        cell=np.full(count, -1),
+        user=np.arange(count),
         devices=("board", *(f"board {nth}" for nth in range(2, len(batteries) + 1))),
         links=("cable",),
         dtypes=("fp32",),
         models=("net",),
+        cells=(),
         batteries=tuple(batteries),
         throttling=tuple(throttling),
     )

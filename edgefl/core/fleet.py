@@ -8,22 +8,23 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from edgefl.core import catalogue
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.carbon import Carbon
 from edgefl.core.devices import DType
-from edgefl.core.errors import UserError
+from edgefl.core.errors import UserError, nearest
 from edgefl.core.link import Link
 from edgefl.core.named import ByName
 from edgefl.core.nodes import Node
 from edgefl.core.params import NameOf, NonNegative, Positive, Share, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.samplers.fixed import Params as Fixed
+from edgefl.core.sourced import Sourced
 from edgefl.core.speed import Speed
-from edgefl.core.units import Seconds
+from edgefl.core.units import BitsPerSecond, Seconds
 from edgefl.core.yamls import Document
 
 AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
@@ -39,12 +40,43 @@ class Member(Strict):
         share: its weight among the members; clients are assigned in these proportions.
         link: the name of one of the fleet's links, or of a network class (``edgefl list links``).
         dtype: the number type that the device trains in, as far as its costs go; the learning itself is fp32.
+        cell: the name of one of the fleet's cells, whose capacity the clients share; null for none.
     """
 
     device: Annotated[str, NameOf("devices")]
     share: Positive = 1.0
     link: Annotated[str, NameOf("links", own="links")]
     dtype: DType = "fp32"
+    cell: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in written(self).items() if key != "cell" or value is not None}
+
+
+class Cell(Strict):
+    """What a few clients share between their own links and the server's: a home's access, a base station.
+
+    Attributes:
+        title: its display name.
+        down: bits a second towards its clients, together.
+        up: bits a second from its clients, together.
+        clients: how many clients share one such cell; the last one may have fewer.
+        notes: remarks for users.
+    """
+
+    title: str = ""
+    down: Sourced[BitsPerSecond]
+    up: Sourced[BitsPerSecond]
+    clients: Annotated[int, Field(gt=0)]
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _rates_are_known(self) -> Cell:
+        for name in ("down", "up"):
+            if (getattr(self, name).value or 0.0) < 1:
+                raise ValueError(f"a cell needs a {name} rate of at least 1 bit/s")
+        return self
 
 
 class Failures(Strict):
@@ -67,7 +99,7 @@ class Failures(Strict):
 
 
 # A fleet that leaves these out is written out without them.
-_DYNAMICS = ("link", "availability", "on_leave", "speed", "failures", "carbon")
+_DYNAMICS = ("cells", "link", "availability", "on_leave", "speed", "failures", "carbon")
 
 
 class Fleet(Strict):
@@ -77,6 +109,7 @@ class Fleet(Strict):
         title: its display name.
         members: the kinds of clients and their shares.
         links: the fleet's own links, by name.
+        cells: what clients share between their links and the server, by name; see ``Member.cell``.
         link: the link of all members, in place of their own; null leaves them.
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
@@ -92,6 +125,7 @@ class Fleet(Strict):
     title: str = ""
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
+    cells: dict[str, Cell] = Field({})
     link: str | None = None
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
@@ -107,6 +141,14 @@ class Fleet(Strict):
         default = {key for key in _DYNAMICS if getattr(self, key) == type(self).model_fields[key].default}
         return {key: value for key, value in written(self).items() if key not in default}
 
+    @model_validator(mode="after")
+    def _cells_are_known(self) -> Fleet:
+        for member in self.members:
+            if member.cell is not None and member.cell not in self.cells:
+                hint = nearest(member.cell, self.cells) if self.cells else "give it under 'cells'"
+                raise ValueError(f"unknown cell {member.cell!r}; {hint}")
+        return self
+
     def deal(self, clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Each client's member index: shares by largest remainder, then shuffled."""
         # Exact fractions: of equal remainders, the member listed first gets the client.
@@ -117,6 +159,24 @@ class Fleet(Strict):
         for index in by_remainder[: clients - sum(counts)]:
             counts[index] += 1
         return rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int64), counts))
+
+    def share_cells(self, member: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+        """Each client's cell, and the name of each cell.
+
+        Clients whose members name the same cell fill such cells in their order, which ``deal`` shuffled.
+
+        Args:
+            member: each client's member index, (clients,).
+
+        Returns:
+            Each client's cell, (clients,), -1 for none; and the cells' names, (cells,).
+        """
+        found, names = np.full(len(member), -1, dtype=np.int64), list[str]()
+        for name, cell in self.cells.items():
+            inside = np.flatnonzero(np.array([one.cell == name for one in self.members])[member])
+            found[inside] = len(names) + np.arange(len(inside)) // cell.clients
+            names += [name] * -(-len(inside) // cell.clients)
+        return found, tuple(names)
 
 
 def inherited(fleet: Node, where: str) -> Node:

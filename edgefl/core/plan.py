@@ -37,7 +37,10 @@ class Clients:
             on: device, link, dtype, model and samples.
         slowdown: persistent multiplier of compute time.
         admitted: whether its device can hold every exchange.
+        cell: index into ``cells``; -1 for none.
+        user: whose recorded availability it has, where availability is recorded.
         devices, links, dtypes, models: the names.
+        cells: each cell's name in the fleet: clients with another index there share another such cell.
         batteries: by device; None for one that runs on mains.
         throttling: by device; None for one that does not throttle.
     """
@@ -50,10 +53,13 @@ class Clients:
     kind: Ints
     slowdown: Floats
     admitted: Bools
+    cell: Ints
+    user: Ints
     devices: tuple[str, ...]
     links: tuple[str, ...]
     dtypes: tuple[str, ...]
     models: tuple[str, ...]
+    cells: tuple[str, ...]
     batteries: tuple[Battery | None, ...]
     throttling: tuple[Throttling | None, ...]
 

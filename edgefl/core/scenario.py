@@ -22,7 +22,7 @@ from edgefl.core.named import ByName
 from edgefl.core.params import Component, NameOf, OfKind, Strict
 from edgefl.core.samplers import Sampler
 from edgefl.core.training import Local
-from edgefl.core.units import RESOLVED, Bytes, Joules, Seconds
+from edgefl.core.units import RESOLVED, BitsPerSecond, Bytes, Joules, Seconds
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
 
@@ -30,6 +30,8 @@ Count = Annotated[int, Field(gt=0)]
 # `docs/scenarios.md` states it; a client takes some 70 bytes.
 MOST_CLIENTS = 10**8
 Saving = Annotated[float, Field(gt=0, lt=1)]
+# As the rates of links.
+Rate = Annotated[BitsPerSecond, Field(ge=1)]
 
 # A client's number, or those of many.
 Numbers = TypeVar("Numbers", int, NDArray[np.int64])
@@ -127,6 +129,8 @@ class Server(Strict):
         policy: when clients are dispatched, and when their updates are merged.
         selector: which clients are dispatched.
         participants: clients per round; all by default.
+        uplink: the rate at which all clients together can send to the server; null for no limit.
+        downlink: the rate at which the server can send to all clients together; null for no limit.
         until: when the rounds are over; ``rounds: N`` beside it is short for its own ``rounds``.
     """
 
@@ -135,6 +139,8 @@ class Server(Strict):
     policy: Annotated[Component, OfKind("policies")] = Component(name="sync")
     selector: Annotated[Component, OfKind("selectors")] = Component(name="random")
     participants: Count | None = None
+    uplink: Rate | None = None
+    downlink: Rate | None = None
     until: Until = Until(rounds=10)
 
     @model_validator(mode="before")

@@ -228,7 +228,9 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
     links = tuple(fleet.links)
     dtypes = tuple(dict.fromkeys(one.dtype for one in members))
     own = [(devices.index(one.device), links.index(one.link), dtypes.index(one.dtype)) for one in members]
-    device, link, dtype = np.array(own, dtype=np.int64)[fleet.deal(count, seeds.generator(root, "fleet"))].T
+    member = fleet.deal(count, seeds.generator(root, "fleet"))
+    device, link, dtype = np.array(own, dtype=np.int64)[member].T
+    cell, cells = fleet.share_cells(member)
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
     return Clients(
         device=device,
@@ -239,10 +241,13 @@ def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning
         kind=kinds_of(device, link, dtype, model, samples),
         slowdown=_multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
         admitted=np.ones(count, dtype=bool),
+        cell=cell,
+        user=np.arange(count),
         devices=devices,
         links=links,
         dtypes=dtypes,
         models=_apart([net.name for net in learning.nets]),
+        cells=cells,
         batteries=tuple(boards[name].battery for name in devices),
         throttling=tuple(boards[name].throttling for name in devices),
     )

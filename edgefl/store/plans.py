@@ -62,12 +62,16 @@ def read_plan(reader: Reader) -> Plan:
 def _clients(reader: Reader, devices: Mapping[str, Any], document: Document) -> Clients:
     kinds = reader.rows("kinds", "kind")
     fleet = reader.arrays(
-        "SELECT kind, slowdown, admitted FROM fleet ORDER BY client",
+        "SELECT kind, slowdown, admitted, COALESCE(cell, -1) AS cell, COALESCE(user, client) AS user "
+        "FROM fleet ORDER BY client",
         kind=np.int64,
         slowdown=np.float64,
         admitted=np.bool_,
+        cell=np.int64,
+        user=np.int64,
     )
     columns: dict[str, Any] = {"samples": [row["samples"] for row in kinds]}
+    columns["cells"] = tuple(row["name"] for row in reader.rows("cells", "cell"))
     for key in NAMED:
         known = columns[f"{key}s"] = tuple(dict.fromkeys(row[key] for row in kinds))
         columns[key] = [known.index(row[key]) for row in kinds]

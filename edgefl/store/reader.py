@@ -36,6 +36,7 @@ _READ_BY = {
     6: "a303408",
     7: "f24aa14",
     8: "2d400de",
+    9: "96a7139",
 }
 
 # A view has no order of its own.

@@ -33,8 +33,11 @@ def plan_rows(plan: Plan, test_samples: Iterable[int]) -> Iterator[tuple[str, It
     clients = plan.clients
     yield "kinds", _kind_rows(clients.one_of_each_kind())
     kind, slowdown = clients.kind.tolist(), clients.slowdown.tolist()
-    columns = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
-    yield "fleet", zip(*columns, strict=True)
+    own = (range(len(clients)), kind, test_samples, slowdown, clients.admitted.astype(int).tolist())
+    cells = (None if cell < 0 else cell for cell in clients.cell.tolist())
+    users = (None if user == client else user for client, user in enumerate(clients.user.tolist()))
+    yield "fleet", zip(*own, cells, users, strict=True)
+    yield "cells", enumerate(clients.cells)
     refused = {int(clients.kind[refusal.client]): refusal for refusal in plan.refusals}
     yield "refused_kinds", [(kind, *_refusal_row(one)) for kind, one in refused.items()]
     for place, prices in enumerate(plan.prices):

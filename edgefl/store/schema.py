@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-FORMAT = 9
+FORMAT = 10
 
 TABLES_SQL = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -16,7 +16,8 @@ CREATE TABLE kinds (
   model TEXT NOT NULL, samples INTEGER NOT NULL);
 CREATE TABLE fleet (
   client INTEGER PRIMARY KEY, kind INTEGER NOT NULL, test_samples INTEGER NOT NULL, slowdown REAL NOT NULL,
-  admitted INTEGER NOT NULL);
+  admitted INTEGER NOT NULL, cell INTEGER, user INTEGER);
+CREATE TABLE cells (cell INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE class_counts (
   client INTEGER NOT NULL, label INTEGER NOT NULL, samples INTEGER NOT NULL);
 CREATE TABLE refused_kinds (

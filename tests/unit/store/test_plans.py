@@ -109,6 +109,9 @@ def test_a_client_of_a_kind_is_refused_as_its_kind_is(tmp_path):
         kind=np.array([0, 1, 1]),
         slowdown=np.ones(3),
         admitted=np.array([True, False, False]),
+        cell=np.array([-1, 0, 0]),
+        user=np.arange(3),
+        cells=("home",),
     )
     refusals = tuple(Refusal(client, "board", "train", 2, None, {"weights": 2}, "no") for client in (1, 2))
     hand = replace(hand, clients=clients, refusals=refusals)

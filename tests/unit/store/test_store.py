@@ -363,7 +363,7 @@ META = "CREATE TABLE meta (key TEXT, value TEXT)"
         (lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '{')"), "cannot be read"),
         (
             lambda path: _sqlite(path, META, "INSERT INTO meta VALUES ('format', '99')"),
-            "is a run of format 99; this edgefl reads format 9",
+            "is a run of format 99; this edgefl reads format 10",
         ),
         (lambda path: _sqlite(path, META), "has no format number"),
     ],
@@ -388,7 +388,8 @@ def test_what_is_no_run_is_refused(tmp_path, make, says):
         (6, "git commit a303408"),
         (7, "git commit f24aa14"),
         (8, "git commit 2d400de"),
-        (10, "a newer edgefl"),
+        (9, "git commit 96a7139"),
+        (11, "a newer edgefl"),
     ],
 )
 def test_runs_of_another_format_say_what_reads_them(tmp_path, number, reads):
