@@ -1,0 +1,257 @@
+"""One direction of a network whose capacities are shared max-min fairly by the flows in progress.
+
+A flow goes through its client's own link, whose rate is the flow's cap, through its client's cell if there
+is one, and through the server's link. Max-min fair: every flow is at its cap, or no other flow has a larger
+share of some capacity on its way that is used up (Bertsekas and Gallager 1992, "Data Networks", section
+6.5.2). As cells lie within the server's link, a flow's rate is the least of its cap, the level of its cell
+and the level of the server, where a capacity's level is the most that one flow may have of it.
+
+Levels are kept up to date, not solved for anew (``edgefl.world.network.levels``), and so is what is left of
+the flows. Those at their own caps end at a time, which stays as it is. Those at the server's level end in
+the order of readings of its clock, the integral of the level, which stay as they are while the level moves.
+Those at a cell's level end by that cell's clock, and are together one member of the server's capacity. So a
+start or an end takes a time that grows with the logarithm of the number of flows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from edgefl.world.network.levels import Capacity, Member, Queue
+
+
+class Flow(Member):
+    """A transfer in progress; as a member, of the server's capacity.
+
+    Attributes:
+        owner: for its user.
+        cell: the number of its cell; -1 for none.
+        alone_s: when it ends if it has its cap all the time; None if it has not had it, or to reckon.
+        at: when it ends: a time if it has its cap, or else a reading of the clock of the level that it is at.
+        local: as a member of its cell's capacity.
+    """
+
+    __slots__ = ("alone_s", "at", "cell", "local", "owner")
+
+    def __init__(self, owner: Any, cap_bps: float, cell: int = -1, alone_s: float | None = None) -> None:
+        super().__init__(cap_bps)
+        self.owner, self.cell, self.alone_s = owner, cell, alone_s
+        self.at = math.inf
+        self.local = _Local(self) if cell >= 0 else None
+
+    @property
+    def is_within(self) -> bool:
+        """Whether it is at its cell's level."""
+        return self.local is not None and self.local.is_in and not self.local.capped
+
+
+class _Local(Member):
+    """A flow as a member of its cell's capacity."""
+
+    __slots__ = ("flow",)
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__(flow.limit_bps)
+        self.flow = flow
+
+
+class _Cell(Member):
+    """A cell; as a member of the server's capacity, all flows at its level."""
+
+    __slots__ = ("at", "capacity", "ends", "reading", "since")
+
+    def __init__(self, bps: float) -> None:
+        super().__init__(bps)
+        self.capacity = Capacity[_Local](bps)
+        self.at = math.inf
+        # Its clock's reading at a time, or at a reading of the server's clock.
+        self.reading, self.since = 0.0, 0.0
+        # Flows at its level by the readings at which they end.
+        self.ends = Queue[_Local]()
+
+
+class Pool:
+    """The flows of one direction; times never fall from call to call."""
+
+    def __init__(self, capacity_bps: float = math.inf, cells: Iterable[float] = ()) -> None:
+        """A pool without flows.
+
+        Args:
+            capacity_bps: of the server's link; inf for no limit.
+            cells: the capacity of each cell.
+        """
+        self._capacity = Capacity[Flow | _Cell](capacity_bps)
+        self._cells = [_Cell(bps) for bps in cells]
+        self._now_s = 0.0
+        # The bits that a flow at the server's level has moved since there was last none.
+        self._reading = 0.0
+        self._level_bps = math.inf
+        # Members that have their limits by times, and the others by readings, at which a flow of theirs ends.
+        self._dues, self._marks = Queue[Flow | _Cell](), Queue[Flow | _Cell]()
+        # What is left of members that have no place in these queues yet.
+        self._left: dict[Flow | _Cell, float] = {}
+
+    def start(self, flow: Flow, bits: float, now_s: float) -> None:
+        """A flow that is not in the pool begins, or goes on, with so much left of it; its cap is not 0."""
+        self._advance(now_s)
+        if flow.local is None:
+            self._join(flow, bits)
+        else:
+            cell = self._cells[flow.cell]
+            cell.capacity.add(flow.local)
+            self._settle_cell(cell, {flow.local: bits})
+        self._settle()
+
+    def stop(self, flow: Flow, now_s: float) -> float:
+        """A flow is broken off; returns the bits that are left of it."""
+        bits = self.left(flow, now_s)
+        flow.alone_s = None
+        self._remove([flow])
+        return bits
+
+    def left(self, flow: Flow, now_s: float) -> float:
+        """The bits that are left of a flow."""
+        self._advance(now_s)
+        if flow.is_within:
+            return max(0.0, flow.at - self._read(self._cells[flow.cell]))
+        return self._bits(flow)
+
+    def rate_bps(self, flow: Flow) -> float:
+        """A flow's rate now."""
+        if flow.is_within:
+            return min(self._cells[flow.cell].capacity.level_bps, self._level_bps)
+        return flow.limit_bps if flow.capped else self._level_bps
+
+    def next_s(self) -> float:
+        """When the next flow ends, if nothing starts or stops before; infinite for never."""
+        return max(self._now_s, min(self._dues.first(), self._mark_s()))
+
+    def finish(self) -> list[Flow]:
+        """Goes on to ``next_s``; returns the flows that end then, which leave the pool."""
+        mark_s, now_s = self._mark_s(), self.next_s()
+        self._advance(now_s)
+        if mark_s <= now_s:
+            # The clock may be short of it by rounding.
+            self._reading = max(self._reading, self._marks.first())
+        ended: list[Flow] = []
+        for member in [*self._dues.pop_until(now_s), *self._marks.pop_until(self._reading)]:
+            if isinstance(member, Flow):
+                ended.append(member)
+                continue
+            self._read(member)
+            member.reading = max(member.reading, member.ends.first())
+            ended += [local.flow for local in member.ends.pop_until(member.reading)]
+        self._remove(ended)
+        return ended
+
+    def _mark_s(self) -> float:
+        """When the next flow at the server's level ends, or of a cell that is at it."""
+        mark = self._marks.first()
+        if math.isinf(mark):
+            return math.inf
+        left = max(0.0, mark - self._reading)
+        if not left:
+            return self._now_s
+        return self._now_s + left / self._level_bps if self._level_bps else math.inf
+
+    def _advance(self, now_s: float) -> None:
+        if not math.isinf(self._level_bps):
+            self._reading += self._level_bps * (now_s - self._now_s)
+        self._now_s = now_s
+
+    def _remove(self, flows: Iterable[Flow]) -> None:
+        """Takes flows out."""
+        touched: dict[int, None] = {}
+        for flow in flows:
+            if flow.is_in:
+                self._capacity.remove(flow)
+            if flow.local is not None:
+                # Read before its flows are fewer.
+                self._read(self._cells[flow.cell])
+                self._cells[flow.cell].capacity.remove(flow.local)
+                touched[flow.cell] = None
+        for cell in touched:
+            self._settle_cell(self._cells[cell], {})
+        self._settle()
+
+    def _settle_cell(self, cell: _Cell, fresh: Mapping[_Local, float]) -> None:
+        """Brings a cell's level up to date, and what the server's capacity has of the cell.
+
+        Args:
+            cell: to which flows were added, or from which some were removed.
+            fresh: what is left of those that were added.
+        """
+        reading = self._read(cell)
+        if cell.is_in:
+            self._capacity.remove(cell)
+        for local in dict.fromkeys([*fresh, *cell.capacity.settle()]):
+            flow = local.flow
+            if local.capped and not flow.is_in:
+                self._join(flow, fresh[local] if local in fresh else max(0.0, flow.at - reading))
+            elif not local.capped and (flow.is_in or local in fresh):
+                left = fresh[local] if local in fresh else self._quit(flow)
+                flow.alone_s, flow.at = None, reading + left
+                cell.ends.push(flow.at, local)
+        if not cell.capacity.weight:
+            cell.reading = 0.0
+            return
+        cell.limit(cell.capacity.level_bps, cell.capacity.weight)
+        self._join(cell, max(0.0, cell.ends.first() - reading))
+
+    def _read(self, cell: _Cell) -> float:
+        """A cell's clock now."""
+        if cell.is_in:
+            now = self._now_s if cell.capped else self._reading
+            cell.reading += (cell.limit_bps if cell.capped else 1.0) * (now - cell.since)
+            cell.since = now
+        return cell.reading
+
+    def _join(self, member: Flow | _Cell, bits: float) -> None:
+        """Adds a member to the server's capacity."""
+        self._capacity.add(member)
+        self._left[member] = bits
+
+    def _quit(self, flow: Flow) -> float:
+        """Takes a flow out of the server's capacity; returns what is left of it."""
+        left = self._bits(flow)
+        self._capacity.remove(flow)
+        return left
+
+    def _bits(self, member: Flow | _Cell) -> float:
+        """What is left of a member of the server's capacity until a flow ends."""
+        if isinstance(member, _Cell):
+            return max(0.0, member.ends.first() - self._read(member))
+        if not member.capped:
+            return max(0.0, member.at - self._reading)
+        left_s = member.at - self._now_s
+        return left_s * member.limit_bps if left_s > 0 and member.limit_bps else 0.0
+
+    def _leave(self, member: Flow | _Cell) -> None:
+        """A member of the server's capacity is about to pass its level."""
+        if member not in self._left:
+            self._left[member] = self._bits(member)
+
+    def _settle(self) -> None:
+        """Brings the server's level up to date, and puts members where they belong in queues."""
+        self._capacity.settle(self._leave)
+        self._level_bps = self._capacity.level_bps
+        if not self._capacity.weight:
+            self._reading = 0.0
+        for member, bits in self._left.items():
+            if isinstance(member, _Cell):
+                member.since = self._now_s if member.capped else self._reading
+            elif not member.capped:
+                member.alone_s = None
+            if not member.capped:
+                member.at = self._reading + bits
+                self._marks.push(member.at, member)
+                continue
+            member.at = self._now_s
+            if isinstance(member, Flow) and member.alone_s is not None:
+                member.at = member.alone_s
+            elif bits:
+                member.at += bits / member.limit_bps if member.limit_bps else math.inf
+            self._dues.push(member.at, member)
+        self._left.clear()
