@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from typing import Annotated, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BeforeValidator, Field, model_validator
+import numpy as np
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    ValidationInfo,
+    model_serializer,
+    model_validator,
+)
 
 from edgefl.core import units
+from edgefl.core.draws import Floats
+from edgefl.core.link_traces import Dealt, LinkTrace, Way
 from edgefl.core.params import Strict
+from edgefl.core.poisson import Ints
 from edgefl.core.sourced import Costs, Sourced
 
 # Bytes of TCP payload in a packet: 1500 of Ethernet less 40 of IPv4 and TCP headers.
@@ -55,6 +67,22 @@ class Radio(Strict):
         return cls.model_construct(base=0.0)
 
 
+class Rates(NamedTuple):
+    """What a transfer in one direction meets from ``t_s[i]`` until the next piece begins.
+
+    Attributes:
+        t_s: when each piece begins, ascending from 0, (n,).
+        bps: bits a second, as far as TCP reaches under the link's losses; 0 is an outage, (n,).
+        delay_s: the handshakes of a transfer that begins, (n,).
+        length_s: when the first piece begins again; inf where the last one lasts for ever.
+    """
+
+    t_s: Floats
+    bps: Floats
+    delay_s: Floats
+    length_s: float
+
+
 class Link(Strict):
     """A client's network connection.
 
@@ -66,6 +94,8 @@ class Link(Strict):
         handshakes: round trips before the first byte of a transfer flows.
         loss: share of packets lost; caps what TCP reaches (Mathis et al. 1997, equation 3).
         radio: the transceiver's power; if unknown, so is the client's energy.
+        trace: how the rates, and the latency if it says so, change in time; ``down``, ``up`` and ``latency``
+            are then its means over time. None if nothing changes.
         notes: remarks for users.
     """
 
@@ -78,7 +108,28 @@ class Link(Strict):
     )
     loss: Sourced[Share] = Sourced[Share](value=0.0, status="assumed", source="no loss")
     radio: Sourced[Radio]
+    trace: LinkTrace | None = None
     notes: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _means(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping) or value.get("trace") is None:
+            return value
+        try:
+            trace = LinkTrace.model_validate(value["trace"], context=info.context)
+        except ValidationError:
+            # Told at its own place; what would come from it is not missing.
+            return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
+        means = dict(_sourced_means(trace))
+        if both := [name for name in means if name in value]:
+            raise ValueError(f"the trace gives {' and '.join(both)}: leave out one or the other")
+        return {**value, **means, "trace": trace}
+
+    @model_serializer(mode="wrap")
+    def _short(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        left_out = {"trace"} if self.trace is None else set(self.trace.gives)
+        return {key: value for key, value in written(self).items() if key not in left_out}
 
     @model_validator(mode="after")
     def _rates_are_known(self) -> Link:
@@ -108,14 +159,53 @@ class Link(Strict):
         return self._reached(self.up.value or 0.0)
 
     def _reached(self, rate_bps: float) -> float:
-        return min(rate_bps, mathis_bps(self.latency.value or 0.0, self.loss.value or 0.0))
+        return float(np.minimum(rate_bps, mathis_bps(self.latency.value or 0.0, self.loss.value or 0.0)))
+
+    def rates(self, which: int, way: Way) -> Rates:
+        """The rates of one of the link's traces; the constant one of a link without.
+
+        Args:
+            which: the trace's index; 0 of a link without.
+            way: the direction.
+        """
+        if self.trace is None:
+            constant = np.array([self.down_bps if way == "down" else self.up_bps])
+            return Rates(np.zeros(1), constant, np.array([self.delay_s]), np.inf)
+        t_s, bps, latency_s, length_s = self.trace.pieces(which, way)
+        if latency_s is None:
+            latency_s = np.full(len(t_s), self.latency.known)
+        reached = np.minimum(bps, mathis_bps(latency_s, self.loss.known))
+        return Rates(t_s, reached, latency_s * self.handshakes.known, length_s)
+
+    def dealt(self, root: int, clients: Ints) -> Dealt:
+        """Which of the link's traces clients (n,) have, and where in it they begin; all 0 without a trace."""
+        if self.trace is None:
+            return Dealt(np.zeros(len(clients), dtype=np.int64), np.zeros(len(clients)))
+        return self.trace.dealt(root, clients)
 
 
-def mathis_bps(latency_s: float, loss: float) -> float:
+def _sourced_means(trace: LinkTrace) -> Iterator[tuple[str, Sourced[Any]]]:
+    """The means that a trace gives."""
+    source = "mean over time of the link's " + ("trace" if len(trace.traces) == 1 else "traces")
+    for name in trace.gives:
+        kind = Sourced[units.Seconds] if name == "latency" else Sourced[units.BitsPerSecond]
+        number = {"value": trace.mean(name), "status": "derived", "source": source}
+        yield name, kind.model_validate(number, context=units.RESOLVED)
+
+
+# In place of what a trace gives that is wrong itself.
+_NOTHING_BPS = Sourced[units.BitsPerSecond](value=None, status="unknown", source="a trace")
+_NOTHING_S = Sourced[units.Seconds](value=None, status="unknown", source="a trace")
+
+
+def mathis_bps(latency_s: float | Floats, loss: float) -> Floats:
     """Bits a second that one TCP connection reaches: 1.22 * MSS / (RTT * sqrt(loss)).
 
     Source: Mathis, Semke, Mahdavi, Ott 1997, "The macroscopic behavior of the TCP congestion avoidance
     algorithm", equation 3 with the constant for delayed acknowledgements left out.
     """
-    slowed_s = latency_s * math.sqrt(loss)
-    return _MATHIS * 8 * SEGMENT_BYTES / slowed_s if slowed_s else math.inf
+    slowed_s = np.asarray(latency_s * np.sqrt(loss), dtype=np.float64)
+    bps: Floats = np.full_like(slowed_s, np.inf)
+    with np.errstate(over="ignore"):
+        np.divide(_MATHIS * 8 * SEGMENT_BYTES, slowed_s, out=bps, where=slowed_s > 0)
+    return bps
