@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from history import Event, JobRecord, history
 from edgefl.core.cost import ELEMENTWISE, FORWARD, Cost, Kernel, Work
 from edgefl.core.devices import Battery, Roofline
 from edgefl.core.event import TAIL, ServerEvent
-from edgefl.core.fleet import Fleet, Member
+from edgefl.core.fleet import Cell, Fleet, Member
 from edgefl.core.link import Link
 from edgefl.core.plan import COLUMNS, Clients, Plan, Prices, Refusal
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -46,6 +47,15 @@ def prices(exchange, clients, *, at="round", every=1, everyone=False, stateful=F
         for name, column in COLUMNS.items()
     }
     return Prices(exchange=exchange, at=at, every=every, everyone=everyone, stateful=stateful, **values)
+
+
+def in_cells(plan_, bps, size) -> Plan:
+    """A plan whose clients share cells of a rate both ways, so many each."""
+    rate = {"value": bps, "status": "assumed", "source": "test"}
+    cell = Cell.model_validate({"down": rate, "up": rate, "clients": size}, context=RESOLVED)
+    count = len(plan_.clients)
+    clients = replace(plan_.clients, cell=np.arange(count) // size, cells=("home",) * -(-count // size))
+    return replace(plan_, clients=clients, fleet=plan_.fleet.model_copy(update={"cells": {"home": cell}}))
 
 
 def _column(value, clients, dtype):

@@ -10,16 +10,14 @@ from edgefl.core.draws import Floats
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan
 from edgefl.core.price import Demand
+from edgefl.world.network import Network
 from edgefl.world.table import Rows, stacked, taken
 from edgefl.world.tails import Tails
-from edgefl.world.timeline import Timeline
 
 _STAGES = ("receive", "work", "transmit")
 _STATIONS = ("received_s", "worked_s", "arrived_s")
 # How many stages a job has completed.
 _RECEIVED, _WORKED, _ARRIVED = 1, 2, 3
-# Of the number of uploads: a rounding error below a whole number counts as it.
-_ROUNDING = 1e-9
 
 
 class Accounts:
@@ -28,7 +26,7 @@ class Accounts:
     def __init__(
         self,
         plan: Plan,
-        timeline: Timeline,
+        network: Network,
         tails: Tails,
         hand_over: Callable[[Rows], None],
         at_least: int,
@@ -38,14 +36,15 @@ class Accounts:
 
         Args:
             plan: the run's.
-            timeline: the run's.
+            network: the run's.
             tails: the run's.
             hand_over: called with jobs that are complete.
             at_least: with how many at a time; fewer where ``settle`` is called.
             ledger: takes what they cost.
         """
         self._plan = plan
-        self._timeline = timeline
+        self._network = network
+        self._timeline = network.timeline
         self._tails = tails
         self._hand_over = hand_over
         self._at_least = at_least
@@ -84,13 +83,13 @@ class Accounts:
         """
         self.settle(now_s)
         rows["ended_s"] = now_s
-        under_way, _ = cut_short(rows, states, np.full(len(rows), now_s), self._plan, self._timeline)
+        under_way, _ = cut_short(rows, states, np.full(len(rows), now_s), self._plan, self._network)
         add_joules(rows, self._plan)
         return self._ledger.totals(rows, self._tails.open_j(now_s, taken(rows, under_way)))
 
 
 def cut_short(
-    rows: Rows, states: Floats, until_s: Floats, plan: Plan, timeline: Timeline
+    rows: Rows, states: Floats, until_s: Floats, plan: Plan, network: Network
 ) -> tuple[Ints, Floats]:
     """Reduces jobs, in place, to what they did until a time: stations, seconds, bytes and operations.
 
@@ -101,7 +100,7 @@ def cut_short(
         states: of the clients' speed curves when the jobs were dispatched, (n, curves).
         until_s: for each of them.
         plan: the run's.
-        timeline: the run's.
+        network: the run's.
 
     Returns:
         The places of the jobs that were broken off, and the states of their clients' speed curves then.
@@ -121,7 +120,7 @@ def cut_short(
         at = broken[mine]
         some = taken(rows, at)
         demand = plan.prices[exchange].demand(some["kind"])
-        after[mine] = _break_off(some, demand, reached[at], states[at], until_s[at], timeline)
+        after[mine] = _break_off(some, demand, reached[at], states[at], until_s[at], network)
         rows[at] = some
     return broken, after
 
@@ -155,28 +154,23 @@ def _joules(rows: Rows, demand: Demand) -> Iterator[tuple[str, Floats]]:
 
 
 def _break_off(
-    rows: Rows, demand: Demand, reached: Ints, states: Floats, until_s: Floats, timeline: Timeline
+    rows: Rows, demand: Demand, reached: Ints, states: Floats, until_s: Floats, network: Network
 ) -> Floats:
     """Reduces jobs, in place, to what they did until a time; returns the states of speed curves then."""
-    clients, receiving, working = rows["client"], reached < _RECEIVED, reached < _WORKED
-    received = timeline.stage(
-        clients, rows["dispatched_s"], rows["down_s"], states, working=False, until_s=until_s
-    )
+    receiving, working = reached < _RECEIVED, reached < _WORKED
+    received = network.received(rows, demand, states, until_s)
     start_s = np.where(receiving, until_s, rows["received_s"])
-    worked = timeline.stage(
-        clients, start_s, rows["amount_s"], received.states, working=True, until_s=until_s
+    worked = network.timeline.stage(
+        rows["client"], start_s, rows["amount_s"], received.states, working=True, until_s=until_s
     )
     start_s = np.where(working, until_s, rows["worked_s"])
-    sent = timeline.stage(clients, start_s, rows["up_s"], worked.states, working=False, until_s=until_s)
+    sent = network.sent(rows, demand, start_s, worked.states, until_s)
     rows["receive_s"] = received.busy_s
     rows["work_s"] = np.where(working, worked.busy_s, rows["work_s"])
     rows["full_power_s"] = np.where(working, worked.power_s, rows["full_power_s"])
     rows["transmit_s"] = sent.busy_s
-    rows["down_bytes"] = np.where(receiving, demand.moved_down(received.busy_s), rows["down_bytes"])
-    once_s = demand.up_s
-    sends = np.divide(sent.busy_s, once_s, out=np.zeros(len(rows)), where=once_s > 0)
-    sends = np.floor(sends + _ROUNDING).astype(np.int64)
-    rows["up_bytes"] = sends * demand.up_bytes + demand.moved_up(sent.busy_s - sends * once_s)
+    rows["down_bytes"] = np.where(receiving, received.moved, rows["down_bytes"])
+    rows["up_bytes"] = sent.moved
     # Work without a length is done as soon as it begins.
     done = np.divide(worked.done_s, rows["amount_s"], out=np.ones(len(rows)), where=rows["amount_s"] > 0)
     share = np.where(receiving, 0.0, np.where(working, done, 1.0))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import simpy
@@ -14,6 +13,9 @@ from edgefl.core.errors import RunError
 from edgefl.core.plan import Ints, Plan
 from edgefl.world.clock import Clock
 from edgefl.world.flights import Flights
+from edgefl.world.network import Network
+from edgefl.world.network.direct import Direct
+from edgefl.world.network.shared import Shared
 from edgefl.world.table import LIVE, Rows, Table
 from edgefl.world.tails import Tails
 from edgefl.world.timeline import Timeline
@@ -21,10 +23,6 @@ from edgefl.world.waits import Waits
 
 if TYPE_CHECKING:
     from edgefl.world.world import World
-
-# Of a job's steps that a budget of time allows: a rounding error below a whole number counts as it.
-_ROUNDING = 1e-9
-_STAGES = (("received_s", "down_s"), ("worked_s", "amount_s"), ("arrived_s", "up_s"))
 
 
 class Dispatcher:
@@ -35,16 +33,21 @@ class Dispatcher:
         table: the jobs that have not ended.
         waits: what waits for them.
         tails: what their clients' radios draw between transfers.
+        network: how far their transfers are.
     """
 
     def __init__(self, plan: Plan, clock: Clock, *, stepwise: bool) -> None:
         self.timeline = Timeline(plan)
         self.table = Table(self.timeline.states_of_each)
         self.waits = Waits(clock, self.table)
-        self.tails = Tails(plan)
+        self.tails = Tails(plan, self.table)
+        self.network: Network = (
+            Shared(plan, clock, self.timeline, self.tails, self.table, self._leaves, self.waits.end)
+            if stepwise or plan.has_events
+            else Direct(plan, self.timeline, self.tails)
+        )
         self._plan = plan
         self._clock = clock
-        self._stepwise = stepwise
         self._free_s = np.full(len(plan.clients), -math.inf)
         self._busy_until_s = -math.inf
         # Of each client's last job.
@@ -107,21 +110,14 @@ class Dispatcher:
         rows["next_s"] = math.inf
         self.tails.before(rows)
         states = self.timeline.states(clients, self._clock.now)
-        if self._stepwise:
-            rows["received_s"] = rows["worked_s"] = rows["arrived_s"] = rows["due_s"] = math.inf
-        else:
-            self._times(rows, states, given_up, finish_by)
-            self.tails.leave(rows)
-            losses_s = rows["due_s"][rows["lost"] != 0]
-            self._next_loss_s = min(self._next_loss_s, float(losses_s.min(initial=math.inf)))
+        self.network.launch(rows, states, given_up, finish_by)
+        losses_s = rows["due_s"][rows["lost"] != 0]
+        self._next_loss_s = min(self._next_loss_s, float(losses_s.min(initial=math.inf)))
         self._ask_again(clients)
         self._slots[clients] = slots = self.table.put(rows, states)
         self._free_s[clients] = rows["due_s"]
         self._busy_until_s = max(self._busy_until_s, float(rows["due_s"].max(initial=-math.inf)))
-        if self._stepwise:
-            for place, slot in enumerate(slots.tolist()):
-                own = states[place : place + 1]
-                self._clock.process(self._fly(slot, own, given_up[place : place + 1], finish_by))
+        self.network.begin(slots, given_up, finish_by)
         return Flights(world, slots, rows["job"].copy(), clients)
 
     def release(self, rows: Rows, states: Floats) -> None:
@@ -130,6 +126,13 @@ class Dispatcher:
         self._free_s[clients] = at_s
         self.timeline.commit(clients, at_s, states)
         self.tails.leave(rows)
+        self.network.drop(rows["job"])
+
+    def _leaves(self, client: int, *, lost: bool) -> None:
+        """A job arrived or was lost, which the network did not know before."""
+        self._free_s[client] = self._clock.now
+        if lost:
+            self._next_loss_s = min(self._next_loss_s, self._clock.now)
 
     def lost(self) -> Ints:
         """The slots of jobs that were lost on their own until now, by job."""
@@ -146,82 +149,3 @@ class Dispatcher:
         rows, slots = self.table.rows, self._slots[clients]
         # Another client's job may have taken the place of one that ended.
         rows["next_s"][slots[rows["client"][slots] == clients]] = self._clock.now
-
-    def _times(self, rows: Rows, states: Floats, given_up: np.ndarray, finish_by: float | None) -> None:
-        """Fills in all times of jobs."""
-        clients = rows["client"]
-        received = self.timeline.stage(clients, rows["dispatched_s"], rows["down_s"], states, working=False)
-        rows["received_s"] = received.t_s
-        self._shorten(rows, received.states, finish_by)
-        worked = self.timeline.stage(
-            clients, rows["received_s"], rows["amount_s"], received.states, working=True
-        )
-        rows["worked_s"], rows["work_s"], rows["full_power_s"] = worked.t_s, worked.busy_s, worked.power_s
-        self.timeline.commit(clients, worked.t_s, worked.states)
-        sent = self.timeline.stage(clients, worked.t_s, rows["up_s"], worked.states, working=False)
-        self._arrive(rows, sent.t_s, given_up)
-
-    def _arrive(self, rows: Rows, end_s: Floats, given_up: np.ndarray) -> None:
-        """Fills in when jobs arrive or are lost, given when their last known stage ends."""
-        rows["arrived_s"] = np.where(given_up, math.inf, end_s)
-        lost_s = np.full(len(rows), math.inf)
-        if self.timeline.losing:
-            name = self._plan.prices[int(rows["exchange"][0])].exchange if len(rows) else ""
-            lost_s = self.timeline.losses(rows, name, np.where(given_up, end_s, math.inf))
-        rows["lost"] = np.isfinite(lost_s)
-        rows["due_s"] = np.minimum(rows["arrived_s"], lost_s)
-
-    def _shorten(self, rows: Rows, states: Floats, finish_by: float | None) -> None:
-        """Reduces work, in place, to the whole steps that leave time for the upload; at least to one."""
-        if finish_by is None:
-            return
-        # Nobody foresees that an upload will be corrupted.
-        stop_s = finish_by - rows["up_s"] / rows["sends"]
-        work = self.timeline.stage(
-            rows["client"], rows["received_s"], rows["amount_s"], states, working=True, until_s=stop_s
-        )
-        done = np.divide(work.done_s, rows["amount_s"], out=np.ones(len(rows)), where=rows["amount_s"] > 0)
-        steps = np.floor(rows["steps"] * done + _ROUNDING).astype(np.int64)
-        short = (steps >= 1) & (steps < rows["steps"])
-        share = np.divide(steps, rows["steps"], out=np.ones(len(rows)), where=rows["steps"] > 0)
-        rows["amount_s"] = np.where(short, rows["amount_s"] * share, rows["amount_s"])
-        rows["flops"] = np.where(short, (rows["flops"] * share).astype(np.int64), rows["flops"])
-        rows["steps"] = np.where(short, steps, rows["steps"])
-
-    def _fly(
-        self, slot: int, states: Floats, given_up: np.ndarray, finish_by: float | None
-    ) -> Generator[simpy.Event, Any, None]:
-        """A SimPy process: one job from station to station."""
-        at, job = slice(slot, slot + 1), int(self.table.rows["job"][slot])
-        never = np.array([False])
-        for station, amount in _STAGES:
-            row = self.table.rows[at].copy()
-            working, last = station == "worked_s", station == "arrived_s"
-            if working:
-                self._shorten(row, states, finish_by)
-            now = np.array([self._clock.now])
-            stage = self.timeline.stage(row["client"], now, row[amount], states, working=working)
-            states = stage.states
-            if working:
-                row["work_s"], row["full_power_s"] = stage.busy_s, stage.power_s
-                self.timeline.commit(row["client"], stage.t_s, states)
-            row[station] = stage.t_s
-            self._arrive(row, stage.t_s, given_up if last else never)
-            lost, ends_s = bool(row["lost"][0]), float(row["due_s"][0])
-            if not last:
-                row["arrived_s"] = math.inf
-            row["due_s"], row["lost"] = math.inf, 0
-            self.table.rows[at] = row
-            yield self._clock.at(ends_s, urgent=True)
-            row = self.table.rows[at]
-            if row["job"][0] != job or row["ending"][0]:
-                # Discarded: its end is recorded already.
-                return
-            if lost or last:
-                row["due_s"], row["lost"] = ends_s, lost
-                if not lost:
-                    self.tails.leave(row)
-                self._next_loss_s = min(self._next_loss_s, ends_s if lost else math.inf)
-                self._free_s[row["client"]] = ends_s
-                self.waits.look_again()
-                return

@@ -72,13 +72,17 @@ class Table:
         """Copies of the rows in slots."""
         return taken(self.rows, slots)
 
+    def set(self, slots: Ints, rows: Rows) -> None:
+        """Replaces the rows in slots."""
+        self.rows.view(_WHOLE)[slots] = rows.view(_WHOLE)
+
     def put(self, rows: Rows, states: Floats) -> Ints:
         """Adds jobs; returns their slots."""
         while self._count < len(rows):
             self._grow()
         self._count -= len(rows)
         slots = self._free[self._count : self._count + len(rows)][::-1].copy()
-        self.rows.view(_WHOLE)[slots] = rows.view(_WHOLE)
+        self.set(slots, rows)
         self.states[slots] = states
         return slots
 

@@ -12,7 +12,7 @@ import numpy as np
 from edgefl.core.draws import Floats
 from edgefl.core.event import TAIL
 from edgefl.core.plan import Ints, Plan
-from edgefl.world.table import Rows
+from edgefl.world.table import Rows, Table
 
 
 class Tails:
@@ -21,21 +21,30 @@ class Tails:
     Of a client that is at a job, when it will end, or did before the job if that is not known.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, table: Table) -> None:
         """Nobody has transferred anything."""
+        # Of jobs that arrived since: their slots, whose rows are still there.
+        self._arrived: list[int] = []
+        self._table = table
         self._since_s = np.full(len(plan.clients), -np.inf)
         self._jobs = np.full(len(plan.clients), -1)
         self._kind = plan.clients.kind
         # A client's radio is the same in every exchange.
         self._prices = plan.prices[0]
 
+    def arrive(self, slot: int) -> None:
+        """A job arrived, which leaves open what it does as ``leave`` would find it."""
+        self._arrived.append(slot)
+
     def before(self, rows: Rows) -> None:
         """Fills in, in jobs that are dispatched, which tails their clients' earlier jobs left open."""
+        self._catch_up()
         clients = rows["client"]
         rows["tail_since_s"], rows["tail_job"] = self._since_s[clients], self._jobs[clients]
 
     def leave(self, rows: Rows) -> None:
         """Takes what jobs leave open, one of a client, given all of their times."""
+        self._catch_up()
         clients, moves = rows["client"], (rows["receive_s"] > 0) | (rows["transmit_s"] > 0)
         self._since_s[clients] = _since_s(rows)
         self._jobs[clients] = np.where(moves, rows["job"], rows["tail_job"])
@@ -47,6 +56,7 @@ class Tails:
             now_s: until when.
             under_way: the jobs that clients are at, as if they were broken off then.
         """
+        self._catch_up()
         since_s = self._since_s.copy()
         since_s[under_way["client"]] = _since_s(under_way)
         joules = np.zeros(len(since_s))
@@ -56,6 +66,7 @@ class Tails:
 
     def settled(self, now_s: float) -> np.ndarray:
         """The tails that are open when a run ends and nobody is at a job, as rows of ``TAIL``."""
+        self._catch_up()
         clients = np.flatnonzero(np.isfinite(self._since_s))
         since_s = self._since_s[clients]
         rows = np.zeros(len(clients), dtype=TAIL)
@@ -64,6 +75,12 @@ class Tails:
         rows["joules"] = self._joules(clients, now_s - since_s)
         charged: np.ndarray = rows[rows["joules"] != 0]
         return charged
+
+    def _catch_up(self) -> None:
+        """Takes what arrived jobs leave open, all at once."""
+        if self._arrived:
+            slots, self._arrived = np.array(self._arrived), []
+            self.leave(self._table.take(slots))
 
     def _joules(self, clients: Ints, seconds: Floats) -> Floats:
         """The joules of clients' tails that may last for so long."""

@@ -2,7 +2,8 @@
 
 On links that clients have to themselves, everything about a job's times is known at its dispatch: its
 transfers, its work at the client's changing speed, when its client leaves, and what the draws decide. Who
-picks it up, and whether the server gives it up before, is not.
+picks it up, and whether the server gives it up before, is not. Where links are shared or change, the network
+(``edgefl.world.network``) asks for one stage after another.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edgefl.core import draws
-from edgefl.core.availability import BatteryTimetable
+from edgefl.core.availability import Answer, BatteryTimetable
 from edgefl.core.availability.always import Params as Always
 from edgefl.core.draws import Floats
 from edgefl.core.event import JOULES
@@ -54,6 +55,18 @@ class Progress(NamedTuple):
     states: Floats
 
 
+class Dooms(NamedTuple):
+    """What the draws have in store for jobs, an array each; infinite for those that are spared.
+
+    Attributes:
+        lost_s: when a job is lost, whatever it does until then.
+        crashes_at: the share of its work after which its device crashes.
+    """
+
+    lost_s: Floats
+    crashes_at: Floats
+
+
 class Timeline:
     """The times of jobs on a fleet.
 
@@ -62,6 +75,7 @@ class Timeline:
         drains: whether jobs drain batteries.
         states_of_each: how many numbers ``states`` has of each client.
         plain: whether a stage lasts as long as its amount: nobody pauses, and speeds are constant.
+        pauses, loses: whether jobs pause, or are lost, when their clients leave.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -73,18 +87,18 @@ class Timeline:
         self._presence = Presence(self.timetable, len(plan.clients))
         self.drains = isinstance(self.timetable, BatteryTimetable)
         self._comes_and_goes = not isinstance(fleet.availability, Always)
-        self._pauses = self._comes_and_goes and fleet.on_leave == "pause"
-        self._loses = self._comes_and_goes and fleet.on_leave == "lose"
+        self.pauses = self._comes_and_goes and fleet.on_leave == "pause"
+        self.loses = self._comes_and_goes and fleet.on_leave == "lose"
         self._curve = curve_of(fleet.speed, plan.clients, root) if fleet.speed else None
         failures = fleet.failures
         self.losing = self._comes_and_goes or any(
             (failures.crash, failures.crash_per_hour, failures.corrupt, failures.timeout)
         )
-        self.plain = not (self._pauses or self._curve)
+        self.plain = not (self.pauses or self._curve)
         self._curves = len(fleet.speed)
         # A job's times are those of the battery at its dispatch, whatever is taken from it meanwhile.
         self._batteries = (
-            self.timetable if self._pauses and isinstance(self.timetable, BatteryTimetable) else None
+            self.timetable if self.pauses and isinstance(self.timetable, BatteryTimetable) else None
         )
         self.states_of_each = self._curves + (2 if self._batteries else 0)
 
@@ -138,6 +152,25 @@ class Timeline:
             return math.inf
         away = clients[~self._presence.at(clients, now_s)]
         return float(self._presence.until_s(away, now_s).min(initial=math.inf))
+
+    def presence(self, clients: Ints, t_s: Floats, states: Floats) -> Answer:
+        """Whether clients that are at a job are there at times (n,), and until when that holds at least.
+
+        Args:
+            clients: whose, (n,).
+            t_s: the times.
+            states: as ``states`` gave them when the jobs were dispatched.
+        """
+        if self._batteries is not None:
+            return self._batteries.at(clients, t_s, states[:, self._curves :])
+        return self.timetable.at(clients, t_s)
+
+    def rested(self, clients: Ints, states: Floats, from_s: Floats, to_s: Floats) -> Floats:
+        """The states of clients that do not work from one time to another, both (n,)."""
+        if self._curve is None:
+            return states
+        own = self._curve.after(clients, states[:, : self._curves], from_s, to_s, working=False)
+        return np.concatenate([own, states[:, self._curves :]], axis=1)
 
     def spend(self, rows: Rows, now_s: float) -> None:
         """Takes what ended jobs used from their clients' batteries, when the server learns of the end."""
@@ -198,11 +231,8 @@ class Timeline:
         while len(at):
             now, who = t[at], clients[at]
             there, hold = np.ones(len(at), dtype=bool), stop[at]
-            if self._pauses:
-                if self._batteries is not None:
-                    there, changes = self._batteries.at(who, now, states[at, curves:])
-                else:
-                    there, changes = self.timetable.at(who, now)
+            if self.pauses:
+                there, changes = self.presence(who, now, states[at])
                 hold = np.minimum(hold, changes)
             factor, power = np.ones(len(at)), np.ones(len(at))
             if working and curve is not None:
@@ -232,41 +262,58 @@ class Timeline:
             exchange: its name.
             retries_s: when an upload that was corrupted too often is given up; infinite for the others.
         """
+        dooms = self.dooms(rows, exchange)
+        lost = np.minimum(retries_s, dooms.lost_s)
+        lost = np.minimum(lost, crashes_s(rows, dooms.crashes_at))
+        if self._comes_and_goes:
+            gone_s = self._gone(rows["client"], rows, np.minimum(lost, rows["arrived_s"]))
+            lost = np.minimum(lost, gone_s)
+        return np.where(lost < rows["arrived_s"], lost, np.inf)
+
+    def dooms(self, rows: Rows, exchange: str) -> Dooms:
+        """What the draws have in store for jobs of an exchange, given by its name."""
         failures, clients, nth = self._fleet.failures, rows["client"], rows["nth"]
-        lost = retries_s.copy()
+        lost_s, crashes_at = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
         if failures.timeout is not None:
-            lost = np.minimum(lost, rows["dispatched_s"] + failures.timeout)
+            lost_s = rows["dispatched_s"] + failures.timeout
         if failures.crash:
             stream = draws.key(self._root, "crash", exchange)
             whether, when = draws.uniforms(stream, clients, nth)
-            # A device crashes while it computes, if it ever does.
-            received, worked = rows["received_s"], rows["worked_s"]
-            work_s = np.subtract(worked, received, out=np.zeros(len(rows)), where=np.isfinite(received))
-            crash = received + when * work_s
-            lost = np.where(whether < failures.crash, np.minimum(lost, crash), lost)
+            crashes_at = np.where(whether < failures.crash, when, np.inf)
         if failures.crash_per_hour:
             stream = draws.key(self._root, "crash per hour", exchange)
             (uniform,) = draws.uniforms(stream, clients, nth, count=1)
-            lost = np.minimum(
-                lost, rows["dispatched_s"] - np.log(uniform) * _HOUR_S / failures.crash_per_hour
-            )
-        if self._comes_and_goes:
-            lost = np.minimum(lost, self._gone(clients, rows, np.minimum(lost, rows["arrived_s"])))
-        return np.where(lost < rows["arrived_s"], lost, np.inf)
+            crash_s = rows["dispatched_s"] - np.log(uniform) * _HOUR_S / failures.crash_per_hour
+            lost_s = np.minimum(lost_s, crash_s)
+        return Dooms(lost_s, crashes_at)
 
     def _gone(self, clients: Ints, rows: Rows, until_s: Floats) -> Floats:
         """When clients leave before a time, for as long as it matters; infinite if they do not."""
         gone, t = np.full(len(clients), np.inf), rows["there_s"].copy()
-        if self._pauses:
+        matters = self.loses & (t < until_s)
+        if self.pauses:
             # Nobody waits for a client that never comes back.
             matters = np.isinf(rows["arrived_s"]) & np.isfinite(t)
-        else:
-            matters = self._loses & (t < until_s)
         at = np.flatnonzero(matters)
         while len(at):
             there, changes = self.timetable.at(clients[at], t[at])
-            left = ~there & (np.isinf(changes) if self._pauses else True)
+            left = ~there & (np.isinf(changes) if self.pauses else True)
             gone[at[left]] = t[at[left]]
             t[at] = changes
             at = at[~left & (changes < until_s[at])]
         return gone
+
+
+def crashes_s(rows: Rows, crashes_at: Floats) -> Floats:
+    """When devices crash, while they compute if ever; infinite for those that do not, (n,).
+
+    Args:
+        rows: jobs with the times of their work.
+        crashes_at: see ``Dooms``.
+    """
+    # The work of a client that is away for ever has no end, or no beginning.
+    does = np.isfinite(crashes_at) & np.isfinite(rows["received_s"])
+    work_s = np.subtract(rows["worked_s"], rows["received_s"], out=np.zeros(len(rows)), where=does)
+    crash_s = np.full(len(rows), np.inf)
+    crash_s[does] = rows["received_s"][does] + crashes_at[does] * work_s[does]
+    return crash_s

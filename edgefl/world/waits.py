@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 
 class _Wait:
-    """One event, and when it is due as far as is known."""
+    """One event, when it is due as far as is known, and how many jobs at least have to end before it."""
 
-    __slots__ = ("count", "event", "flights", "wakes_s")
+    __slots__ = ("count", "event", "flights", "missing", "wakes_s")
 
     def __init__(self, event: simpy.Event, flights: Flights, count: int | None) -> None:
         self.event = event
         self.flights = flights
         self.count = count
         self.wakes_s = math.inf
+        self.missing = 0
 
 
 class Waits:
@@ -59,10 +60,18 @@ class Waits:
         return self._end
 
     def look_again(self) -> None:
-        """A job arrived or ended otherwise than was known."""
+        """Jobs ended otherwise than was known."""
         self._ended(self._end)
         for wait in list(self._waits):
             self._look(wait)
+
+    def end(self, jobs: int) -> None:
+        """So many jobs, of which it was not known when, arrived or were lost."""
+        self._ended(self._end)
+        for wait in list(self._waits):
+            wait.missing -= jobs
+            if wait.missing <= 0:
+                self._look(wait)
 
     @staticmethod
     def _ended(event: simpy.Event) -> None:
@@ -84,10 +93,13 @@ class Waits:
         """When the event is due, as far as is known."""
         flights, count = wait.flights, wait.count
         open_, due_s = flights.open, flights.column("due_s")
+        under_way = open_ & (due_s > self._clock.now)
+        wait.missing = int(under_way.sum())
         if count is not None:
             arrive_s = due_s[open_ & (flights.column("lost") == 0)]
             if count <= 0:
                 return -math.inf
             if len(arrive_s) >= count:
+                wait.missing = min(wait.missing, count - int((arrive_s <= self._clock.now).sum()))
                 return float(np.partition(arrive_s, count - 1)[count - 1])
         return float(due_s[open_].max(initial=-math.inf))

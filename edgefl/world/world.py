@@ -66,8 +66,8 @@ class World:
             settled: called at the end with the tails that are open, as rows of ``TAIL``.
             at_least: with how many of them at a time; see ``simulate``.
             ledger: takes what jobs that ended cost; None for one of its own.
-            stepwise: whether each job is a SimPy process that goes from station to station, and not known as
-                a whole at its dispatch. The same happens either way.
+            stepwise: whether jobs go from station to station even where links are not shared, so that they
+                could be known as a whole at their dispatch. The same happens either way.
         """
         self.env = Clock()
         self.plan = plan
@@ -91,7 +91,7 @@ class World:
         self.table = self._dispatcher.table
         self._ledger = ledger or Ledger(len(plan.clients))
         self._accounts = Accounts(
-            plan, self._dispatcher.timeline, self._dispatcher.tails, self._hand_over, at_least, self._ledger
+            plan, self._dispatcher.network, self._dispatcher.tails, self._hand_over, at_least, self._ledger
         )
         policy = load("policies", plan.scenario.server.policy.name)
         self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
@@ -385,7 +385,7 @@ class World:
         self.table.rows["ending"][slots] = ending
         self.table.free(slots)
         # A job that was lost arrives no more, even if it would have.
-        broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.timeline)
+        broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.network)
         if len(broken):
             self._dispatcher.release(taken(rows, broken), after)
         self._live.subtract(rows["version"].tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets, valid
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plans import dispatched, facts, plan, prices, told, told_all
+from plans import dispatched, facts, in_cells, plan, prices, told, told_all
 
 from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, JOB, Kind
@@ -184,11 +185,30 @@ def rows_of(plan_, **options):
 @FEW
 def test_stepwise_is_the_same(plan_):
     """Jobs that go from station to station give the same rows, to the bit, the same events and needs."""
-    columns, *others = rows_of(plan_)
-    stepwise, *same = rows_of(plan_, stepwise=True)
-    for name, known, walked in zip(JOB.names, columns, stepwise, strict=True):
-        np.testing.assert_array_equal(known, walked, err_msg=name)
-    assert others == same
+    same_rows(plan_, rows_of(plan_), rows_of(plan_, stepwise=True))
+
+
+@given(fleets(instant=False), st.sampled_from([None, 1e15]))
+@FEW
+def test_a_wide_link_is_no_link(plan_, cell_bps):
+    """Shared capacities that are never used up change nothing, to the bit."""
+    server = plan_.scenario.server.model_copy(update={"uplink": 1e17, "downlink": 1e17})
+    wide = replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
+    if cell_bps is not None:
+        wide = in_cells(wide, cell_bps, size=2)
+    same_rows(plan_, rows_of(plan_), rows_of(wide))
+
+
+def same_rows(plan_, one, other):
+    """Two runs record the same; to rounding errors, if clients pause."""
+    (columns, *facts_), (others, *same) = one, other
+    for name, known, walked in zip(JOB.names, columns, others, strict=True):
+        if plan_.fleet.on_leave == "pause":
+            rounding = 1 if known.dtype == np.int64 else 1e-9
+            np.testing.assert_allclose(known, walked, rtol=1e-9, atol=rounding, err_msg=name)
+        else:
+            np.testing.assert_array_equal(known, walked, err_msg=name)
+    assert plan_.fleet.on_leave == "pause" or facts_ == same
 
 
 QUIET = {name: values for name, values in SELECTORS.items() if not reads(name)}
