@@ -161,14 +161,14 @@ class LinkTrace(Strict):
         """The rows, of the files if there are any."""
         if self.rows is not None:
             yield from self.rows
-        elif self.mahimahi is not None:
+        if self.csv is not None:
+            for file in _several(self.csv):
+                yield _rows(from_csv(found(file), held=self.holds))
+        if self.mahimahi is not None:
             bin_ms = self.mahimahi.bin_ms
             for down, up in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
                 ways = {"down": from_mahimahi(found(down), bin_ms), "up": from_mahimahi(found(up), bin_ms)}
                 yield _rows(ways)
-        else:
-            for file in _several(self.csv or ()):
-                yield _rows(from_csv(found(file), held=self.holds))
 
     def _check(self, rows: Rows, place: int) -> None:
         try:

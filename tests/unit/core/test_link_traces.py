@@ -220,6 +220,7 @@ MISTAKES = {
     "both": (f"csv: bus.csv, {ROWS}", "give one of 'csv', 'mahimahi' and 'rows'", "trace"),
     "no file": ("csv: nowhere.csv", "no file 'nowhere.csv'", "trace"),
     "a folder": ("csv: .", "no file '.'", "trace"),
+    "no name": ("csv: ''", "no file ''", "trace"),
     "no files": ("csv: []", "trace.csv must have at least 1 item", "trace.csv"),
     "an end": ("csv: bus.csv, end: holds", "must be 'repeat' or 'hold'; got 'holds'", "trace.end"),
     "a key": ("csv: bus.csv, ends: hold", "unknown key 'ends'", "trace.ends"),
