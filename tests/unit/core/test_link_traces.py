@@ -215,6 +215,13 @@ def test_a_plan_says_what_its_links_follow():
     )
 
 
+def test_editors_know_what_a_trace_stands_for():
+    """A link needs its rates and its latency, or a trace."""
+    schema = Link.model_json_schema()
+    assert schema["required"] == ["title", "radio"]
+    assert schema["anyOf"] == [{"required": ["down", "up", "latency"]}, {"required": ["trace"]}]
+
+
 MISTAKES = {
     "nothing": ("end: hold", "give one of 'csv', 'mahimahi' and 'rows'", "trace"),
     "both": (f"csv: bus.csv, {ROWS}", "give one of 'csv', 'mahimahi' and 'rows'", "trace"),
