@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from pydantic import (
     BeforeValidator,
+    ConfigDict,
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
@@ -83,6 +84,13 @@ class Rates(NamedTuple):
     length_s: float
 
 
+def _rates_or_trace(schema: dict[str, Any]) -> None:
+    """Says in a JSON Schema that a trace stands for what it gives."""
+    given = ["down", "up", "latency"]
+    schema["required"] = [name for name in schema["required"] if name not in given]
+    schema["anyOf"] = [{"required": given}, {"required": ["trace"]}]
+
+
 class Link(Strict):
     """A client's network connection.
 
@@ -98,6 +106,8 @@ class Link(Strict):
             are then its means over time. None if nothing changes.
         notes: remarks for users.
     """
+
+    model_config = ConfigDict(json_schema_extra=_rates_or_trace)
 
     title: str
     down: Sourced[units.BitsPerSecond]
@@ -123,7 +133,8 @@ class Link(Strict):
             return {"down": _NOTHING_BPS, "up": _NOTHING_BPS, "latency": _NOTHING_S, **value}
         means = dict(_sourced_means(trace))
         if both := [name for name in means if name in value]:
-            raise ValueError(f"the trace gives {' and '.join(both)}: leave out one or the other")
+            come, them = ("come", "them") if len(both) > 1 else ("comes", "it")
+            raise ValueError(f"{' and '.join(map(repr, both))} {come} from the trace: leave {them} out")
         return {**value, **means, "trace": trace}
 
     @model_serializer(mode="wrap")

@@ -161,21 +161,21 @@ class LinkTrace(Strict):
         """The rows, of the files if there are any."""
         if self.rows is not None:
             yield from self.rows
-        elif self.mahimahi is not None:
+        if self.csv is not None:
+            for file in _several(self.csv):
+                yield _rows(from_csv(found(file), held=self.holds))
+        if self.mahimahi is not None:
             bin_ms = self.mahimahi.bin_ms
             for down, up in zip(_several(self.mahimahi.down), _several(self.mahimahi.up), strict=True):
                 ways = {"down": from_mahimahi(found(down), bin_ms), "up": from_mahimahi(found(up), bin_ms)}
                 yield _rows(ways)
-        else:
-            for file in _several(self.csv or ()):
-                yield _rows(from_csv(found(file), held=self.holds))
 
     def _check(self, rows: Rows, place: int) -> None:
         try:
             for way in WAYS:
                 check_rates(series(getattr(rows, way)), way, held=self.holds)
         except RowError as error:
-            raise ValueError(f"trace {place}, row {error.row}: {error}") from None
+            raise ValueError(f"trace {place}: {error}") from None
         ends = {series(text).t_s[-1] for text in (rows.down, rows.up, rows.latency) if text is not None}
         if rows.latency is not None and len(ends) > 1:
             raise ValueError(f"trace {place}: with a latency, all three must end at the same time")
@@ -198,6 +198,18 @@ class LinkTrace(Strict):
     def gives(self) -> tuple[Number, ...]:
         """What the traces have."""
         return WAYS if self.traces[0].latency is None else (*WAYS, "latency")
+
+    def in_words(self) -> str:
+        """How many there are, how long they are, and how they are dealt out."""
+        ends_s = [max(float(series(getattr(one, way)).t_s[-1]) for way in WAYS) for one in self.traces]
+        spans = dict.fromkeys(map(units.show_seconds, (min(ends_s), max(ends_s))))
+        of = " to ".join(spans)
+        if len(ends_s) == 1:
+            held = "holds its last rate, from its beginning on"
+            return f"a trace of {of}, which {held if self.holds else 'repeats, from a random time on'}"
+        held = "hold their last rates, from their beginning on"
+        then = held if self.holds else "repeat, from a random time on"
+        return f"one of {len(ends_s)} traces of {of}, which {then}"
 
     def pieces(self, which: int, way: Way) -> Pieces:
         """A direction of one of the traces.
@@ -233,10 +245,18 @@ class LinkTrace(Strict):
         which = (one * len(self.traces)).astype(np.int64)
         if self.holds:
             return Dealt(which, np.zeros(len(which)))
-        lengths_s = [
-            max(self.pieces(place, way).length_s for way in WAYS) for place in range(len(self.traces))
-        ]
-        return Dealt(which, other * np.array(lengths_s)[which])
+        longest_s = np.array([self._longest_s(place) for place in range(len(self.traces))])
+        return Dealt(which, other * longest_s[which])
+
+    def _longest_s(self, which: int) -> float:
+        """After how long all of a trace begins again, its directions one by one; 0 if nothing changes."""
+        every = [series(getattr(self.traces[which], name)).t_s for name in self.gives]
+        return max((float(t_s[-1]) for t_s in every if len(t_s) > _ONE_PIECE), default=0.0)
+
+    def range(self, name: Number) -> tuple[float, float]:
+        """The least and the most of all traces, the rates that only end one left out."""
+        every = [series(getattr(one, name)).value[: None if self.holds else -1] for one in self.traces]
+        return min(float(one.min()) for one in every), max(float(one.max()) for one in every)
 
     def mean(self, name: Number) -> float:
         """The mean over the time of all traces, each until its last row: in bit/s, or seconds of latency."""

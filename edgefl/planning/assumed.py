@@ -15,13 +15,13 @@ _NAMED = 3
 
 
 def assumptions(devices: Mapping[str, Board], links: Mapping[str, Link]) -> tuple[str, ...]:
-    """A line for each unknown number and its consequence, and one for each record's assumed numbers."""
+    """A line for each unknown number and its consequence, each trace, and each record's assumed numbers."""
     return tuple(_lines(devices, links))
 
 
 # What ``assumptions`` says of a record.
 _OF_RECORD = re.compile(
-    r"(?P<who>(link )?\S+): (assumed .+|(memory|power|radio) (unknown|has no value), so .+)"
+    r"(?P<who>(link )?\S+): (assumed .+|follows .+|(memory|power|radio) (unknown|has no value), so .+)"
 )
 
 
@@ -45,6 +45,8 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
         yield from _without_value(f"{name}: power", powers)
         yield from _guesses(name, device)
     for name, link in links.items():
+        if link.trace is not None:
+            yield f"link {name}: follows {link.trace.in_words()}; profile prices its means over time"
         yield from _without_value(f"link {name}: radio", [link.radio])
         yield from _guesses(f"link {name}", link)
 

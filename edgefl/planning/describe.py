@@ -13,7 +13,9 @@ from edgefl.core import catalogue
 from edgefl.core.components import Nothing
 from edgefl.core.devices import Board, Systolic
 from edgefl.core.link import Link, Radio
+from edgefl.core.link_traces import LinkTrace
 from edgefl.core.sourced import Sourced, sourced
+from edgefl.core.units import show_bits, show_seconds
 from edgefl.core.wording import SHOWN, dimension_of
 from edgefl.core.yamls import in_line
 from edgefl.planning.fleets import device, link
@@ -62,7 +64,7 @@ def _unwrapped(text: str) -> str:
 
 def _headline(found: Board | Link) -> str:
     if isinstance(found, Link):
-        return found.title
+        return found.title if found.trace is None else f"{found.title}\n{_changes(found.trace)}"
     training = f"\ntrains {found.training.supports}: {found.training.source}" if found.training else ""
     array = ""
     if isinstance(found, Systolic):
@@ -72,6 +74,16 @@ def _headline(found: Board | Link) -> str:
         )
     kind = found.kind  # type: ignore[attr-defined]  # every kind has it
     return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
+
+
+def _changes(trace: LinkTrace) -> str:
+    """What a trace is, and between which values it changes."""
+    ends = []
+    for name in trace.gives:
+        low, high = trace.range(name)
+        show = show_seconds if name == "latency" else show_bits
+        ends.append(f"{name} {_bounded(show(low), None, show(high))}")
+    return f"follows {trace.in_words()}: {', '.join(ends)}"
 
 
 _RADIO_UNITS = {

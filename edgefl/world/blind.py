@@ -14,8 +14,8 @@ def is_blind(plan: Plan) -> bool:
     """Whether who works, on what and with whom depends on no time and no energy.
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
-    keep their speed and never fail, no client's work is as much as fits into a time, and neither time nor
-    energy ends the run.
+    keep their speed and their links' rates and never fail, no client's work is as much as fits into a time,
+    and neither time nor energy ends the run.
     """
     return not any(sights(plan))
 
@@ -31,6 +31,8 @@ def sights(plan: Plan) -> Iterator[str]:
         yield f"availability {fleet.availability.name}"
     if fleet.speed:
         yield f"speed {' and '.join(one.name for one in fleet.speed)}"
+    if any(link.trace for link in fleet.links.values()):
+        yield "links that follow traces"
     if fleet.failures != Failures():
         yield "failures"
     if plan.scenario.local.fit is not None:

@@ -63,6 +63,11 @@ def test_a_mistake_on_the_command_line_is_placed_there(arguments, where, capsys)
     assert where in err
 
 
+STILL = (
+    "{title: t, latency: {value: 0, status: assumed, source: s}, radio: {status: unknown, source: s}, "
+    "trace: {rows: [{down: '0,0 1,1', up: '0,1 1,1'}]}}"
+)
+
 # Wrong settings: (arguments, exit status, what the message says).
 WRONG = {
     "engine": (["--set", "engine=lop"], 2, "unknown engine 'lop'"),
@@ -93,6 +98,11 @@ WRONG = {
         ["--set", "fleet.availability={name: intervals, file: nowhere.csv}"],
         2,
         "no file 'nowhere.csv'",
+    ),
+    "a link on which nothing moves": (
+        ["--set", f"fleet={{members: [{{device: titan-v, link: mine}}], links: {{mine: {STILL}}}}}"],
+        2,
+        "all down rates are 0",
     ),
     "a policy's own check": (
         ["--set", "server={policy: overselect}"],

@@ -43,6 +43,11 @@ VALUES = (
     *("!!int x", "!!float x", "!!bool x", "!!python/object/apply:os.abort []", "*a", "&a [*a]", '"\\ud800"'),
     *("'[/]'", "[1, x]", "[" * 60, "{<<: &a {<<: *a}}", "\t", "@", "%"),
 )
+TRACES = (
+    *("%s", "{csv: %s}", "{csv: [%s]}", "{mahimahi: %s}", "{mahimahi: {down: %s, up: [%s]}}", "{rows: %s}"),
+    *("{rows: [{down: %s, up: '0,1 1,1'}]}", "{rows: [{down: '0,%s 1,1', up: '0,1 1,1'}]}"),
+    *("{rows: [{down: '0,1 1,1', up: '0,1 1,1'}], end: %s}", "{mahimahi: {down: x, up: y, bin: %s}}"),
+)
 SETTINGS = (
     *(
         "server.policy={name: deadline, seconds: %s}",
@@ -135,6 +140,16 @@ def test_a_mistake_in_a_file_has_a_place(kind):
     texts = [entry.path.read_text(encoding="utf-8") for entry in catalogue.entries(kind).values()]
     refused = [_refused(READERS[kind], _mutated(rng, rng.choice(texts))) for _ in range(40)]
     assert 8 < sum(refused) < 40
+
+
+def test_a_mistake_in_a_trace_has_a_place():
+    """Any value for any key of a link's trace, in one message; most are refused."""
+    unknown = "{value: 0, status: assumed, source: s}"
+    text = f"title: t\nlatency: {unknown}\nradio: {unknown.replace('0', '{base: 0}')}\n"
+    rng = random.Random("traces")  # noqa: S311
+    texts = [form.replace("%s", value) for form in TRACES for value in rng.sample(VALUES, 20)]
+    refused = [_refused(_link, f"{text}trace: {trace}\n") for trace in texts]
+    assert 0.9 < sum(refused) / len(refused) < 1
 
 
 def test_a_mistake_in_a_scenario_has_a_place():
