@@ -28,10 +28,10 @@ class Classes(NamedTuple):
 
 
 def classes(values: Floats, most: int = MOST_CLASSES) -> Classes:
-    """Users by their values: each its own class if these are few, or classes that are narrow on a logarithmic scale.
+    """Users by their values: a class for each value if these are few, or classes of like values.
 
-    The users are halved where a class is widest, in the middle, until there are as many classes as there may
-    be. A class's value is the geometric mean of its least and its largest.
+    The widest class, on a logarithmic scale, is halved until there are as many as there may be. A class's
+    value is the geometric mean of its least and its largest.
 
     Args:
         values: positive and finite, (users, columns).

@@ -5,10 +5,10 @@ fedscale/cloud/internal/client_metadata.py, fedscale/cloud/client_manager.py and
 fedscale/cloud/aggregation/aggregator.py)::
 
     client_device_capacity: {number: {'computation': ms, 'communication': kbit/s}}
-    client_behave_trace: {number: {'active': [s], 'inactive': [s], 'finish_time': s, 'duration': s, 'model': text}}
+    client_behave_trace: {number: {'active': [s], 'inactive': [s], 'finish_time': s, 'duration', 'model'}}
 
-``computation`` is a forward pass of one sample, and training takes three times as long. ``communication`` is the
-rate both ways; a kilobit is 1000 bits. The i-th interval lasts from active[i] to inactive[i]; all repeat
+``computation`` is a forward pass of one sample, and training takes three times as long. ``communication`` is
+the rate both ways; a kilobit is 1000 bits. The i-th interval lasts from active[i] to inactive[i]; all repeat
 after ``finish_time``.
 """
 
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from edgefl.core.errors import UserError
+from edgefl.core.poisson import Bools
 from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
 from edgefl.importing.pickles import load
@@ -73,7 +74,7 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
     rows = np.array(
         [[_number(entry[key], user, key, file) for key in _KEYS[CAPACITY]] for user, entry in data.items()]
     )
-    usable = ((rows >= _LEAST) & (rows <= _MOST)).all(axis=1)
+    usable: Bools = np.all((rows >= _LEAST) & (rows <= _MOST), axis=1)
     if not usable.any():
         raise UserError("no user has a possible computation and communication", where=file)
     left_out = int((~usable).sum())
@@ -81,7 +82,7 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
     ms, kbit_s = rows[usable].T
     return Trace(
         kind=CAPACITY,
-        source=source_of(path, _ORIGIN),
+        sources=(source_of(path, _ORIGIN),),
         ids=ids,
         slowdown=ms / np.median(ms),
         ms_per_sample=ms,
@@ -93,7 +94,9 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
 
 def _availability(data: dict[Any, Any], path: Path) -> Trace:
     file = str(path)
-    periods = Counter(_number(entry["finish_time"], user, "finish_time", file) for user, entry in data.items())
+    periods = Counter(
+        _number(entry["finish_time"], user, "finish_time", file) for user, entry in data.items()
+    )
     period_s, _ = max(periods.items(), key=lambda one: (one[1], one[0]))
     if not 0 < period_s < math.inf:
         raise UserError("finish_time must be positive and finite for most users", where=file)
@@ -112,7 +115,7 @@ def _availability(data: dict[Any, Any], path: Path) -> Trace:
     ][0 if others else 1 :]
     return Trace(
         kind=AVAILABILITY,
-        source=source_of(path, _ORIGIN),
+        sources=(source_of(path, _ORIGIN),),
         ids=tuple(ids),
         intervals=gathered.intervals(file),
         on_leave="check-at-end",

@@ -3,17 +3,17 @@
 Columns and units are those of the code that reads them (PKU-Chengxu/FLASH: models/timer.py and
 models/device.py)::
 
-    state_traces.json: {number: {"guid": text, "model": text, "messages": "YYYY-mm-dd HH:MM:SS<TAB>state ..."}}
+    state_traces.json: {number: {"guid", "model", "messages": "YYYY-mm-dd HH:MM:SS<TAB>state, ..."}}
     speed_distri.json: {guid: {"down_u", "down_sigma", "up_u", "up_sigma"}}, kB/s, a kilobyte being 1000 bytes
 
-States are battery_charged_on and _off, wifi, 2g, 3g, 4g, 5g and unknown, screen_on, _off, _lock and _unlock, and
-the battery's level (``85%``). There, a phone is ready while it is locked, on Wi-Fi and on its charger. Times
-are those of a wall clock, without a zone.
+States are battery_charged_on and _off, wifi, 2g, 3g, 4g, 5g and unknown, screen_on, _off, _lock and _unlock,
+and the battery's level (``85%``); there is a line for each. There, a phone is ready while it is locked, on
+Wi-Fi and on its charger. Times are those of a wall clock, without a zone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, time, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ _SAYS: dict[str, dict[str, bool]] = {
     "battery_charged_on": {"charged": True},
     "battery_charged_off": {"charged": False},
     "wifi": {"wifi": True, "online": True},
-    **dict.fromkeys(("2g", "3g", "4g", "5g"), {"wifi": False, "online": True}),
+    **{network: {"wifi": False, "online": True} for network in ("2g", "3g", "4g", "5g")},
     "unknown": {"wifi": False, "online": False},
     "screen_lock": {"locked": True},
     "screen_unlock": {"locked": False},
@@ -96,8 +96,9 @@ def _speeds(data: dict[str, Any], path: Path) -> Trace:
     spread = f"{np.median(down_sigma / down):.2g} down and {np.median(up_sigma / up):.2g} up"
     return Trace(
         kind=SPEEDS,
-        source=source_of(path, _ORIGIN),
+        sources=(source_of(path, _ORIGIN),),
         ids=tuple(data),
+        identified=True,
         down_bps=down * _BYTES * _BITS,
         up_bps=up * _BYTES * _BITS,
         dropped=(f"the spread of each user's rates: coefficients of variation of {spread} in the median",),
@@ -144,31 +145,33 @@ def _states(data: dict[str, Any], path: Path, ready: Sequence[str]) -> Trace:
         cut += len(starts) > len(ends)
         gathered.add(starts, [*ends, _seconds(phone.messages[-1][0], start)][: len(starts)])
     spans = [(phone.messages[-1][0] - phone.messages[0][0]) / timedelta(days=1) for phone in kept]
-    told = {
-        f"{show_count(len(phones) - len(kept), 'user')} without messages of two times": len(phones) - len(kept),
-        f"{show_count(sum(one.skipped for one in phones), 'message')} that are not known": any(
-            one.skipped for one in phones
-        ),
-        f"{show_count(sum(one.levels for one in phones), 'level')} of batteries": any(
-            one.levels for one in phones
-        ),
-        "the model of each phone": True,
-    }
+    zero = f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known"
+    recorded = f"of which the median user recorded {np.median(spans):.2g}"
     return Trace(
         kind=STATES,
-        source=source_of(path, _ORIGIN),
+        sources=(source_of(path, _ORIGIN),),
         ids=tuple(phone.guid for phone in kept),
+        identified=True,
         intervals=gathered.intervals(str(path)),
         on_leave="pause",
         read=(
             f"ready is: {', '.join(ready)}; what a user has not told yet counts as not ready",
-            f"0 s is {start:%Y-%m-%d %H:%M:%S} of the phones' clocks, whose zones are not known; the period is "
-            f"{show_count(days, 'day')}, of which the median user recorded {np.median(spans):.2g}",
+            f"{zero}; the period is {show_count(days, 'day')}, {recorded}",
             *((f"{show_count(cut, 'user')} ready at the last message: until then",) if cut else ()),
             *gathered.read,
         ),
-        dropped=(*(sentence for sentence, said in told.items() if said), *gathered.dropped),
+        dropped=(*_lost(phones, len(kept)), "the model of each phone", *gathered.dropped),
     )
+
+
+def _lost(phones: Sequence[_Phone], kept: int) -> Iterator[str]:
+    """What of the messages is lost, a sentence each."""
+    if silent := len(phones) - kept:
+        yield f"{show_count(silent, 'user')} without messages of two times"
+    if skipped := sum(phone.skipped for phone in phones):
+        yield f"{show_count(skipped, 'message')} that are not known"
+    if levels := sum(phone.levels for phone in phones):
+        yield f"{show_count(levels, 'level')} of batteries"
 
 
 def _phone(user: str, entry: dict[str, Any], file: str) -> _Phone:

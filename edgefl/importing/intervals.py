@@ -31,8 +31,8 @@ class Gathered:
     def add(self, starts: Sequence[float], ends: Sequence[float]) -> None:
         """A user's intervals: the i-th lasts from the i-th start to the i-th end.
 
-        An interval that has not ended lasts until the period's end if it is the last to begin. What lies outside
-        the period is cut off, intervals that touch are one, and those that are empty are left out.
+        An interval that has not ended lasts until the period's end if it is the last to begin. What lies
+        outside the period is cut off, intervals that touch are one, and those that are empty are left out.
         """
         pairs: list[tuple[float, float]] = []
         last = max(starts, default=0.0)

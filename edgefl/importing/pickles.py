@@ -31,7 +31,7 @@ _EXTENSIONS = ("EXT1", "EXT2", "EXT4")
 _WHOLE = ("INT", "LONG", "LONG1", "LONG4")
 _BITS = 64
 
-Step = Callable[["_Reader"], None]
+Step = Callable[[Any], None]
 
 
 class _RefusedError(Exception):
@@ -44,14 +44,14 @@ def _code(name: str) -> int:
 
 
 def _refusing(name: str) -> Step:
-    def refuse(_: _Reader) -> NoReturn:
+    def refuse(_: Any) -> NoReturn:
         raise _RefusedError(f"the pickle has the opcode {name}")
 
     return refuse
 
 
 def _short(step: Step) -> Step:
-    def read(reader: _Reader) -> None:
+    def read(reader: Any) -> None:
         step(reader)
         if reader.stack[-1].bit_length() > _BITS:
             raise _RefusedError(f"the pickle has an integer of more than {_BITS} bits")
@@ -59,7 +59,7 @@ def _short(step: Step) -> Step:
     return read
 
 
-def _extension(_: _Reader) -> NoReturn:
+def _extension(_: Any) -> NoReturn:
     raise _RefusedError("the pickle asks for a class of the extension registry")
 
 

@@ -68,8 +68,9 @@ class Trace:
 
     Attributes:
         kind: the kind of trace.
-        source: its file.
-        ids: by which the same user is found in another trace.
+        sources: its files.
+        ids: of the users.
+        identified: whether the same identifier is the same user in another trace.
         devices, links: names in the catalogue.
         slowdown: multipliers of compute time, (users,).
         ms_per_sample: of a forward pass, whatever the model, (users,).
@@ -82,8 +83,9 @@ class Trace:
     """
 
     kind: str
-    source: Source
+    sources: tuple[Source, ...]
     ids: tuple[str, ...]
+    identified: bool = False
     devices: tuple[str, ...] | None = None
     links: tuple[str, ...] | None = None
     slowdown: Floats | None = None
@@ -99,23 +101,24 @@ class Trace:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def cited(self) -> str:
+        """Its files as sources cite them."""
+        return " and ".join(source.cited for source in self.sources)
+
     def of(self, users: Ints) -> Trace:
         """The trace of some of its users, in this order, (n,); one can be there several times."""
         chosen = users.tolist()
 
-        def texts(column: tuple[str, ...] | None) -> tuple[str, ...] | None:
-            return None if column is None else tuple(column[user] for user in chosen)
+        def of(column: Any) -> Any:
+            if isinstance(column, Intervals):
+                return column.of(users)
+            if isinstance(column, tuple):
+                return tuple(column[user] for user in chosen)
+            return None if column is None else column[users]
 
-        numbers = ("slowdown", "ms_per_sample", "down_bps", "up_bps", "latency_s")
-        columns = {name: getattr(self, name) for name in numbers}
-        return replace(
-            self,
-            ids=texts(self.ids),
-            devices=texts(self.devices),
-            links=texts(self.links),
-            intervals=self.intervals and self.intervals.of(users),
-            **{name: None if column is None else column[users] for name, column in columns.items()},
-        )
+        columns = ("ids", "devices", "links", "slowdown", "ms_per_sample", "down_bps", "up_bps", "latency_s")
+        return replace(self, **{key: of(getattr(self, key)) for key in (*columns, "intervals")})
 
 
 def content_of(path: Path) -> bytes:
