@@ -33,7 +33,7 @@ def device_of(trace: Trace, ms_per_sample: Floats, base: str) -> bytes:
     record: dict[str, Any] = {
         "title": f"The median user of {trace.kind}, as published",
         "kind": "per-sample",
-        "forward_time": _time(median_ms, f"median of users, ms of a forward pass a sample: {trace.cited}"),
+        "forward_time": _time(median_ms, f"median of users, ms of a forward pass a sample: {trace.cited()}"),
         "training_time": _time(
             TRAINING_PER_FORWARD * median_ms, f"{TRAINING_PER_FORWARD} x forward_time, as FedScale takes it"
         ),

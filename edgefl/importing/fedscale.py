@@ -80,14 +80,15 @@ def _capacity(data: dict[Any, Any], path: Path) -> Trace:
     left_out = int((~usable).sum())
     ids = tuple(str(user) for user, kept in zip(data, usable.tolist(), strict=True) if kept)
     ms, kbit_s = rows[usable].T
+    rate_bps = kbit_s * 1e3
     return Trace(
         kind=CAPACITY,
         sources=(source_of(path, _ORIGIN),),
         ids=ids,
         slowdown=ms / np.median(ms),
         ms_per_sample=ms,
-        down_bps=kbit_s * 1e3,
-        up_bps=kbit_s * 1e3,
+        down_bps=rate_bps,
+        up_bps=rate_bps,
         dropped=(f"{show_count(left_out, 'user')} without a possible speed and rate",) if left_out else (),
     )
 

@@ -169,7 +169,7 @@ def _lost(phones: Sequence[_Phone], kept: int) -> Iterator[str]:
     if silent := len(phones) - kept:
         yield f"{show_count(silent, 'user')} without messages of two times"
     if skipped := sum(phone.skipped for phone in phones):
-        yield f"{show_count(skipped, 'message')} that are not known"
+        yield f"{show_count(skipped, 'message')} of an unknown state or time"
     if levels := sum(phone.levels for phone in phones):
         yield f"{show_count(levels, 'level')} of batteries"
 

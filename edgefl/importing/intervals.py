@@ -58,7 +58,7 @@ class Gathered:
         """What was made of them, a sentence each."""
         told = {
             f"{show_count(self._open, 'interval')} without an end: until the end of the period": self._open,
-            f"{show_count(self.never, 'user')} who are never available": self.never,
+            f"{show_count(self.never, 'user')} never available": self.never,
         }
         return [sentence for sentence, count in told.items() if count]
 
@@ -66,9 +66,7 @@ class Gathered:
     def dropped(self) -> list[str]:
         """What of them is lost, a sentence each."""
         told = {
-            f"{show_count(self._unusable, 'interval')} without a start, or that end before they begin": (
-                self._unusable
-            ),
+            f"{show_count(self._unusable, 'interval')} without a start or a later end": (self._unusable),
             f"the parts of {show_count(self._beyond, 'interval')} outside the period": self._beyond,
         }
         return [sentence for sentence, count in told.items() if count]

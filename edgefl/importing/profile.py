@@ -14,6 +14,7 @@ import numpy as np
 
 from edgefl.core import catalogue
 from edgefl.core.draws import Floats
+from edgefl.core.errors import UserError
 from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import Document, dump, text_of
@@ -80,57 +81,94 @@ def profile_of(traces: list[Trace], dealt: str, base: Base) -> Profile:
         base: what they do not say.
 
     Raises:
-        UserError: the base's device or link is unknown.
+        UserError: the base's device or link is unknown, or one that a trace names.
     """
-    columns: dict[str, list[Any]] = {}
-    own: dict[str, Any] = {"availability": {}, "users": {}}
-    files: dict[str, bytes] = {}
-    read: list[str] = []
-    folder = f"profiles/{base.name}"
-    links: dict[str, Any] = {}
-    device = base.device
-    catalogue.find("devices", device, where="--device")
-    catalogue.find("links", base.link, where="--link")
+    draft = _Draft(base)
     for trace in traces:
+        draft.add(trace)
+    users = max(map(len, traces))
+    file = draft.beside("users.csv")
+    # A column of fewer users is gone through again: a number of intervals may be there several times.
+    rows = zip(*(islice(cycle(column), users) for column in draft.columns.values()), strict=True)
+    draft.files[file] = _csv(list(draft.columns), rows)
+    dropped = [sentence for trace in traces for sentence in trace.dropped]
+    record = {
+        "title": f"{show_count(users, 'user')} of {' and '.join(trace.kind for trace in traces)}",
+        "members": [{"device": draft.device, "link": base.link}],
+        **draft.record,
+        "users": {"file": file, "dealt": dealt},
+        "notes": _notes(traces, dealt, draft.read, dropped),
+    }
+    files = {f"profiles/{base.name}.yaml": dump(record).encode(), **draft.files}
+    return Profile(files, users, draft.read, dropped)
+
+
+class _Draft:
+    """What traces add to a profile.
+
+    Attributes:
+        device: of its members.
+        columns: of its users.
+        record: more keys of it.
+        files: that it names, by path.
+        read: what was made of the traces, a sentence each.
+    """
+
+    def __init__(self, base: Base) -> None:
+        catalogue.find("devices", base.device, where="--device")
+        catalogue.find("links", base.link, where="--link")
+        self._base = base
+        self.device = base.device
+        self.columns: dict[str, Sequence[Any]] = {}
+        self.record: dict[str, Any] = {}
+        self.files: dict[str, bytes] = {}
+        self.read: list[str] = []
+
+    def beside(self, file: str) -> str:
+        """The path of a file beside the profile's."""
+        return f"profiles/{self._base.name}/{file}"
+
+    def add(self, trace: Trace) -> None:
+        """A trace's columns, links and intervals.
+
+        Raises:
+            UserError: it names an unknown device or link.
+        """
         _check_names(trace)
         if trace.devices is not None:
-            columns["device"] = list(trace.devices)
+            self.columns["device"] = trace.devices
         if trace.links is not None:
-            columns["link"] = list(trace.links)
-        elif trace.down_bps is not None or trace.up_bps is not None or trace.latency_s is not None:
-            made = _links_of(trace, base)
-            links, columns["link"] = made.records, made.of
-            read.append(made.read)
-        if trace.slowdown is not None:
-            columns["slowdown"] = [f"{value:.6g}" for value in trace.slowdown.tolist()]
-            read.append(_spread("slowdown", trace.slowdown))
-        if trace.ms_per_sample is not None and base.as_published:
-            device = base.name
-            files[f"devices/{base.name}.yaml"] = device_of(trace, trace.ms_per_sample, base.device)
+            self.columns["link"] = trace.links
+        elif {trace.down_bps is None, trace.up_bps is None, trace.latency_s is None} != {True}:
+            made = _links_of(trace, self._base)
+            self.record["links"], self.columns["link"] = made.records, made.of
+            self.read.append(made.read)
+        self._add_speed(trace)
         if trace.intervals is not None:
-            columns["availability"], table = _numbered(trace.intervals, len(trace))
-            files[f"{folder}/availability.csv"] = table
-            own["availability"] = {"name": "intervals", "file": f"{folder}/availability.csv"}
-            if trace.intervals.repeat_s is not None:
-                own["availability"]["repeat"] = f"{trace.intervals.repeat_s!r} s"
-            if trace.on_leave:
-                own["on_leave"] = trace.on_leave
-        read += trace.read
-    users = max(map(len, traces))
-    # A column of fewer users is gone through again: a number of intervals may be there several times.
-    rows = zip(*(islice(cycle(column), users) for column in columns.values()), strict=True)
-    files[f"{folder}/users.csv"] = _csv(list(columns), rows)
-    dropped = [sentence for trace in traces for sentence in trace.dropped]
-    own["users"] = {"file": f"{folder}/users.csv", "dealt": dealt}
-    record = {
-        "title": _title(traces),
-        "members": [{"device": device, "link": base.link}],
-        **({"links": links} if links else {}),
-        **{key: value for key, value in own.items() if value},
-        "notes": _notes(traces, dealt, read, dropped),
-    }
-    profile = dump(record).encode()
-    return Profile({f"profiles/{base.name}.yaml": profile, **files}, users, read, dropped)
+            self._add_intervals(trace, trace.intervals)
+        self.read += trace.read
+
+    def _add_speed(self, trace: Trace) -> None:
+        if trace.slowdown is not None:
+            self.columns["slowdown"] = [f"{value:.6g}" for value in trace.slowdown.tolist()]
+            self.read.append(_spread("slowdown", trace.slowdown))
+        if trace.ms_per_sample is None:
+            return
+        self.read.append(_meaning(self._base))
+        if self._base.as_published:
+            own, self.device = self.device, self._base.name
+            self.files[f"devices/{self.device}.yaml"] = device_of(trace, trace.ms_per_sample, own)
+
+    def _add_intervals(self, trace: Trace, intervals: Intervals) -> None:
+        if not len(intervals.user):
+            raise UserError("no user of the sample is ever available", where="--users")
+        file = self.beside("availability.csv")
+        self.columns["availability"], self.files[file] = _numbered(intervals, len(trace))
+        self.record["availability"] = {"name": "intervals", "file": file}
+        if intervals.repeat_s is not None:
+            self.record["availability"]["repeat"] = f"{intervals.repeat_s:.17g} s"
+        if trace.on_leave:
+            self.record["on_leave"] = trace.on_leave
 
 
 def _check_names(trace: Trace) -> None:
@@ -139,12 +177,8 @@ def _check_names(trace: Trace) -> None:
             catalogue.find(kind, name, where=f"{trace.sources[0].file}, column {catalogue.singular(kind)}")
 
 
-def _title(traces: list[Trace]) -> str:
-    return f"{show_count(max(map(len, traces)), 'user')} of {' and '.join(trace.kind for trace in traces)}"
-
-
 def _notes(traces: list[Trace], dealt: str, read: list[str], dropped: list[str]) -> str:
-    files = "; ".join(trace.cited for trace in traces)
+    files = "; ".join(trace.cited() for trace in traces)
     how = {
         TOGETHER: "What is recorded of one user stays together.",
         INDEPENDENTLY: (
@@ -154,6 +188,12 @@ def _notes(traces: list[Trace], dealt: str, read: list[str], dropped: list[str])
     made = f" Read: {'; '.join(read)}." if read else ""
     left = f" Dropped: {'; '.join(dropped)}." if dropped else ""
     return f"Made by edgefl import of {files}. {how}{made}{left}"
+
+
+def _meaning(base: Base) -> str:
+    if base.as_published:
+        return "computation is milliseconds a sample, whatever the model: three times as many in training"
+    return f"computation is a relative speed: the median user is as fast as {base.device} with any model"
 
 
 def _spread(what: str, values: Floats) -> str:
@@ -166,16 +206,15 @@ def _links_of(trace: Trace, base: Base) -> _Links:
     below = Document.parse(text_of(path, MOST_BYTES), str(path)).data
     given = {"down": trace.down_bps, "up": trace.up_bps, "latency": trace.latency_s}
     columns = {key: values for key, values in given.items() if values is not None}
-    # Latencies can be zero, which has no logarithm.
-    least = {"latency": 1e-9}
-    values = np.stack([np.maximum(one, least.get(key, 0.0)) for key, one in columns.items()], axis=1)
+    values = np.stack([np.maximum(one, _LEAST_S) for one in columns.values()], axis=1)
     found = classes(values)
     width = len(str(len(found.values) - 1))
-    names = [f"class-{index:0{width}d}" for index in range(len(found.values))]
+    names = [f"link-{index:0{width}d}" for index in range(len(found.values))]
     rounded = f", rounded by at most {show_share(found.rounding, 1)}" if found.rounding else ""
-    source = f"{trace.cited}{', one of ' + str(len(names)) + ' classes' if rounded else ''}{rounded}"
+    source = f"{trace.cited(_DIGITS)}{', one of ' + str(len(names)) + ' classes' if rounded else ''}{rounded}"
     records = {}
-    for name, row in zip(names, found.values.tolist(), strict=True):
+    exact = np.where(found.values > _LEAST_S, found.values, 0.0)
+    for name, row in zip(names, exact.tolist(), strict=True):
         own = dict(zip(columns, row, strict=True))
         records[name] = {
             "title": _link_title(own, trace.kind),
@@ -183,14 +222,22 @@ def _links_of(trace: Trace, base: Base) -> _Links:
             **{key: _assumed(below[key], base.link) for key in _BELOW if key in below and key not in own},
         }
     of = [names[index] for index in found.of.tolist()]
-    shown = "; ".join(
-        f"{key} {show(one.min())} to {show(one.max())}, {show(float(np.median(one)))} in the median"
-        for key, one in columns.items()
-        for show in [show_seconds if key == "latency" else show_bits]
-    )
+    if trace.down_bps is trace.up_bps:
+        columns = {"down and up": columns["down"]}
+    shown = "; ".join(_range(key, one) for key, one in columns.items())
     return _Links(records, of, f"{shown}; {show_count(len(names), 'link')}{rounded}")
 
 
+def _range(key: str, values: Floats) -> str:
+    show = show_seconds if key == "latency" else show_bits
+    median = show(float(np.median(values)))
+    return f"{key} {show(values.min())} to {show(values.max())}, {median} in the median"
+
+
+# In place of a latency of zero, which has no logarithm.
+_LEAST_S = 1e-9
+# Of a digest, beside each number; the notes have all of them.
+_DIGITS = 16
 _BELOW = ("down", "up", "latency", "handshakes", "loss", "radio")
 
 

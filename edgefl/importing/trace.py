@@ -33,10 +33,9 @@ class Source(NamedTuple):
     sha256: str
     origin: str
 
-    @property
-    def cited(self) -> str:
-        """The file as sources cite it."""
-        return f"{self.file}, SHA-256 {self.sha256[:16]}" + (f" ({self.origin})" if self.origin else "")
+    def cited(self, digits: int = 64) -> str:
+        """The file as sources cite it, with so many digits of its digest."""
+        return f"{self.file}, SHA-256 {self.sha256[:digits]}" + (f" ({self.origin})" if self.origin else "")
 
 
 class Intervals(NamedTuple):
@@ -101,10 +100,9 @@ class Trace:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def cited(self) -> str:
-        """Its files as sources cite them."""
-        return " and ".join(source.cited for source in self.sources)
+    def cited(self, digits: int = 64) -> str:
+        """Its files as sources cite them, with so many digits of their digests."""
+        return " and ".join(source.cited(digits) for source in self.sources)
 
     def of(self, users: Ints) -> Trace:
         """The trace of some of its users, in this order, (n,); one can be there several times."""
