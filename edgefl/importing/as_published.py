@@ -11,6 +11,7 @@ from edgefl.core.devices import Board
 from edgefl.core.draws import Floats
 from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.yamls import Document, dump, text_of
+from edgefl.importing.assumed import assumed
 from edgefl.importing.fedscale import TRAINING_PER_FORWARD
 from edgefl.importing.trace import Trace
 
@@ -29,7 +30,7 @@ def device_of(trace: Trace, ms_per_sample: Floats, base: str) -> bytes:
     path = catalogue.find("devices", base, where="--device").path
     below = Document.parse(text_of(path, MOST_BYTES), str(path)).data
     median_ms = float(np.median(ms_per_sample))
-    shared = [key for key in Board.model_fields if key in below and key not in {"title", "notes", "training"}]
+    shared = [key for key in Board.model_fields if key in below and key not in {"title", "notes"}]
     record: dict[str, Any] = {
         "title": f"The median user of {trace.kind}, as published",
         "kind": "per-sample",
@@ -37,7 +38,7 @@ def device_of(trace: Trace, ms_per_sample: Floats, base: str) -> bytes:
         "training_time": _time(
             TRAINING_PER_FORWARD * median_ms, f"{TRAINING_PER_FORWARD} x forward_time, as FedScale takes it"
         ),
-        **{key: below[key] for key in shared},
+        **{key: assumed(below[key], f"the device {base}") for key in shared},
         "notes": (
             "A sample takes this long whatever the model is, which is how FedScale uses the trace. Memory, "
             f"power and all else that it does not say are {base}'s."

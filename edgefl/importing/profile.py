@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from io import StringIO
 from itertools import cycle, islice
@@ -19,6 +18,7 @@ from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.units import show_bits, show_count, show_seconds, show_share
 from edgefl.core.yamls import Document, dump, text_of
 from edgefl.importing.as_published import device_of
+from edgefl.importing.assumed import assumed
 from edgefl.importing.classes import classes
 from edgefl.importing.trace import Intervals, Trace
 
@@ -203,7 +203,8 @@ def _spread(what: str, values: Floats) -> str:
 def _links_of(trace: Trace, base: Base) -> _Links:
     """Users' links: each their own, or classes where there are many."""
     path = catalogue.find("links", base.link, where="--link").path
-    below = Document.parse(text_of(path, MOST_BYTES), str(path)).data
+    known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
+    below = {key: assumed(known[key], f"the link {base.link}") for key in _BELOW if key in known}
     given = {"down": trace.down_bps, "up": trace.up_bps, "latency": trace.latency_s}
     columns = {key: values for key, values in given.items() if values is not None}
     values = np.stack([np.maximum(one, _LEAST_S) for one in columns.values()], axis=1)
@@ -219,7 +220,7 @@ def _links_of(trace: Trace, base: Base) -> _Links:
         records[name] = {
             "title": _link_title(own, trace.kind),
             **{key: _derived(key, value, source) for key, value in own.items()},
-            **{key: _assumed(below[key], base.link) for key in _BELOW if key in below and key not in own},
+            **{key: one for key, one in below.items() if key not in own},
         }
     of = [names[index] for index in found.of.tolist()]
     if trace.down_bps is trace.up_bps:
@@ -251,15 +252,6 @@ def _link_title(own: dict[str, float], kind: str) -> str:
 def _derived(key: str, value: float, source: str) -> dict[str, str]:
     quantity = f"{value:.9g} s" if key == "latency" else f"{value:.9g} bit/s"
     return {"value": quantity, "status": "derived", "source": source}
-
-
-def _assumed(number: dict[str, Any], link: str) -> dict[str, Any]:
-    """A number of the base link, which the trace does not have."""
-    kept: dict[str, Any] = {key: deepcopy(number[key]) for key in ("low", "value", "high") if key in number}
-    status = number["status"]
-    if status == "unknown":
-        return {**kept, "status": status, "source": f"not in the trace, and unknown of the link {link}"}
-    return {**kept, "status": "assumed", "source": f"not in the trace: as of the link {link}, {status} there"}
 
 
 def _numbered(intervals: Intervals, users: int) -> tuple[list[int], bytes]:
