@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgefl.core.errors import EdgeflError, RunError, UserError
+    from edgefl.importing import Imported, import_traces
     from edgefl.runs import Callbacks, Progress, Result, RunResult, run
     from edgefl.runs import open_result as open  # noqa: A004, F401 - as other libraries call it
     from edgefl.runs.replaying import replay
@@ -22,11 +23,13 @@ __version__: str
 _PLACES = {
     "Callbacks": ("edgefl.runs", "Callbacks"),
     "EdgeflError": ("edgefl.core.errors", "EdgeflError"),
+    "Imported": ("edgefl.importing", "Imported"),
     "Progress": ("edgefl.runs", "Progress"),
     "Result": ("edgefl.runs", "Result"),
     "RunError": ("edgefl.core.errors", "RunError"),
     "RunResult": ("edgefl.runs", "RunResult"),
     "UserError": ("edgefl.core.errors", "UserError"),
+    "import_traces": ("edgefl.importing", "import_traces"),
     "open": ("edgefl.runs", "open_result"),
     "replay": ("edgefl.runs.replaying", "replay"),
     "resume": ("edgefl.runs.resuming", "resume"),
@@ -37,11 +40,13 @@ _PLACES = {
 __all__ = [
     "Callbacks",
     "EdgeflError",
+    "Imported",
     "Progress",
     "Result",
     "RunError",
     "RunResult",
     "UserError",
+    "import_traces",
     "replay",
     "resume",
     "run",

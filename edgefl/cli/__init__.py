@@ -12,6 +12,7 @@ from edgefl.cli import (  # noqa: I001
     tables,  # noqa: F401
     costs,  # noqa: F401
     validate,  # noqa: F401
+    importing,  # noqa: F401
     catalogue,  # noqa: F401
     onnx,  # noqa: F401
 )

@@ -10,7 +10,10 @@ from collections.abc import Set as AbstractSet
 import edgefl
 
 ERRORS = {"EdgeflError", "RunError", "UserError"}
-PUBLIC = ERRORS | {"Callbacks", "Progress", "Result", "RunResult", "replay", "resume", "run"}
+PUBLIC = ERRORS | {
+    *("Callbacks", "Imported", "Progress", "Result", "RunResult"),
+    *("import_traces", "replay", "resume", "run"),
+}
 
 
 def test_public_names():

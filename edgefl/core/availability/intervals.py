@@ -3,7 +3,8 @@
 ``file`` is a CSV file with the columns client, start_s and end_s: a client's number, and the seconds from
 which and until which it is available. Its path is relative to the working directory or to a directory on
 EDGEFL_PATH. A client without rows is never available; if there are more clients than the file has numbers,
-they use its timetables in turn: client c that of number c mod (the largest number + 1).
+they use its timetables in turn: client c that of number c mod (the largest number + 1). In a fleet of
+recorded users (``fleet.users``), the column availability says whose number a client has.
 
 The file's content, not its name, is part of a run's identity: it is kept as ``rows``, and a run that is read
 back needs no file.
@@ -11,9 +12,7 @@ back needs no file.
 
 from __future__ import annotations
 
-import csv
 import math
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -21,12 +20,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.csv_rows import Line, RowError, kept, lines
 from edgefl.core.draws import Floats
-from edgefl.core.errors import UserError
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
-from edgefl.core.user_files import found
-from edgefl.core.yamls import text_of
 
 if TYPE_CHECKING:
     from edgefl.core.plan import Clients
@@ -52,15 +49,7 @@ class Params(Availability):
     @model_validator(mode="before")
     @classmethod
     def _content(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        file, rows = value.get("file"), value.get("rows")
-        if (file is None) == (rows is None):
-            raise ValueError("give either 'file' or 'rows'")
-        if isinstance(file, str):
-            path = found(file)
-            return {**value, "file": None, "rows": _canonical(text_of(path), str(path))}
-        return {**value, "rows": _written(_parsed(rows))} if isinstance(rows, str) else value
+        return kept(value, _of_file, _of_rows)
 
     @model_validator(mode="after")
     def _within_a_period(self) -> Self:
@@ -75,24 +64,31 @@ class Params(Availability):
 
     def timetable(self, clients: Clients, root: int) -> Intervals:  # noqa: ARG002
         """See ``Availability.timetable``."""
-        return Intervals(self.table(), math.inf if self.repeat is None else self.repeat)
+        return Intervals(self.table(), math.inf if self.repeat is None else self.repeat, clients.user)
 
 
 class Intervals(Timetable):
     """Intervals in flat arrays, looked up by bisection."""
 
-    def __init__(self, table: Floats, period_s: float) -> None:
-        """Rows (client, start_s, end_s) sorted by client and start, (n, 3); inf is no period."""
+    def __init__(self, table: Floats, period_s: float, user: Ints) -> None:
+        """Takes recorded times.
+
+        Args:
+            table: rows (number, start_s, end_s) sorted by number and start, (n, 3).
+            period_s: after which they repeat; inf for never.
+            user: each client's number in the table, or more, (clients,).
+        """
         self._start_s, self._end_s = table[:, 1], table[:, 2]
         self._period_s = period_s
         numbers = table[:, 0].astype(np.int64)
-        # The clients that have rows, the first row of each, and the end of the last one's.
+        self._user = user % (numbers[-1] + 1)
+        # The numbers that have rows, the first row of each, and the end of the last one's.
         self._numbers, first = np.unique(numbers, return_index=True)
         self._first = np.append(first, len(numbers))
 
     def at(self, clients: Ints, t_s: Floats) -> Answer:
         """See ``Timetable.at``."""
-        number = clients % (self._numbers[-1] + 1)
+        number = self._user[clients]
         place = np.searchsorted(self._numbers, number)
         first = self._first[place]
         end = np.where(self._numbers[place] == number, self._first[place + 1], first)
@@ -130,28 +126,15 @@ class Intervals(Timetable):
         return low - 1
 
 
-@lru_cache(maxsize=4)
-def _canonical(text: str, file: str) -> str:
-    """A file's rows as ``Params.rows``. Cached, as the runs of a sweep share files."""
-    lines = csv.reader(text.splitlines())
-    if [name.strip() for name in next(lines, [])] != _COLUMNS:
-        raise UserError(f"the first line must be {','.join(_COLUMNS)}", where=f"{file}:1")
-    try:
-        return _written([_row(fields, lines.line_num) for fields in lines if fields])
-    except _RowError as error:
-        raise UserError(str(error), where=f"{file}:{error.line}") from None
+def _of_file(text: str) -> str:
+    found = lines(text)
+    if next(found, Line([], 1)).fields != _COLUMNS:
+        raise RowError(f"the first line must be {','.join(_COLUMNS)}", 1)
+    return _written([_row(*line) for line in found])
 
 
-def _parsed(rows: str) -> list[Row]:
-    return [_row(text.split(",")) for text in rows.split()]
-
-
-class _RowError(ValueError):
-    """A row is wrong; ``line`` is where in its file it is."""
-
-    def __init__(self, what: str, line: int) -> None:
-        super().__init__(what)
-        self.line = line
+def _of_rows(rows: str) -> str:
+    return _written([_row(text.split(",")) for text in rows.split()])
 
 
 def _row(fields: list[str], line: int = 0) -> Row:
@@ -160,24 +143,24 @@ def _row(fields: list[str], line: int = 0) -> Row:
         client, start, end = int(fields[0]), float(fields[1]), float(fields[2])
         _, _, _ = fields
     except (ValueError, IndexError):
-        raise _RowError(
+        raise RowError(
             f"{written!r} must be a client's number, a start and an end in seconds", line
         ) from None
     if not 0 <= client < _MOST_CLIENTS:
-        raise _RowError(f"client {client} must be between 0 and {_MOST_CLIENTS - 1}", line)
+        raise RowError(f"client {client} must be between 0 and {_MOST_CLIENTS - 1}", line)
     if not 0 <= start < end < math.inf:
-        raise _RowError(f"{written!r}: the start must be 0 or later, and the end after it", line)
+        raise RowError(f"{written!r}: the start must be 0 or later, and the end after it", line)
     return client, start, end, line
 
 
 def _written(rows: list[Row]) -> str:
     """Rows as text, by client and start."""
     if not rows:
-        raise _RowError("there are no intervals", 1)
+        raise RowError("there are no intervals", 1)
     rows = sorted(rows)
     for (client, _, end, _), (other, start, _, line) in pairwise(rows):
         if client == other and start < end:
-            raise _RowError(
+            raise RowError(
                 f"client {client}: the interval from {start:g} s begins before the last one ends", line
             )
     return " ".join(f"{client},{start!r},{end!r}" for client, start, end, _ in rows)

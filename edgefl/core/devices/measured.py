@@ -152,7 +152,7 @@ def fingerprint(work: Work) -> str:
     several sizes apart. Of a product without weights, such as the similarities of all pairs of samples, any
     side may count samples: only the operator and its pass.
     """
-    unit = gcd(*(_samples(kernel) for kernel, _ in work if _weighted(kernel))) or 1
+    unit = samples_of(work) or 1
     found: dict[str, int] = {}
     for kernel, count in work:
         if kernel.kind != ELEMENTWISE:
@@ -162,6 +162,15 @@ def fingerprint(work: Work) -> str:
                 identity = (*identity, kernel.groups, inner, _samples(kernel) // unit)
             found[repr(identity)] = found.get(repr(identity), 0) + count
     return hashlib.sha256(repr(sorted(found.items())).encode()).hexdigest()[:16]
+
+
+def samples_of(work: Work) -> int:
+    """The batch size where a layer sees each sample once: the divisor of all sides that count samples.
+
+    Returns:
+        0 for work without products with weights.
+    """
+    return gcd(*(_samples(kernel) for kernel, _ in work if _weighted(kernel)))
 
 
 def _weighted(kernel: Kernel) -> bool:

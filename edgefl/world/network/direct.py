@@ -55,11 +55,12 @@ class Direct:
         rows["received_s"] = received.t_s
         worked = work(rows, received.states, timeline, finish_by)
         sent = timeline.stage(clients, worked.t_s, rows["up_s"], worked.states, working=False)
-        rows["arrived_s"] = np.where(given_up, np.inf, sent.t_s)
+        in_vain = given_up | timeline.absent(clients, sent.t_s)
+        rows["arrived_s"] = np.where(in_vain, np.inf, sent.t_s)
         lost_s = np.full(len(rows), np.inf)
         if timeline.losing:
             name = self._plan.prices[int(rows["exchange"][0])].exchange if len(rows) else ""
-            lost_s = timeline.losses(rows, name, np.where(given_up, sent.t_s, np.inf))
+            lost_s = timeline.losses(rows, name, np.where(in_vain, sent.t_s, np.inf))
         rows["lost"] = np.isfinite(lost_s)
         rows["due_s"] = np.minimum(rows["arrived_s"], lost_s)
         self._tails.leave(rows)

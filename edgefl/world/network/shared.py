@@ -331,7 +331,7 @@ class Shared:
         busy_s = job.busy_until(now_s)
         if not job.alone:
             rows["transmit_s"][job.slot] = busy_s
-        if job.given_up:
+        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]))[0]:
             # As of a job that is broken off then.
             rows["transmit_s"][job.slot] = min(busy_s, rows["transmit_s"][job.slot])
             self._leave(job, now_s, lost=True)

@@ -1,0 +1,111 @@
+"""The command that makes profiles of traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from edgefl.cli.app import app, examples
+from edgefl.cli.console import print_json, stderr, stdout
+from edgefl.cli.options import AsJson
+
+
+@app.command(
+    "import",
+    epilog=examples(
+        "import fedscale-capacity client_device_capacity --out fedscale",
+        "import fedscale-capacity client_device_capacity client_behave_trace --users 10000 --out fedscale",
+        "import flash-states state_traces.json --ready locked,charged --out flash",
+        "import csv users.csv --device pixel-6 --out office",
+    ),
+)
+def import_(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="fedscale-capacity, fedscale-availability, flash-states, flash-speeds or csv.",
+        ),
+    ],
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="The trace; or two that go together: speeds, and availability."),
+    ],
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Folder to write profiles/NAME.yaml and its tables in.")
+    ],
+    name: Annotated[str | None, typer.Option(help="The profile's name; the folder's by default.")] = None,
+    device: Annotated[
+        str, typer.Option(metavar="DEVICE", help="The device of users whose device is not recorded.")
+    ] = "phone-mid",
+    link: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINK",
+            help="The network class that gives what is not recorded, such as latency and radio; by default "
+            "flash-wifi for FLASH and 4g for others.",
+        ),
+    ] = None,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published", help="fedscale-capacity: keep its milliseconds a sample, whatever the model."
+        ),
+    ] = False,
+    ready: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONDITIONS",
+            help="flash-states: when phones are available: any of locked, screen-off, wifi, online and "
+            "charged; locked,wifi,charged by default.",
+        ),
+    ] = None,
+    repeat: Annotated[
+        str | None, typer.Option(metavar="TIME", help="csv: when intervals repeat, such as '168 h'.")
+    ] = None,
+    users: Annotated[int | None, typer.Option(metavar="N", help="Take N users at random.", min=1)] = None,
+    dealt: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Of two traces: together or independently; together by default if they name the same users.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the profile.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a profile of a trace: FedScale's, FLASH's, or a table of users."""
+    from edgefl.cli.steps import Steps
+    from edgefl.importing import import_traces
+
+    with Steps(stderr()) as steps:
+        done = import_traces(
+            kind,
+            files,
+            out,
+            name=name,
+            device=device,
+            link=link,
+            as_published=as_published,
+            ready=ready,
+            repeat=repeat,
+            users=users,
+            dealt=dealt,
+            force=force,
+            progress=steps.show,
+        )
+    if as_json:
+        print_json(done)
+        return
+    console = stdout()
+    lines = [
+        f"{done.users:,} users, dealt {done.dealt}",
+        *(f"read: {sentence}" for sentence in done.read),
+        *(f"dropped: {sentence}" for sentence in done.dropped),
+        *(f"saved {path}" for path in done.files),
+        f"run it: {done.next_step}",
+    ]
+    for line in lines:
+        console.print(line, soft_wrap=True)

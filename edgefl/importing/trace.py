@@ -1,0 +1,172 @@
+"""What a trace says of its users, whatever file it was in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from edgefl.core.draws import Floats
+from edgefl.core.errors import UserError, in_one_line
+from edgefl.core.files import sha256_of
+from edgefl.core.nodes import short
+from edgefl.core.poisson import Ints
+from edgefl.core.units import show_bytes
+
+# FedScale's and FLASH's are far below; a file is read as a whole.
+_MOST_BYTES = 2_000_000_000
+
+
+class Source(NamedTuple):
+    """A file of a trace.
+
+    Attributes:
+        file: its name, without folders.
+        sha256: of its content, in hexadecimal.
+        origin: the repository and the licence; empty if unknown.
+    """
+
+    file: str
+    sha256: str
+    origin: str
+
+    def cited(self, digits: int = 64) -> str:
+        """The file as sources cite it, with so many digits of its digest."""
+        return f"{self.file}, SHA-256 {self.sha256[:digits]}" + (f" ({self.origin})" if self.origin else "")
+
+
+class Intervals(NamedTuple):
+    """When users are available.
+
+    Attributes:
+        user, start_s, end_s: by user and start, (rows,); a user's do not overlap.
+        repeat_s: after which they repeat; None for never.
+    """
+
+    user: Ints
+    start_s: Floats
+    end_s: Floats
+    repeat_s: float | None
+
+    def of(self, users: Ints) -> Intervals:
+        """Those of some users, (n,), which are numbered anew in this order."""
+        first = np.searchsorted(self.user, users, "left")
+        count = np.searchsorted(self.user, users, "right") - first
+        # The rows of each user, one after another.
+        row = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
+        number = np.repeat(np.arange(len(users)), count)
+        return Intervals(number, self.start_s[row], self.end_s[row], self.repeat_s)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """A trace's users, and what it says of each; None for what it does not say.
+
+    Attributes:
+        kind: the kind of trace.
+        sources: its files.
+        ids: of the users.
+        identified: whether the same identifier is the same user in another trace.
+        devices, links: names in the catalogue.
+        slowdown: multipliers of compute time, (users,).
+        ms_per_sample: of a forward pass, whatever the model, (users,).
+        down_bps, up_bps: (users,).
+        latency_s: round-trip times, (users,).
+        intervals: when they are available.
+        on_leave: what the trace's own simulator makes of jobs of clients that leave; empty if unknown.
+        read: what was made of it, a sentence each.
+        dropped: what of it is lost, a sentence each.
+    """
+
+    kind: str
+    sources: tuple[Source, ...]
+    ids: tuple[str, ...]
+    identified: bool = False
+    devices: tuple[str, ...] | None = None
+    links: tuple[str, ...] | None = None
+    slowdown: Floats | None = None
+    ms_per_sample: Floats | None = None
+    down_bps: Floats | None = None
+    up_bps: Floats | None = None
+    latency_s: Floats | None = None
+    intervals: Intervals | None = None
+    on_leave: str = ""
+    read: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def cited(self, digits: int = 64) -> str:
+        """Its files as sources cite them, with so many digits of their digests."""
+        return " and ".join(source.cited(digits) for source in self.sources)
+
+    def of(self, users: Ints) -> Trace:
+        """The trace of some of its users, in this order, (n,); one can be there several times."""
+        chosen = users.tolist()
+
+        def of(column: Any) -> Any:
+            if isinstance(column, Intervals):
+                return column.of(users)
+            if isinstance(column, tuple):
+                return tuple(column[user] for user in chosen)
+            return None if column is None else column[users]
+
+        columns = ("ids", "devices", "links", "slowdown", "ms_per_sample", "down_bps", "up_bps", "latency_s")
+        return replace(self, **{key: of(getattr(self, key)) for key in (*columns, "intervals")})
+
+
+def content_of(path: Path) -> bytes:
+    """A file's content.
+
+    Raises:
+        UserError: it cannot be read, or is too large.
+    """
+    try:
+        if not path.is_file():
+            raise UserError("no such file" if not path.exists() else "not a file", where=str(path))
+        size = path.stat().st_size
+        if size > _MOST_BYTES:
+            raise UserError(f"{path.name} is larger than {show_bytes(_MOST_BYTES)}", where=str(path))
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
+
+
+def source_of(path: Path, origin: str = "") -> Source:
+    """A file that was read, with its digest."""
+    return Source(path.name, sha256_of(path), origin)
+
+
+def json_of(path: Path) -> Any:
+    """The content of a JSON file.
+
+    Raises:
+        UserError: it cannot be read, or is no JSON.
+    """
+    content = content_of(path)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"not valid JSON: {in_one_line(error)}", where=str(path)) from None
+
+
+def mapping_of(data: Any, what: str, file: str) -> dict[Any, Any]:
+    """What is in a file, which must be a mapping with at least one user.
+
+    Raises:
+        UserError: it is something else, or empty.
+    """
+    if not isinstance(data, dict):
+        raise UserError(f"must be {what}; got {named(data)}", where=file)
+    if not data:
+        raise UserError("the file has no users", where=file)
+    return data
+
+
+def named(value: Any) -> str:
+    """What a value is, for messages: a text or a number may be shown, and nothing that may contain itself."""
+    return short(repr(value)) if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
