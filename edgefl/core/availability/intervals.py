@@ -11,9 +11,7 @@ back needs no file.
 
 from __future__ import annotations
 
-import csv
 import math
-from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -21,12 +19,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from edgefl.core.availability import Answer, Availability, Timetable
+from edgefl.core.csv_rows import Line, RowError, kept, lines
 from edgefl.core.draws import Floats
-from edgefl.core.errors import UserError
 from edgefl.core.poisson import Ints
 from edgefl.core.units import Seconds
-from edgefl.core.user_files import found
-from edgefl.core.yamls import text_of
 
 if TYPE_CHECKING:
     from edgefl.core.plan import Clients
@@ -52,15 +48,7 @@ class Params(Availability):
     @model_validator(mode="before")
     @classmethod
     def _content(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        file, rows = value.get("file"), value.get("rows")
-        if (file is None) == (rows is None):
-            raise ValueError("give either 'file' or 'rows'")
-        if isinstance(file, str):
-            path = found(file)
-            return {**value, "file": None, "rows": _canonical(text_of(path), str(path))}
-        return {**value, "rows": _written(_parsed(rows))} if isinstance(rows, str) else value
+        return kept(value, _of_file, _of_rows)
 
     @model_validator(mode="after")
     def _within_a_period(self) -> Self:
@@ -130,28 +118,15 @@ class Intervals(Timetable):
         return low - 1
 
 
-@lru_cache(maxsize=4)
-def _canonical(text: str, file: str) -> str:
-    """A file's rows as ``Params.rows``. Cached, as the runs of a sweep share files."""
-    lines = csv.reader(text.splitlines())
-    if [name.strip() for name in next(lines, [])] != _COLUMNS:
-        raise UserError(f"the first line must be {','.join(_COLUMNS)}", where=f"{file}:1")
-    try:
-        return _written([_row(fields, lines.line_num) for fields in lines if fields])
-    except _RowError as error:
-        raise UserError(str(error), where=f"{file}:{error.line}") from None
+def _of_file(text: str) -> str:
+    found = lines(text)
+    if next(found, Line([], 1)).fields != _COLUMNS:
+        raise RowError(f"the first line must be {','.join(_COLUMNS)}", 1)
+    return _written([_row(*line) for line in found])
 
 
-def _parsed(rows: str) -> list[Row]:
-    return [_row(text.split(",")) for text in rows.split()]
-
-
-class _RowError(ValueError):
-    """A row is wrong; ``line`` is where in its file it is."""
-
-    def __init__(self, what: str, line: int) -> None:
-        super().__init__(what)
-        self.line = line
+def _of_rows(rows: str) -> str:
+    return _written([_row(text.split(",")) for text in rows.split()])
 
 
 def _row(fields: list[str], line: int = 0) -> Row:
@@ -160,24 +135,24 @@ def _row(fields: list[str], line: int = 0) -> Row:
         client, start, end = int(fields[0]), float(fields[1]), float(fields[2])
         _, _, _ = fields
     except (ValueError, IndexError):
-        raise _RowError(
+        raise RowError(
             f"{written!r} must be a client's number, a start and an end in seconds", line
         ) from None
     if not 0 <= client < _MOST_CLIENTS:
-        raise _RowError(f"client {client} must be between 0 and {_MOST_CLIENTS - 1}", line)
+        raise RowError(f"client {client} must be between 0 and {_MOST_CLIENTS - 1}", line)
     if not 0 <= start < end < math.inf:
-        raise _RowError(f"{written!r}: the start must be 0 or later, and the end after it", line)
+        raise RowError(f"{written!r}: the start must be 0 or later, and the end after it", line)
     return client, start, end, line
 
 
 def _written(rows: list[Row]) -> str:
     """Rows as text, by client and start."""
     if not rows:
-        raise _RowError("there are no intervals", 1)
+        raise RowError("there are no intervals", 1)
     rows = sorted(rows)
     for (client, _, end, _), (other, start, _, line) in pairwise(rows):
         if client == other and start < end:
-            raise _RowError(
+            raise RowError(
                 f"client {client}: the interval from {start:g} s begins before the last one ends", line
             )
     return " ".join(f"{client},{start!r},{end!r}" for client, start, end, _ in rows)
