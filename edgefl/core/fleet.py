@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -13,6 +14,7 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 from edgefl.core import catalogue
 from edgefl.core.availability import Availability
 from edgefl.core.availability.always import Params as Always
+from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.carbon import Carbon
 from edgefl.core.devices import DType
 from edgefl.core.errors import UserError, nearest
@@ -25,6 +27,7 @@ from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.sourced import Sourced
 from edgefl.core.speed import Speed
 from edgefl.core.units import BitsPerSecond, Seconds
+from edgefl.core.users import Users
 from edgefl.core.yamls import Document
 
 AnySampler = Annotated[SerializeAsAny[Sampler], ByName("samplers")]
@@ -99,7 +102,7 @@ class Failures(Strict):
 
 
 # A fleet that leaves these out is written out without them.
-_DYNAMICS = ("cells", "link", "availability", "on_leave", "speed", "failures", "carbon")
+_DYNAMICS = ("cells", "users", "link", "availability", "on_leave", "speed", "failures", "carbon")
 
 
 class Fleet(Strict):
@@ -110,7 +113,9 @@ class Fleet(Strict):
         members: the kinds of clients and their shares.
         links: the fleet's own links, by name.
         cells: what clients share between their links and the server, by name; see ``Member.cell``.
-        link: the link of all members, in place of their own; null leaves them.
+        users: recorded users, whose devices, links, slowdowns and availability clients have in place of those
+            of members; null for none.
+        link: the link of all members, in place of their own and of users'; null leaves them.
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
         availability: when clients are available.
@@ -126,6 +131,7 @@ class Fleet(Strict):
     members: Annotated[tuple[Member, ...], Field(min_length=1)]
     links: dict[str, Link] = Field({})
     cells: dict[str, Cell] = Field({})
+    users: Users | None = None
     link: str | None = None
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
@@ -149,16 +155,37 @@ class Fleet(Strict):
                 raise ValueError(f"unknown cell {member.cell!r}; {hint}")
         return self
 
-    def deal(self, clients: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Each client's member index: shares by largest remainder, then shuffled."""
+    @model_validator(mode="after")
+    def _users_go_with_it(self) -> Fleet:
+        columns = () if self.users is None else self.users.table().columns
+        if "slowdown" in columns and self.slowdown != Fixed():
+            raise ValueError("the users have slowdowns of their own; remove the fleet's 'slowdown'")
+        if "availability" in columns and not isinstance(self.availability, Intervals):
+            name = self.availability.name
+            raise ValueError(
+                f"the users' availability is a number of an intervals file, and the fleet's is {name!r}"
+            )
+        return self
+
+    def deal(
+        self, clients: int, rng: np.random.Generator, among: Sequence[int] | None = None
+    ) -> NDArray[np.int64]:
+        """Each client's member index: shares by largest remainder, then shuffled.
+
+        Args:
+            clients: how many.
+            rng: shuffles.
+            among: the members to deal; None for all.
+        """
+        places = range(len(self.members)) if among is None else among
         # Exact fractions: of equal remainders, the member listed first gets the client.
-        shares = [Fraction(member.share) for member in self.members]
+        shares = [Fraction(self.members[place].share) for place in places]
         exact = [share * clients / sum(shares) for share in shares]
         counts = [math.floor(count) for count in exact]
         by_remainder = sorted(range(len(shares)), key=lambda index: counts[index] - exact[index])
         for index in by_remainder[: clients - sum(counts)]:
             counts[index] += 1
-        return rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int64), counts))
+        return rng.permutation(np.repeat(np.array(places, dtype=np.int64), counts))
 
     def share_cells(self, member: NDArray[np.int64]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         """Each client's cell, and the name of each cell.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from edgefl.compute import meta
 from edgefl.core.cost import Work
+from edgefl.core.dealing import kinds
 from edgefl.core.devices import TRACED, WIDTHS, Board
 from edgefl.core.errors import ScenarioError, UserError
 from edgefl.core.fleet import Fleet
@@ -76,12 +77,12 @@ def fit_note(asked: Local, found: Local) -> list[str]:
 
 
 def _rooms(fleet: Fleet, devices: Mapping[str, Board], works: Sequence[Work]) -> Iterator[float]:
-    """The memory of each member that can do the work, in bytes as if in fp32: narrower types need less."""
-    for member in fleet.members:
-        device = devices[member.device]
+    """The memory of each device that can do the work, in bytes as if in fp32: narrower types need less."""
+    for name, dtype in dict.fromkeys((kind.device, kind.dtype) for kind in kinds(fleet)):
+        device = devices[name]
         room = device.usable_memory_bytes
-        if room is not None and not any(device.refusal(work, member.dtype) for work in works):
-            yield room * WIDTHS[TRACED] / WIDTHS[member.dtype]
+        if room is not None and not any(device.refusal(work, dtype) for work in works):
+            yield room * WIDTHS[TRACED] / WIDTHS[dtype]
 
 
 def _largest(needs: _Needs, room: float, samples: set[int]) -> int:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import cast
+from typing import Any, cast
 
 from edgefl.core import catalogue
+from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.components import read
+from edgefl.core.dealing import kinds
 from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.drafts import Draft
-from edgefl.core.errors import Mistakes, UserError, in_one_line, nearest
+from edgefl.core.errors import Mistakes, UnknownNameError, UserError, in_one_line, nearest
 from edgefl.core.fleet import Fleet, inherited
 from edgefl.core.link import Link
 from edgefl.core.nodes import MOST_BYTES
 from edgefl.core.notes import note
+from edgefl.core.users import place_of
 from edgefl.core.validation import validate
-from edgefl.core.yamls import Document, text_of
+from edgefl.core.yamls import Document, item, text_of
 
 # What stands for every device.
 ALL = "all"
@@ -54,7 +57,9 @@ def profile(name: str, *, where: str = "") -> Fleet:
     """
     file = Document.read(catalogue.find("profiles", name, where=where).path)
     document = Document.of(inherited(file.nodes, file.file), file.file)
-    return read(Fleet, document.data, document)
+    fleet = read(Fleet, document.data, document)
+    _check_users(fleet, item(document.data, "users"), str(document.place(["users"])))
+    return fleet
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -80,14 +85,54 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
+        _check_users(fleet, item(draft.document.data["fleet"], "users"), where)
         if fleet.link is not None:
             where = str(draft.document.place(["fleet", "link"]))
-            members = tuple(one.model_copy(update={"link": fleet.link}) for one in fleet.members)
-            fleet = fleet.model_copy(update={"members": members, "link": None})
+            fleet = _behind(fleet, fleet.link)
         return _linked(fleet, where)
     if fleet not in known:
         known[fleet] = _linked(profile(fleet, where=where), where)
     return known[fleet]
+
+
+def _behind(fleet: Fleet, link: str) -> Fleet:
+    """A fleet with all its clients on one link."""
+    members = tuple(one.model_copy(update={"link": link}) for one in fleet.members)
+    users = fleet.users and fleet.users.without("link")
+    return fleet.model_copy(update={"members": members, "users": users, "link": None})
+
+
+def _check_users(fleet: Fleet, given: Any, where: str) -> None:
+    """Refuses devices, links and numbers of recorded users that nothing has.
+
+    Args:
+        fleet: whose users.
+        given: as they are written: with the file that they are from, if any.
+        where: the fleet's place, for messages where there is no file.
+
+    Raises:
+        UserError: there is such a one.
+    """
+    if fleet.users is None:
+        return
+    table, file, mistakes = fleet.users.table(), item(given, "file"), Mistakes()
+    for column, names, find in (("device", table.device, device), ("link", table.link, link)):
+        for name in names.names if names else ():
+            if column == "link" and name in fleet.links:
+                continue
+            with mistakes.collected():
+                try:
+                    find(name)
+                except UnknownNameError as error:
+                    error.where = place_of(file, column, name) if file else where
+                    raise
+    if table.availability is not None and isinstance(fleet.availability, Intervals):
+        number, most = int(table.availability.max()), int(fleet.availability.table()[-1, 0])
+        if number > most:
+            what = f"availability {number}, and the largest number of the intervals file is {most}"
+            at = place_of(file, "availability", number) if file else where
+            mistakes.add(UserError(what, where=at))
+    mistakes.check()
 
 
 def _linked(fleet: Fleet, where: str) -> Fleet:
@@ -95,18 +140,18 @@ def _linked(fleet: Fleet, where: str) -> Fleet:
 
 
 def links_of(fleet: Fleet, where: str) -> dict[str, Link]:
-    """The links that a fleet's members name: the fleet's own first, then network classes.
+    """The links that a fleet's clients have: the fleet's own first, then network classes.
 
     Raises:
         UserError: a name is neither, or a file is wrong.
     """
-    names = dict.fromkeys(member.link for member in fleet.members)
+    names = dict.fromkeys(kind.link for kind in kinds(fleet))
     return {name: fleet.links.get(name) or link(name, where=where) for name in names}
 
 
 def devices_of(fleet: Fleet, where: str) -> dict[str, Board]:
-    """The devices of a fleet's members, by name."""
-    return named([member.device for member in fleet.members], where)
+    """The devices that a fleet's clients have, by name."""
+    return named([kind.device for kind in kinds(fleet)], where)
 
 
 def named(names: Sequence[str], where: str) -> dict[str, Board]:

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from edgefl.core import draws, seeds
+from edgefl.core import draws
 from edgefl.core.catalogue import load
 from edgefl.core.components import completed, merges_stale, resolve
 from edgefl.core.cost import Trace
+from edgefl.core.dealing import dealt, kinds
 from edgefl.core.devices import Board
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import Mistakes, ScenarioError
@@ -169,6 +170,7 @@ def planned(
         assumed=(
             *data_notes,
             *notes,
+            *([fleet.users.assumption(len(clients))] if fleet.users is not None else []),
             *fit_note(asked.local, scenario.local),
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
@@ -223,34 +225,32 @@ def _left_out(data: Federation, scenario: Scenario) -> list[str]:
 def deal(scenario: Scenario, fleet: Fleet, boards: Mapping[str, Board], learning: Learning) -> Clients:
     """Each client's device, link, model, kind and slowdown."""
     count, root = scenario.task.clients, scenario.seed
-    members = fleet.members
-    devices = tuple(dict.fromkeys(one.device for one in members))
-    links = tuple(fleet.links)
-    dtypes = tuple(dict.fromkeys(one.dtype for one in members))
-    own = [(devices.index(one.device), links.index(one.link), dtypes.index(one.dtype)) for one in members]
-    member = fleet.deal(count, seeds.generator(root, "fleet"))
-    device, link, dtype = np.array(own, dtype=np.int64)[member].T
-    cell, cells = fleet.share_cells(member)
+    found = dealt(fleet, count, root)
+    cell, cells = fleet.share_cells(found.member)
     model, samples = scenario.model_of(np.arange(count)), learning.federation.samples
     return Clients(
-        device=device,
-        link=link,
-        dtype=dtype,
+        device=found.device.place,
+        link=found.link.place,
+        dtype=found.dtype.place,
         model=model,
         samples=samples,
-        kind=kinds_of(device, link, dtype, model, samples),
-        slowdown=_multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(count))),
+        kind=kinds_of(found.device.place, found.link.place, found.dtype.place, model, samples),
+        slowdown=_slowdowns(fleet, count, root) if found.slowdown is None else found.slowdown,
         admitted=np.ones(count, dtype=bool),
         cell=cell,
-        user=np.arange(count),
-        devices=devices,
-        links=links,
-        dtypes=dtypes,
+        user=found.user,
+        devices=found.device.names,
+        links=found.link.names,
+        dtypes=found.dtype.names,
         models=_apart([net.name for net in learning.nets]),
         cells=cells,
-        batteries=tuple(boards[name].battery for name in devices),
-        throttling=tuple(boards[name].throttling for name in devices),
+        batteries=tuple(boards[name].battery for name in found.device.names),
+        throttling=tuple(boards[name].throttling for name in found.device.names),
     )
+
+
+def _slowdowns(fleet: Fleet, clients: int, root: int) -> Floats:
+    return _multipliers(fleet.slowdown, draws.uniforms(draws.key(root, "slowdown"), np.arange(clients)))
 
 
 def _multipliers(sampler: Sampler, uniform: Floats) -> Floats:
@@ -325,7 +325,7 @@ def assigned(
         ScenarioError: an exchange's settings need the number of rounds, and nobody knows it.
     """
     ctx = Ctx(client=0, round=round_, lr=1.0, steps=1, samples=1, class_counts=torch.ones(1))
-    devices = dict.fromkeys(member.device for member in fleet.members)
+    devices = dict.fromkeys(kind.device for kind in kinds(fleet))
     return [
         exchange.context(Assignment(ctx, rounds, device)).settings
         for method in learning.methods

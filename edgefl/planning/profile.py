@@ -14,6 +14,7 @@ from edgefl.compute.modules import layers
 from edgefl.core.availability import DAY_S
 from edgefl.core.components import resolve
 from edgefl.core.cost import FORWARD, GRAD_INPUT, GRAD_WEIGHT, UPDATE, Cost, Trace, Work
+from edgefl.core.dealing import Kind, kinds
 from edgefl.core.devices import Board, DType
 from edgefl.core.drafts import Draft, placed
 from edgefl.core.errors import UserError
@@ -36,6 +37,9 @@ from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
 from edgefl.protocol import Exchange
 
+# With more links than these, only some of a device's are shown.
+_MOST_LINKS = 5
+
 
 @dataclass(frozen=True)
 class ProfileOptions:
@@ -56,30 +60,35 @@ class ProfileOptions:
     measure: bool = False
 
 
-class Setup(NamedTuple):
-    """A device, the number type it computes in and the link it is behind."""
+def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[Kind]:
+    """The devices given in the options, or every kind of client.
 
-    device: str
-    dtype: str
-    link: str
-
-
-def _setups(fleet: Fleet, devices: Mapping[str, Board], options: ProfileOptions) -> list[Setup]:
-    """The devices given in the options, or every kind of member.
-
-    Each has the given type, its members', fp32, or the first that it supports; and the given link, its
-    members', or that of the fleet's first member.
+    Each has the given type, its clients', fp32, or the first that it supports; and the given link, its
+    clients', or that of the fleet's first kind.
     """
-    setups = []
+    setups, known = [], kinds(fleet)
     for name, device in devices.items():
-        members = [member for member in fleet.members if member.device == name]
-        members = members[:1] if options.devices else members
+        own = [kind for kind in known if kind.device == name]
+        own = own[:1] if options.devices else own
         supported = device.dtypes()
-        own: list[tuple[str, str]] = [(member.dtype, member.link) for member in members] or [
-            ("fp32" if "fp32" in supported else supported[0], fleet.members[0].link)
+        dtype = "fp32" if "fp32" in supported else supported[0]
+        setups += [
+            Kind(name, options.dtype or kind.dtype, options.link or kind.link)
+            for kind in own or [Kind(name, dtype, known[0].link)]
         ]
-        setups += [Setup(name, options.dtype or dtype, options.link or link_) for dtype, link_ in own]
     return list(dict.fromkeys(setups))
+
+
+def _few(setups: Sequence[Kind], links: Mapping[str, Link]) -> list[Kind]:
+    """The same, but of a device on many links those of the slowest, the median and the fastest upload."""
+    behind: dict[tuple[str, str], list[str]] = {}
+    for device, dtype, name in setups:
+        behind.setdefault((device, dtype), []).append(name)
+    for key, names in behind.items():
+        if len(names) > _MOST_LINKS:
+            ordered = sorted(names, key=lambda name: links[name].up_bps)
+            behind[key] = [ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1]]
+    return [setup for setup in setups if setup.link in behind[setup.device, setup.dtype]]
 
 
 @placed
@@ -100,8 +109,8 @@ def profile(
         UserError: something in the scenario, or a name, is wrong.
     """
     access, scenario = access or DataAccess(need="nothing"), draft.scenario
-    profiler, whence = _profiler(draft, options, access)
-    learning, samples = profiler.learning, profiler.samples
+    profiler, notes = _profiler(draft, options, access)
+    learning = profiler.learning
     rounds_per_day = _rounds_per_day(draft)
     exchanges = [
         replace(
@@ -116,10 +125,7 @@ def profile(
         scenario=scenario.name,
         method=scenario.method.name,
         batch_size=learning.spec.local.size,
-        assumed=[
-            f"every client has {samples} samples, {whence}",
-            *fit_note(scenario.local, learning.spec.local),
-        ],
+        assumed=[*notes, *fit_note(scenario.local, learning.spec.local)],
         assumptions=assumptions(profiler.devices, profiler.links),
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
@@ -148,7 +154,7 @@ class ClientRound(NamedTuple):
 
     name: str
     costs: Sequence[Cost]
-    setups: Sequence[Setup]
+    setups: Sequence[Kind]
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
 
@@ -177,17 +183,24 @@ def client_rounds(draft: Draft, options: ProfileOptions, access: DataAccess) -> 
     ]
 
 
-def _profiler(draft: Draft, options: ProfileOptions, access: DataAccess) -> tuple[_Profiler, str]:
-    """What prices a scenario, and what the profiled client's number of samples is, in words."""
+def _profiler(draft: Draft, options: ProfileOptions, access: DataAccess) -> tuple[_Profiler, list[str]]:
+    """What prices a scenario, and what is assumed of the profiled clients, as sentences."""
     scenario, document = draft.scenario, draft.document
     learning = learn_from(scenario.learning, document, data_of(scenario, document, access))
     fleet = fleet_of(draft)
     devices = _devices(fleet, options.devices, str(document.place(["fleet"])))
     samples, whence = _samples(learning.federation, scenario.task)
     learning = fitted(learning, document, fleet, [samples])
-    setups = _setups(fleet, devices, options)
-    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in setups}
-    return _Profiler(learning, samples, devices, links, setups, layers=options.layers), whence
+    whole = _setups(fleet, devices, options)
+    links = {name: fleet.links.get(name) or link(name, where="--link") for _, _, name in whole}
+    setups = _few(whole, links)
+    notes = [f"every client has {samples} samples, {whence}"]
+    if len(setups) < len(whole):
+        notes.append(
+            f"of {len(links)} links, those of each device's slowest, median and fastest upload are shown"
+        )
+    links = {name: links[name] for _, _, name in setups}
+    return _Profiler(learning, samples, devices, links, setups, layers=options.layers), notes
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
@@ -219,7 +232,7 @@ class _Profiler:
     samples: int
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
-    setups: Sequence[Setup]
+    setups: Sequence[Kind]
     layers: bool
 
     def __post_init__(self) -> None:
@@ -257,7 +270,7 @@ class _Profiler:
         steps = phase_steps(learning.methods[0].exchanges[index], self.samples, learning.spec.local.size)
         return steps, traced(learning, index, [[steps]] * len(learning.nets), access.traces)
 
-    def _device_cost(self, setup: Setup, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
+    def _device_cost(self, setup: Kind, cost: Cost, found: ExchangeLayers | None) -> DeviceCost:
         device = self.devices[setup.device]
         room, needs = device.usable_memory_bytes, peak_bytes(cost, setup.dtype)
         unknown, price, layers = device.refusal(cost.work, setup.dtype), None, None

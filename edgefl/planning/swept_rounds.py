@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from edgefl.core.dealing import Kind
 from edgefl.core.errors import UserError
 from edgefl.core.pricer import Pricer
-from edgefl.planning.profile import ClientRound, Setup
+from edgefl.planning.profile import ClientRound
 from edgefl.planning.sensitivity import Records, Sensitivity, Side, check_factor, numbers_of, study
 
 
@@ -30,7 +31,7 @@ def swept_rounds(rounds: Sequence[ClientRound], factor: float) -> list[Sensitivi
     return [found for setup in setups if (found := _study(setup, rounds, factor))]
 
 
-def _study(setup: Setup, rounds: Sequence[ClientRound], factor: float) -> Sensitivity | None:
+def _study(setup: Kind, rounds: Sequence[ClientRound], factor: float) -> Sensitivity | None:
     sides: list[Side] = []
     records: dict[str, Any] = {}
     for each in rounds:
@@ -53,7 +54,7 @@ def _study(setup: Setup, rounds: Sequence[ClientRound], factor: float) -> Sensit
     return study(sides, ["energy", "time"], records, numbers_of(records, factor), factor, name)
 
 
-def _figures(one: ClientRound, setup: Setup, records: Records) -> dict[str, float]:
+def _figures(one: ClientRound, setup: Kind, records: Records) -> dict[str, float]:
     """The energy and the time of a round; NaN for an unknown energy.
 
     Raises:

@@ -3,7 +3,8 @@
 ``file`` is a CSV file with the columns client, start_s and end_s: a client's number, and the seconds from
 which and until which it is available. Its path is relative to the working directory or to a directory on
 EDGEFL_PATH. A client without rows is never available; if there are more clients than the file has numbers,
-they use its timetables in turn: client c that of number c mod (the largest number + 1).
+they use its timetables in turn: client c that of number c mod (the largest number + 1). In a fleet of
+recorded users (``fleet.users``), the column availability says whose number a client has.
 
 The file's content, not its name, is part of a run's identity: it is kept as ``rows``, and a run that is read
 back needs no file.
@@ -63,24 +64,31 @@ class Params(Availability):
 
     def timetable(self, clients: Clients, root: int) -> Intervals:  # noqa: ARG002
         """See ``Availability.timetable``."""
-        return Intervals(self.table(), math.inf if self.repeat is None else self.repeat)
+        return Intervals(self.table(), math.inf if self.repeat is None else self.repeat, clients.user)
 
 
 class Intervals(Timetable):
     """Intervals in flat arrays, looked up by bisection."""
 
-    def __init__(self, table: Floats, period_s: float) -> None:
-        """Rows (client, start_s, end_s) sorted by client and start, (n, 3); inf is no period."""
+    def __init__(self, table: Floats, period_s: float, user: Ints) -> None:
+        """Takes recorded times.
+
+        Args:
+            table: rows (number, start_s, end_s) sorted by number and start, (n, 3).
+            period_s: after which they repeat; inf for never.
+            user: each client's number in the table, or more, (clients,).
+        """
         self._start_s, self._end_s = table[:, 1], table[:, 2]
         self._period_s = period_s
         numbers = table[:, 0].astype(np.int64)
-        # The clients that have rows, the first row of each, and the end of the last one's.
+        self._user = user % (numbers[-1] + 1)
+        # The numbers that have rows, the first row of each, and the end of the last one's.
         self._numbers, first = np.unique(numbers, return_index=True)
         self._first = np.append(first, len(numbers))
 
     def at(self, clients: Ints, t_s: Floats) -> Answer:
         """See ``Timetable.at``."""
-        number = clients % (self._numbers[-1] + 1)
+        number = self._user[clients]
         place = np.searchsorted(self._numbers, number)
         first = self._first[place]
         end = np.where(self._numbers[place] == number, self._first[place + 1], first)

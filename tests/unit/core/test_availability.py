@@ -600,13 +600,13 @@ def test_what_is_too_rare_never_happens():
     assert (until == math.inf).all()
 
 
-def test_a_large_client_number_takes_no_memory():
-    """Intervals of client 99999999 alone: what is kept is one row, and who has no row is never available."""
+def test_a_large_number_takes_no_memory():
+    """Intervals of number 99999999 alone: what is kept is one row, and who has no row is never available."""
     params = Intervals(rows="7,0,5 99999999,1,2")
+    clients = replace(people(5), user=np.array([0, 7, 99_999_998, 99_999_999, 100_000_007]))
     tracemalloc.start()
-    timetable = params.timetable(None, 0)
-    clients = np.array([0, 7, 99_999_998, 99_999_999, 100_000_007])
-    answer = timetable.at(clients, np.full(5, 1.5))
+    timetable = params.timetable(clients, 0)
+    answer = timetable.at(np.arange(5), np.full(5, 1.5))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100_000

@@ -1,0 +1,225 @@
+"""Recorded users: a table whose rows are dealt to the clients of a fleet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from edgefl.core import seeds
+from edgefl.core.csv_rows import Line, RowError, finite, kept, lines
+from edgefl.core.errors import Place
+from edgefl.core.nodes import short
+from edgefl.core.params import Strict
+from edgefl.core.user_files import found
+from edgefl.core.yamls import text_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+COLUMNS = ("device", "link", "slowdown", "availability")
+_MOST_NUMBER = 100_000_000
+
+
+class Named(NamedTuple):
+    """A column of names.
+
+    Attributes:
+        place: each row's place in ``names``, (n,).
+        names: the different ones, in the order of the table.
+    """
+
+    place: Ints
+    names: tuple[str, ...]
+
+
+class Table(NamedTuple):
+    """Recorded users, or what clients have of them, a row each; None for a column that is not recorded."""
+
+    device: Named | None = None
+    link: Named | None = None
+    slowdown: Floats | None = None
+    availability: Ints | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those that are recorded."""
+        return tuple(name for name in COLUMNS if getattr(self, name) is not None)
+
+
+class Users(Strict):
+    """Recorded users.
+
+    Attributes:
+        file: CSV file whose first line has any of device, link, slowdown and availability; the latter is a
+            number of the availability's intervals file.
+        rows: instead of a file: its text.
+        dealt: whether what is recorded of one user stays together, or each column is dealt on its own.
+    """
+
+    file: str | None = None
+    rows: str | None = None
+    dealt: Literal["together", "independently"] = "together"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _content(cls, value: Any) -> Any:
+        return kept(value, _canonical, _canonical)
+
+    @model_serializer(mode="wrap")
+    def _without_file(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in written(self).items() if key != "file"}
+
+    @property
+    def count(self) -> int:
+        """How many users there are."""
+        return (self.rows or "").count("\n")
+
+    def table(self) -> Table:
+        """The recorded users."""
+        return _table(self.rows or "")
+
+    def deal(self, clients: int, root: int) -> Table:
+        """What each client has, a row each.
+
+        Clients take the users of a random permutation, again and again if there are more clients than users.
+
+        Args:
+            clients: how many.
+            root: the scenario's seed.
+        """
+        table, turns = self.table(), np.arange(clients) % self.count
+        found = {}
+        for column in table.columns:
+            purpose = "users" if self.dealt == "together" else f"users: {column}"
+            whose = seeds.generator(root, purpose).permutation(self.count)[turns]
+            values = getattr(table, column)
+            whole = isinstance(values, Named)
+            found[column] = values._replace(place=values.place[whose]) if whole else values[whose]
+        return Table(**found)
+
+    def without(self, column: str) -> Self | None:
+        """The users without a column; None if nothing is left."""
+        left = {name: fields for name, fields in _columns(self.rows or "").items() if name != column}
+        return self.model_copy(update={"rows": _text(left)}) if left else None
+
+    def assumption(self, clients: int) -> str:
+        """How the users are dealt to so many clients, as a sentence."""
+        columns = list(self.table().columns)
+        listed = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
+        turns = f" for {clients:,} clients, in turn" if clients > self.count else ""
+        how = (
+            f"their {listed}"
+            if len(columns) == 1
+            else f"{listed} of one user stay together"
+            if self.dealt == "together"
+            else f"{listed} are dealt independently of each other"
+        )
+        return f"fleet.users: {self.count:,} recorded users{turns}; {how}"
+
+
+def place_of(file: str, column: str, value: str | int) -> str:
+    """Where a file of users has a value first, as FILE:LINE; the file alone if it has it no more."""
+    path = found(file)
+    rows = lines(text_of(path))
+    at = next(rows).fields.index(column)
+    number = next((number for fields, number in rows if fields[at] == str(value)), 0)
+    return str(Place(str(path), number))
+
+
+def _number(text: str) -> str:
+    value = finite(text)
+    if value <= 0:
+        raise ValueError(text)
+    return repr(value)
+
+
+def _whole(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) >= _MOST_NUMBER:
+        raise ValueError(text)
+    return str(int(text))
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+# How each column's fields are read, and what they must be.
+_READ: Mapping[str, tuple[Callable[[str], str], str]] = {
+    "device": (_name, "a device's name"),
+    "link": (_name, "a link's name"),
+    "slowdown": (_number, "a number above 0"),
+    "availability": (_whole, f"a whole number between 0 and {_MOST_NUMBER - 1}"),
+}
+
+
+@lru_cache(maxsize=4)
+def _canonical(text: str) -> str:
+    """A file's text with its columns in order and nothing that means nothing."""
+    rows = lines(text)
+    header = next(rows, Line([], 1))
+    _check_header(header)
+    found_: list[list[str]] = [[] for _ in header.fields]
+    for fields, number in rows:
+        if len(fields) != len(found_):
+            raise RowError(f"{len(fields)} fields, and the first line has {len(found_)}", number)
+        for column, field, values in zip(header.fields, fields, found_, strict=True):
+            read, what = _READ[column]
+            try:
+                values.append(read(field))
+            except ValueError:
+                raise RowError(f"{column} {short(field)!r} must be {what}", number) from None
+    if not found_[0]:
+        raise RowError("there are no users after the first line", header.number)
+    given = dict(zip(header.fields, found_, strict=True))
+    return _text({column: given[column] for column in COLUMNS if column in given})
+
+
+def _check_header(header: Line) -> None:
+    names = header.fields
+    if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
+        *others, last = COLUMNS
+        raise RowError(
+            f"the first line must have any of {', '.join(others)} and {last}, each once", header.number
+        )
+
+
+def _text(columns: Mapping[str, Sequence[str]]) -> str:
+    """Columns as CSV text, the first line first."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return out.getvalue().removesuffix("\n")
+
+
+def _columns(rows: str) -> dict[str, tuple[str, ...]]:
+    """What ``_text`` was given."""
+    header, *fields = csv.reader(rows.splitlines())
+    return dict(zip(header, zip(*fields, strict=True), strict=True))
+
+
+@lru_cache(maxsize=4)
+def _table(rows: str) -> Table:
+    """Cached, as a plan asks for it several times."""
+    columns = _columns(rows)
+    found_: dict[str, Any] = {}
+    for column, fields in columns.items():
+        if column == "slowdown":
+            found_[column] = np.array(fields, dtype=np.float64)
+        elif column == "availability":
+            found_[column] = np.array(fields, dtype=np.int64)
+        else:
+            places = {name: place for place, name in enumerate(dict.fromkeys(fields))}
+            place = np.fromiter((places[name] for name in fields), np.int64, len(fields))
+            found_[column] = Named(place, tuple(places))
+    return Table(**found_)
