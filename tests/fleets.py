@@ -228,7 +228,7 @@ def fleets(
         "samples": draw(st.lists(st.integers(1, 50), min_size=count, max_size=count)),
         "refused": draw(st.sets(st.integers(1, 8), max_size=2)) & set(range(1, count)),
         "jitter": draw(st.sampled_from([Fixed(), LogNormal(sigma=0.3)])),
-        "on_leave": draw(st.sampled_from(["lose", "pause", "finish"])),
+        "on_leave": draw(st.sampled_from(["lose", "pause", "finish", "check-at-end"])),
         "speed": draw(st.lists(built("speed", speed), max_size=2)) if speed else [],
         "failures": draw(FAILURES),
         "device": draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)),

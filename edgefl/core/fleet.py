@@ -119,8 +119,8 @@ class Fleet(Strict):
         slowdown: one persistent multiplier of compute time for each client (stragglers).
         jitter: another for each job.
         availability: when clients are available.
-        on_leave: what becomes of a job whose client leaves: it is lost, pauses until the client is back, or
-            is finished all the same.
+        on_leave: what becomes of a job whose client leaves: it is lost, pauses until the client is back, is
+            finished all the same, or is finished and lost where the client is away when its upload arrives.
         speed: what changes the speeds of clients in time; the factors are multiplied.
         failures: what goes wrong with jobs.
         carbon: what carbon emissions depend on; null leaves them out.
@@ -136,7 +136,7 @@ class Fleet(Strict):
     slowdown: AnySampler = Fixed()
     jitter: AnySampler = Fixed()
     availability: AnyAvailability = Always()
-    on_leave: Literal["lose", "pause", "finish"] = "lose"
+    on_leave: Literal["lose", "pause", "finish", "check-at-end"] = "lose"
     speed: tuple[AnySpeed, ...] = ()
     failures: Failures = Failures()
     carbon: Carbon | None = None

@@ -159,7 +159,7 @@ class Dispatcher:
         rows["worked_s"], rows["work_s"], rows["full_power_s"] = worked.t_s, worked.busy_s, worked.power_s
         self.timeline.commit(clients, worked.t_s, worked.states)
         sent = self.timeline.stage(clients, worked.t_s, rows["up_s"], worked.states, working=False)
-        self._arrive(rows, sent.t_s, given_up)
+        self._arrive(rows, sent.t_s, given_up | self.timeline.absent(clients, sent.t_s))
 
     def _arrive(self, rows: Rows, end_s: Floats, given_up: np.ndarray) -> None:
         """Fills in when jobs arrive or are lost, given when their last known stage ends."""
@@ -206,7 +206,8 @@ class Dispatcher:
                 row["work_s"], row["full_power_s"] = stage.busy_s, stage.power_s
                 self.timeline.commit(row["client"], stage.t_s, states)
             row[station] = stage.t_s
-            self._arrive(row, stage.t_s, given_up if last else never)
+            in_vain = given_up | self.timeline.absent(row["client"], stage.t_s) if last else never
+            self._arrive(row, stage.t_s, in_vain)
             lost, ends_s = bool(row["lost"][0]), float(row["due_s"][0])
             if not last:
                 row["arrived_s"] = math.inf

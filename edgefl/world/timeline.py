@@ -18,7 +18,7 @@ from edgefl.core.availability.always import Params as Always
 from edgefl.core.draws import Floats
 from edgefl.core.event import JOULES
 from edgefl.core.fleet import Fleet
-from edgefl.core.plan import Ints, Plan
+from edgefl.core.plan import Bools, Ints, Plan
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.core.speed import curve_of
 from edgefl.world.presence import Presence
@@ -75,6 +75,7 @@ class Timeline:
         self._comes_and_goes = not isinstance(fleet.availability, Always)
         self._pauses = self._comes_and_goes and fleet.on_leave == "pause"
         self._loses = self._comes_and_goes and fleet.on_leave == "lose"
+        self._checks_at_end = self._comes_and_goes and fleet.on_leave == "check-at-end"
         self._curve = curve_of(fleet.speed, plan.clients, root) if fleet.speed else None
         failures = fleet.failures
         self.losing = self._comes_and_goes or any(
@@ -223,6 +224,17 @@ class Timeline:
             t[at] = after
             at = at[(left[at] > 0) & (after < stop[at])]
         return Progress(t, amount_s - left, busy, powered, states)
+
+    def absent(self, clients: Ints, t_s: Floats) -> Bools:
+        """Whose uploads arrive in vain, since the client is away then and that is checked, (n,).
+
+        A client that leaves at the very moment is still there.
+        """
+        found = np.zeros(len(clients), dtype=bool)
+        if self._checks_at_end:
+            away = np.flatnonzero(~self.timetable.at(clients, t_s).available)
+            found[away] = ~self.timetable.at(clients[away], np.nextafter(t_s[away], -np.inf)).available
+        return found
 
     def losses(self, rows: Rows, exchange: str, retries_s: Floats) -> Floats:
         """When each job is lost on its own; infinite for one that is not.

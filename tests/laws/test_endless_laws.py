@@ -40,7 +40,7 @@ def fleet_plan(policy, clients=5, **options):
     return plan([table], policy=policy, params=params_of(policy), **options)
 
 
-@pytest.mark.parametrize("on_leave", ["lose", "pause", "finish"])
+@pytest.mark.parametrize("on_leave", ["lose", "pause", "finish", "check-at-end"])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_policy_goes_on_while_clients_come_and_go(policy, on_leave):
     """Often nobody is there; no policy waits for ever, or goes in circles at one time."""
@@ -112,7 +112,7 @@ def test_a_run_ends_at_its_accuracy(policy):
     assert needs[-1].version == 5
 
 
-@pytest.mark.parametrize("on_leave", ["lose", "pause", "finish"])
+@pytest.mark.parametrize("on_leave", ["lose", "pause", "finish", "check-at-end"])
 @pytest.mark.parametrize("rows", ["0,0,30 1,0,20 2,2,10", "9,0,30"])
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_run_stops_when_nobody_comes_back(policy, rows, on_leave):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from fleets import AVAILABILITY, POLICIES, SELECTORS, SPEED, fleets, valid
+from fleets import AVAILABILITY, FAILURES, POLICIES, SELECTORS, SPEED, built, fleets, valid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plans import dispatched, facts, plan, prices, told, told_all
@@ -160,7 +160,10 @@ CLOCKED = {name: values for name, values in AVAILABILITY.items() if name != "cha
 @given(fleets(availability=CLOCKED))
 @settings(max_examples=20)
 def test_nobody_works_while_away(plan_):
-    """A job is lost when its client leaves, or rests until it is back; ``finish`` alone goes on."""
+    """A job is lost when its client leaves, or rests until it is back; else it goes on.
+
+    With ``check-at-end`` nothing arrives from a client that is away, and has been.
+    """
     on_leave = plan_.fleet.on_leave
     timetable = plan_.fleet.availability.timetable(plan_.clients, plan_.scenario.seed)
     for row in told(plan_)[2]:
@@ -171,7 +174,28 @@ def test_nobody_works_while_away(plan_):
             gone_s = away_s(timetable, client, start_s, end_s)
         elif on_leave == "lose":
             assert away_s(timetable, client, start_s, end_s) == 0
+        elif on_leave == "check-at-end" and np.isfinite(row["arrived_s"]):
+            at_s = np.array([np.nextafter(row["arrived_s"], 0), row["arrived_s"]])
+            assert timetable.at(np.full(2, client), at_s).available.any()
         assert math.isclose(busy_s, end_s - start_s - gone_s, rel_tol=1e-9, abs_tol=1e-6)
+
+
+@given(built("availability", CLOCKED), FAILURES, st.integers(0, 99))
+@settings(max_examples=30)
+def test_a_check_at_the_end_loses_no_job_that_would_not_be_lost_anyway(availability, failures, seed):
+    """Of the same first jobs, ``finish`` loses some, ``check-at-end`` those and others, ``lose`` all these.
+
+    Where clients are always there, all lose the same.
+    """
+    table = prices("train", 6, down_s=1, compute_s=[1.0, 3, 9, 20, 40, 80], up_s=1)
+    lost = []
+    for on_leave in ("finish", "check-at-end", "lose"):
+        fleet = {"availability": availability[1], "failures": failures, "on_leave": on_leave}
+        jobs = told(plan([table], seed=seed, until={"rounds": 1}, **fleet))[2]
+        first = jobs[jobs["dispatched_s"] == jobs["dispatched_s"].min()]
+        lost.append(set(first["client"][first["ending"] == LOST].tolist()))
+    assert lost[0] <= lost[1] <= lost[2]
+    assert availability[0] != "always" or lost[0] == lost[2]
 
 
 def rows_of(plan_, **options):

@@ -93,7 +93,7 @@ def test_useful_and_wasted_are_all_that_was_spent(toy_settings):
     built("policies", POLICIES),
     built("availability", AVAILABILITY),
     FAILURES,
-    st.sampled_from(["lose", "pause", "finish"]),
+    st.sampled_from(["lose", "pause", "finish", "check-at-end"]),
 )
 @settings(max_examples=20)
 def test_useful_and_wasted_are_all_under_every_policy(policy, availability, failures, on_leave):

@@ -70,6 +70,18 @@ def test_a_job_is_finished_all_the_same():
     ]
 
 
+def test_a_job_whose_client_is_away_when_it_arrives_is_lost_then():
+    """c0 leaves at 2 s: its upload arrives at 4 s and is lost. c1 leaves at 20 s, when its own arrives."""
+    found = told(times(work=[2, 18, 6]), "sync", availability=THERE, on_leave="check-at-end")
+    assert found.jobs == ["c0 of 0: 0 1 3 -, lost at 4", "c1 of 0: 0 1 19 20, merged 1 at 20"]
+
+
+def test_a_job_whose_client_was_away_meanwhile_arrives():
+    """c0 leaves at 2 s and is back at 5 s: its upload, which arrives at 5 s, counts."""
+    found = told(times(work=[3, 1, 6]), "sync", availability=THERE, on_leave="check-at-end")
+    assert found.jobs == ["c0 of 0: 0 1 4 5, merged 1 at 5", "c1 of 0: 0 1 2 3, merged 1 at 5"]
+
+
 def test_who_comes_is_asked_though_others_are_at_work():
     """FedBuff has room for two: c1 is asked when it comes, at 2 s, while c0 is at work until 10 s."""
     there = Intervals(rows="0,0,100 1,2,100")
@@ -103,15 +115,17 @@ def test_nobody_is_there_at_the_start():
 
 
 @pytest.mark.parametrize("policy", ["sync", "fedasync", "fedbuff"])
-@pytest.mark.parametrize("on_leave", ["finish", "lose", "pause"])
+@pytest.mark.parametrize("on_leave", ["finish", "lose", "pause", "check-at-end"])
 def test_nobody_will_ever_be_there_again(policy, on_leave):
     """Both have gone for ever at 3.5 s, with rounds to come: the run says so once nobody is at work.
 
-    Where jobs are finished, that is at 4 s, when c1 arrives; asynchronously c0, who arrived at 3 s, was asked
+    Where jobs go on, that is at 4 s, when c1 arrives; asynchronously c0, who arrived at 3 s, was asked
     again and arrives at 6 s. FedBuff's buffer is not full by then, and never will be.
     """
     there = Intervals(rows="0,0,3.5 1,0,3.5")
-    at_s = ("4" if policy == "sync" else "6") if on_leave == "finish" else "3.5"
+    at_s = "3.5"
+    if on_leave in {"finish", "check-at-end"}:
+        at_s = "4" if policy == "sync" else "6"
     with pytest.raises(RunError, match=f"nobody can be asked any more after {at_s} s of virtual time"):
         told(times(work=[1, 2]), policy, rounds=20, availability=there, on_leave=on_leave)
 

@@ -149,7 +149,7 @@ def test_a_profile_keeps_them_for_those_like_it(tmp_path, monkeypatch):
     [
         (
             "on_leave: loose",
-            "must be 'lose', 'pause' or 'finish'; got 'loose'",
+            "must be 'lose', 'pause', 'finish' or 'check-at-end'; got 'loose'",
             "did you mean 'lose'?",
         ),
         ("failures: {crash: 1.5}", "failures.crash must be a number between 0 and 1; got 1.5", ""),
