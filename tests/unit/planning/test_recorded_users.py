@@ -98,9 +98,7 @@ def test_one_link_for_all_replaces_that_of_users():
     ],
 )
 @pytest.mark.parametrize("named", [False, True])
-def test_a_name_that_nothing_has_is_told_with_its_line(
-    tmp_path, monkeypatch, change, line, what, hint, named
-):
+def test_a_name_that_nothing_has_has_a_line(tmp_path, monkeypatch, change, line, what, hint, named):
     """In a scenario's fleet and in a profile's, with the nearest name."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "users.csv").write_text(ROWS.replace(*change), encoding="utf-8")
@@ -118,7 +116,7 @@ def test_a_name_that_nothing_has_is_told_with_its_line(
 
 
 def test_a_run_is_saved_resumed_and_read_back(tmp_path, monkeypatch):
-    """plan.yaml has the table: a killed run needs no file, and its clients and what it assumes are the same."""
+    """plan.yaml has the table: a killed run needs no file, and its clients and notes are the same."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "users.csv").write_text(ROWS, encoding="utf-8")
     settings = {**SMALL, "fleet": {**FLEET, "users": {"file": "users.csv"}}}
@@ -146,12 +144,13 @@ def hash_of(folder):
 
 
 def test_a_replay_on_recorded_users(tmp_path):
-    """It is the run that is trained there; dealt otherwise, or with other rows, it is another one."""
+    """It is the run that is made there; dealt otherwise, or with other rows, it is another one."""
     scenario = {**SMALL, "server": {"rounds": 2}, "evaluate": {"every": 2}}
-    (run,) = edgefl.run(scenario, out=tmp_path / "run", progress=False).runs
+    (run,) = edgefl.run(scenario, engine="null", out=tmp_path / "run", progress=False).runs
     rows = ROWS.replace("availability", "slowdown").replace(",0", ",9")
     fleet = {"like": "home-lab", "users": {"rows": rows}}
-    (fresh,) = edgefl.run({**scenario, "fleet": fleet}, out=tmp_path / "fresh", progress=False).runs
+    there_ = {**scenario, "fleet": fleet}
+    (fresh,) = edgefl.run(there_, engine="null", out=tmp_path / "fresh", progress=False).runs
     (there,) = edgefl.replay(run, fleet=fleet, out=tmp_path / "there").runs
     assert_same(there.folder, fresh.folder)
     apart = {"fleet.users.dealt": "independently"}
