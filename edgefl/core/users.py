@@ -112,17 +112,16 @@ class Users(Strict):
 
     def assumption(self, clients: int) -> str:
         """How the users are dealt to so many clients, as a sentence."""
-        columns = list(self.table().columns)
-        listed = columns[0] if len(columns) == 1 else f"{', '.join(columns[:-1])} and {columns[-1]}"
-        turns = f" for {clients:,} clients, in turn" if clients > self.count else ""
+        *others, last = self.table().columns
+        listed = f"{', '.join(others)} and {last}" if others else f"the {last} of each"
         how = (
-            f"their {listed}"
-            if len(columns) == 1
-            else f"{listed} of one user stay together"
+            " of one user stay together"
             if self.dealt == "together"
-            else f"{listed} are dealt independently of each other"
+            else " are dealt independently of each other"
         )
-        return f"fleet.users: {self.count:,} recorded users{turns}; {how}"
+        turns = f" for {clients:,} clients, in turn" if clients > self.count else ""
+        users = "user" if self.count == 1 else "users"
+        return f"fleet.users: {self.count:,} recorded {users}{turns}; {listed}{how if others else ''}"
 
 
 def place_of(file: str, column: str, value: str | int) -> str:

@@ -1,0 +1,186 @@
+"""Fleets of recorded users, from the plan to a run that is saved, resumed and replayed."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from operator import attrgetter
+
+import numpy as np
+import pytest
+from interrupted import interrupted
+from replayed import SMALL, assert_same
+from resumed import same_runs
+
+import edgefl
+from edgefl.core.errors import UserError
+from edgefl.core.plan import NAMED
+from edgefl.planning.learning import DataAccess
+from edgefl.planning.plan import plan
+from edgefl.planning.profile import ProfileOptions, profile
+from edgefl.runs import drafts
+from edgefl.store import event_hash, read, read_plan
+
+USERS = ["raspberry-pi-4b,wifi-pi4,2", "laptop-cpu,ethernet,0", "laptop-cpu,wifi-pi5,1"]
+ROWS = "\n".join(["device,link,availability", *USERS])
+TIMES = {"name": "intervals", "rows": "0,0,500 1,10,500 2,0,0.02 2,1,400", "repeat": "500 s"}
+FLEET = {"like": "home-lab", "users": {"rows": ROWS}, "availability": TIMES}
+SAID = "fleet.users: 3 recorded users for 8 clients, in turn; device, link and availability of one user"
+
+
+def planned(fleet=FLEET, **changes):
+    """The plan of a small scenario on a fleet."""
+    (draft,) = drafts({**SMALL, "fleet": fleet, **changes})
+    return plan(draft, DataAccess(need="embedded"))
+
+
+def whose(clients):
+    """Each client's row of the table."""
+    columns = zip(clients.device, clients.link, clients.user, strict=True)
+    return [f"{clients.devices[device]},{clients.links[link]},{user}" for device, link, user in columns]
+
+
+def test_clients_are_the_users_and_the_plan_says_so():
+    """Together every client is a row, and the plan has devices and links of those alone; else it is not."""
+    together = planned()
+    assert set(whose(together.plan.clients)) == set(USERS)
+    assert f"{SAID} stay together" in together.plan.assumed
+    assert together.resolved["devices"].keys() == {"raspberry-pi-4b", "laptop-cpu"}
+    assert together.resolved["fleet"]["links"].keys() == {"wifi-pi4", "ethernet", "wifi-pi5"}
+    apart = planned({**FLEET, "users": {"rows": ROWS, "dealt": "independently"}})
+    assert not set(whose(apart.plan.clients)) <= set(USERS)
+    for column in ("device", "link", "user"):
+        assert len(set(getattr(apart.plan.clients, column).tolist())) > 1
+    said = "fleet.users: 3 recorded users for 8 clients, in turn; device, link and availability"
+    assert f"{said} are dealt independently of each other" in apart.plan.assumed
+    assert apart.run_id != together.run_id
+
+
+def test_a_recorded_slowdown_is_the_clients():
+    """Prices are those of the device; the sampler is not asked, and the rest is dealt as without a table."""
+    found = planned({"like": "home-lab", "users": {"rows": "slowdown\n3.5\n0.25"}})
+    plain = planned("home-lab")
+    assert sorted(found.plan.clients.slowdown) == [0.25] * 4 + [3.5] * 4
+    for name in ("device", "link", "dtype", "kind", "user"):
+        np.testing.assert_array_equal(getattr(found.plan.clients, name), getattr(plain.plan.clients, name))
+
+
+def test_availability_is_that_of_the_users_number():
+    """A table of the clients' own numbers changes nothing; otherwise a client has the times of its user."""
+    numbers = [7, 3, 3, 0, 1, 2, 0, 5]
+    rows = "\n".join(["availability", *map(str, numbers)])
+    rows_of_numbers = " ".join(f"{number},{number},{number + 1}" for number in range(8))
+    times = {"name": "intervals", "rows": rows_of_numbers}
+    found = planned({"like": "home-lab", "availability": times, "users": {"rows": rows}}).plan
+    plain = planned({"like": "home-lab", "availability": times}).plan
+    assert sorted(found.clients.user.tolist()) == sorted(numbers)
+    mine, own = (one.fleet.availability.timetable(one.clients, 7) for one in (found, plain))
+    t_s = np.repeat(np.arange(9) + 0.5, 8)
+    everyone = np.tile(np.arange(8), 9)
+    for one, other in zip(mine.at(everyone, t_s), own.at(found.clients.user[everyone], t_s), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_link_for_all_replaces_that_of_users():
+    """``link`` is everybody's; devices and availability of users stay together."""
+    found = planned({**FLEET, "link": "4g"})
+    assert found.plan.clients.links == ("4g",)
+    assert set(whose(found.plan.clients)) == {
+        ",".join([row.split(",")[0], "4g", row.split(",")[2]]) for row in USERS
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "what", "hint"),
+    [
+        (("laptop-cpu,e", "laptop-cup,e"), 3, "unknown device 'laptop-cup'", "did you mean 'laptop-cpu'?"),
+        (("wifi-pi5", "wifi-pi6"), 4, "unknown link 'wifi-pi6'", "did you mean 'wifi-pi5'?"),
+        (("ethernet,0", "ethernet,9"), 3, "availability 9, and the largest number", ""),
+    ],
+)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_name_that_nothing_has_has_a_line(tmp_path, monkeypatch, change, line, what, hint, named):
+    """In a scenario's fleet and in a profile's, with the nearest name."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "users.csv").write_text(ROWS.replace(*change), encoding="utf-8")
+    fleet = {**FLEET, "users": {"file": "users.csv"}}
+    if named:
+        (tmp_path / "profiles").mkdir()
+        text = 'like: home-lab\nusers: {file: users.csv}\navailability: {name: intervals, rows: "%s"}\n'
+        (tmp_path / "profiles" / "mine.yaml").write_text(text % TIMES["rows"], encoding="utf-8")
+        fleet = "mine"
+    with pytest.raises(UserError) as caught:
+        planned(fleet)
+    assert caught.value.what.startswith(what)
+    assert caught.value.where.endswith(f"/users.csv:{line}")
+    assert caught.value.hint == hint
+
+
+def test_a_run_is_saved_resumed_and_read_back(tmp_path, monkeypatch):
+    """plan.yaml has the table: a killed run needs no file, and its clients and notes are the same."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "users.csv").write_text(ROWS, encoding="utf-8")
+    settings = {**SMALL, "fleet": {**FLEET, "users": {"file": "users.csv"}}}
+    whole, copies = interrupted(settings, tmp_path, most=2, engine="null")
+    (tmp_path / "users.csv").unlink()
+    for copy in copies.kept:
+        same_runs(whole, edgefl.resume(copy).runs[0].folder)
+    with read(whole) as reader:
+        found, clients = read_plan(reader), planned().plan.clients
+        assert found.fleet.users.rows == ROWS
+        assert reader.meta["run_id"] == planned().run_id
+        assert f"{SAID} stay together" in reader.meta["assumed"]
+        for name in (field.name for field in fields(clients) if field.type in {"Ints", "Floats"}):
+            columns = [getattr(one, name) for one in (found.clients, clients)]
+            if name in NAMED:
+                pairs = zip(columns, (found.clients, clients), strict=True)
+                columns = [np.array(getattr(one, f"{name}s"))[column] for column, one in pairs]
+            np.testing.assert_array_equal(*columns)
+
+
+def hash_of(folder):
+    """What happened in a run."""
+    with read(folder) as reader:
+        return event_hash(reader)
+
+
+def test_a_replay_on_recorded_users(tmp_path):
+    """It is the run that is made there; dealt otherwise, or with other rows, it is another one."""
+    scenario = {**SMALL, "server": {"rounds": 2}, "evaluate": {"every": 2}}
+    (run,) = edgefl.run(scenario, engine="null", out=tmp_path / "run", progress=False).runs
+    rows = ROWS.replace("availability", "slowdown").replace(",0", ",9")
+    fleet = {"like": "home-lab", "users": {"rows": rows}}
+    there_ = {**scenario, "fleet": fleet}
+    (fresh,) = edgefl.run(there_, engine="null", out=tmp_path / "fresh", progress=False).runs
+    (there,) = edgefl.replay(run, fleet=fleet, out=tmp_path / "there").runs
+    assert_same(there.folder, fresh.folder)
+    apart = {"fleet.users.dealt": "independently"}
+    (other,) = edgefl.replay(there, overrides=apart, out=tmp_path / "other").runs
+    assert len({hash_of(one.folder) for one in (run, there, other)}) == 3
+
+
+def test_a_profile_of_many_links_is_short():
+    """Of 128 links of a device three are shown, by their uploads, and a note says so; ``--link`` is one."""
+    mbps = np.random.default_rng(1).permutation(128) + 1
+    numbers = {"status": "assumed", "source": "x"}
+    links = {
+        f"l{each}": {
+            "title": "x",
+            "down": {"value": "1 Mbit/s", **numbers},
+            "up": {"value": f"{each} Mbit/s", **numbers},
+            "latency": {"value": "1 ms", **numbers},
+            "radio": {"value": {"base": "1 W"}, **numbers},
+        }
+        for each in mbps.tolist()
+    }
+    rows = "\n".join(["device,link", *(f"laptop-cpu,{name}" for name in links), "raspberry-pi-5,l7"])
+    fleet = {"like": "home-lab", "links": links, "users": {"rows": rows}}
+    (draft,) = drafts({**SMALL, "fleet": fleet})
+    found = profile(draft)
+    shown = [attrgetter("device", "link")(one) for one in found.exchanges[0].devices]
+    few = [("laptop-cpu", name) for name in ("l1", "l128", "l64")]
+    assert sorted(shown) == [*few, ("raspberry-pi-5", "l7")]
+    assert found.assumed[-1] == (
+        "of 128 links, those of each device's slowest, median and fastest upload are shown"
+    )
+    (one,) = profile(draft, ProfileOptions(("laptop-cpu",), link="4g")).exchanges[0].devices
+    assert one.link == "4g"
