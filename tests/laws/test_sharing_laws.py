@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from exact_sharing import Flow, Limits, exact, shares
+from exact_sharing import Flow, Limits, exact, shares, system_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,17 +38,6 @@ def two_levels(draw):
     flows = draw(st.lists(st.tuples(rates, st.integers(-1, len(cells) - 1)), min_size=1, max_size=12))
     limits = Limits(exact(draw(rates)), tuple(map(exact, cells)))
     return limits, [Flow(exact(cap), cell) for cap, cell in flows]
-
-
-def system_of(limits, flows):
-    """The arguments of ``max_min`` for a system of two levels."""
-    cell = np.array([flow.cell for flow in flows])
-    inside = np.flatnonzero(cell >= 0)
-    flow = np.concatenate([np.arange(len(flows)), inside])
-    resource = np.concatenate([np.zeros_like(cell), cell[inside] + 1])
-    capacities = np.array([limits.server, *limits.cells], dtype=float)
-    caps = np.array([flow.cap for flow in flows], dtype=float)
-    return capacities, Uses(flow, resource, np.ones(len(flow))), caps, np.ones(len(caps)), capacities >= 0
 
 
 def many(n, cells, spread, seed):
