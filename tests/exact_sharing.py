@@ -140,3 +140,28 @@ def fluid(limits: Limits, transfers: Sequence[Transfer]) -> list[Moved]:
 
 def _done(one: Transfer, moved: Fraction, now: Number) -> bool:
     return moved == one.size or now >= one.broken_off
+
+
+@dataclass(frozen=True)
+class Client:
+    """What one does in a round: bits down and up, each with its own link's rate, and work between them."""
+
+    down: Fraction
+    down_cap: Number
+    work: Fraction
+    up: Fraction
+    up_cap: Number
+    cell: int = -1
+
+
+def received(down: Limits, clients: Sequence[Client]) -> list[Number]:
+    """When each client's download ends; all begin at 0."""
+    moves = [Transfer(Fraction(0), one.down, one.down_cap, one.cell) for one in clients]
+    return [moved.end for moved in fluid(down, moves)]
+
+
+def arrivals(down: Limits, up: Limits, clients: Sequence[Client]) -> list[Number]:
+    """When each client's upload arrives."""
+    begun = [end + one.work for end, one in zip(received(down, clients), clients, strict=True)]
+    moves = [Transfer(begin, one.up, one.up_cap, one.cell) for begin, one in zip(begun, clients, strict=True)]
+    return [moved.end for moved in fluid(up, moves)]
