@@ -1,0 +1,167 @@
+"""The fluid model in exact fractions: flows with own caps, in cells below one server link.
+
+Levels are found by inverting demand, cells first, not by filling. A flow gets the least of its cap, its
+cell's level and the server's, and a cell asks the server for what its flows take without the others.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from edgefl.core.max_min import Bools, Floats, Uses
+
+# A float only where it is infinite.
+Number = Fraction | float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """One direction's shared capacities: the server's, and each cell's."""
+
+    server: Number = math.inf
+    cells: tuple[Number, ...] = ()
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow in progress: its own cap, and its cell's number, or -1."""
+
+    cap: Number
+    cell: int = -1
+
+
+def exact(value: float | Fraction) -> Number:
+    """The value as a fraction, unless it is infinite."""
+    return value if math.isinf(value) else Fraction(value)
+
+
+def level(capacity: Number, stops: Sequence[Number]) -> Number:
+    """The x at which all min(x, stop) add up to the capacity; infinity if the stops take no more."""
+    ranked = sorted(stops)
+    before = [Fraction(0), *accumulate(ranked)]
+    if before[-1] <= capacity:
+        return math.inf
+
+    def demand(place: int) -> Number:
+        return before[place] + (len(ranked) - place) * ranked[place]
+
+    place = bisect_left(range(len(ranked)), capacity, key=demand)
+    return (capacity - before[place]) / (len(ranked) - place)
+
+
+def shares(limits: Limits, flows: Sequence[Flow]) -> list[Number]:
+    """Each flow's max-min fair rate."""
+    members: dict[int, list[Number]] = {}
+    for flow in flows:
+        members.setdefault(flow.cell, []).append(flow.cap)
+    levels = {cell: level(limits.cells[cell], caps) for cell, caps in members.items() if cell >= 0}
+    stops = [min(flow.cap, levels.get(flow.cell, math.inf)) for flow in flows]
+    top = level(limits.server, stops)
+    return [min(stop, top) for stop in stops]
+
+
+def system_of(limits: Limits, flows: Sequence[Flow]) -> tuple[Floats, Uses, Floats, Floats, Bools]:
+    """The arguments of ``max_min`` for a system of two levels."""
+    cell = np.array([flow.cell for flow in flows], dtype=np.int64)
+    inside = np.flatnonzero(cell >= 0)
+    flow = np.concatenate([np.arange(len(flows)), inside])
+    resource = np.concatenate([np.zeros_like(cell), cell[inside] + 1])
+    capacities = np.array([limits.server, *limits.cells], dtype=float)
+    caps = np.array([flow.cap for flow in flows], dtype=float)
+    return capacities, Uses(flow, resource, np.ones(len(flow))), caps, np.ones(len(caps)), capacities >= 0
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Something to move.
+
+    Attributes:
+        begin: when.
+        size: how much.
+        cap: the most a second, from the beginning on.
+        cell: its cell's number, or -1.
+        changes: (when, its cap from then on), in order.
+        broken_off: when it is given up if it has not ended.
+    """
+
+    begin: Fraction
+    size: Fraction
+    cap: Number
+    cell: int = -1
+    changes: tuple[tuple[Fraction, Number], ...] = ()
+    broken_off: Number = math.inf
+
+    def flow(self, now: Fraction) -> Flow:
+        """What it is at a time."""
+        past = [cap for when, cap in self.changes if when <= now]
+        return Flow(past[-1] if past else self.cap, self.cell)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """When a transfer ended, infinity if never, and what it had moved by then."""
+
+    end: Number
+    amount: Fraction
+
+
+def fluid(limits: Limits, transfers: Sequence[Transfer]) -> list[Moved]:
+    """Moves all transfers from event to event: beginnings, ends, changes."""
+    moved = [Fraction(0)] * len(transfers)
+    ends: list[Number] = [math.inf] * len(transfers)
+    left = set(range(len(transfers)))
+    known = {one.begin for one in transfers} | {one.broken_off for one in transfers}
+    known |= {when for one in transfers for when, _ in one.changes}
+    now: Number = min(one.begin for one in transfers)
+    while left:
+        done = [one for one in left if now >= transfers[one].begin and _done(transfers[one], moved[one], now)]
+        for one in done:
+            left.remove(one)
+            ends[one] = now
+        active = [one for one in sorted(left) if transfers[one].begin <= now]
+        rates = shares(limits, [transfers[one].flow(now) for one in active])
+        missing = [transfers[one].size - moved[one] for one in active]
+        soonest = [now + size / rate for size, rate in zip(missing, rates, strict=True) if rate]
+        then = min([*soonest, *(when for when in known if when > now)], default=math.inf)
+        if math.isinf(then):
+            break
+        for one, rate in zip(active, rates, strict=True):
+            moved[one] += rate * (then - now)
+        now = then
+    return [Moved(end, amount) for end, amount in zip(ends, moved, strict=True)]
+
+
+def _done(one: Transfer, moved: Fraction, now: Number) -> bool:
+    return moved == one.size or now >= one.broken_off
+
+
+@dataclass(frozen=True)
+class Client:
+    """What one does in a round: bits down and up, each with its own link's rate, and work between them."""
+
+    down: Fraction
+    down_cap: Number
+    work: Fraction
+    up: Fraction
+    up_cap: Number
+    cell: int = -1
+
+
+def received(down: Limits, clients: Sequence[Client]) -> list[Number]:
+    """When each client's download ends; all begin at 0."""
+    moves = [Transfer(Fraction(0), one.down, one.down_cap, one.cell) for one in clients]
+    return [moved.end for moved in fluid(down, moves)]
+
+
+def arrivals(down: Limits, up: Limits, clients: Sequence[Client]) -> list[Number]:
+    """When each client's upload arrives."""
+    begun = [end + one.work for end, one in zip(received(down, clients), clients, strict=True)]
+    moves = [Transfer(begin, one.up, one.up_cap, one.cell) for begin, one in zip(begun, clients, strict=True)]
+    return [moved.end for moved in fluid(up, moves)]
