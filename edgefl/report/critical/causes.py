@@ -1,7 +1,8 @@
 """What the parts of critical paths were bound by, in seconds that add up to each part's time.
 
 - Of a transfer: "latency" is its handshakes, "loss" what the packets that its link loses take of its rate,
-  "repeats" uploads that arrived with errors, and "rate" the rest.
+  "sharing" what it took longer than alone on its client's own link, "repeats" uploads that arrived with
+  errors, and "rate" the rest. On links that are shared or change, repeats take their share of the bytes.
 - Of work: "compute", "memory" and "launch" are its seconds at the device's full speed, by what bounds its
   kernels; "slowdown" is what the client's constant slowdown adds, "jitter" what chance adds, and "speed" what
   a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
@@ -27,7 +28,7 @@ from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 
 CAUSES = (
-    "rate", "latency", "loss", "repeats",
+    "rate", "latency", "loss", "sharing", "repeats",
     "compute", "memory", "launch", "slowdown", "jitter", "speed",
     "away", "unavailable", "timer",
 )  # fmt: skip
@@ -79,14 +80,22 @@ class _Weights:
 
     def received(self) -> Floats:
         """Of downloads."""
-        return self._transfer(self._of("receive_s"), "down")
+        return self._transfer("down", self._of("receive_s"), self._of("down_bytes"))
 
     def transmitted(self) -> Floats:
-        """Of uploads; whatever is more than one takes is repeated."""
-        busy_s = self._of("transmit_s")
-        once_s = self._asked("up_delay_s") + 8 * self._asked("up_bytes") / self._asked("up_bps")
-        repeats_s = np.where(busy_s > once_s * (1 + _ROUNDING), busy_s - once_s, 0.0)
-        weights = self._transfer(busy_s - repeats_s, "up")
+        """Of uploads."""
+        busy_s, sent_bytes, payload_bytes = (
+            self._of("transmit_s"),
+            self._of("up_bytes"),
+            self._asked("up_bytes"),
+        )
+        once_s = self._asked("up_delay_s") + 8 * payload_bytes / self._asked("up_bps")
+        repeated = np.divide(
+            payload_bytes, sent_bytes, out=np.ones(len(busy_s)), where=sent_bytes > payload_bytes
+        )
+        first_s = np.where(self._is_own("up"), np.minimum(busy_s, once_s), busy_s * repeated)
+        repeats_s = np.where(busy_s > first_s * (1 + _ROUNDING), busy_s - first_s, 0.0)
+        weights = self._transfer("up", busy_s - repeats_s, np.minimum(sent_bytes, payload_bytes))
         weights[:, _AT["repeats"]] = repeats_s
         return weights
 
@@ -118,15 +127,21 @@ class _Weights:
         """A column of the jobs' prices."""
         return np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
 
-    def _transfer(self, busy_s: Floats, way: str) -> Floats:
-        latency_s = np.minimum(self._asked(f"{way}_delay_s"), busy_s)
+    def _transfer(self, way: str, busy_s: Floats, moved_bytes: Ints) -> Floats:
+        """Of transfers that were sent once, or as far as they came."""
+        alone_s = self._asked(f"{way}_delay_s") + 8 * moved_bytes / self._asked(f"{way}_bps")
+        shared = ~self._is_own(way) & (busy_s > alone_s * (1 + _ROUNDING))
+        sharing_s = np.where(shared, busy_s - alone_s, 0.0)
+        own_s = busy_s - sharing_s
+        latency_s = np.minimum(self._asked(f"{way}_delay_s"), own_s)
         nominal = [getattr(link, way).value if link else np.inf for link in self._links]
         bps = np.array(nominal)[self._plan.clients.link[self._client]]
         reached = np.divide(self._asked(f"{way}_bps"), bps, out=np.ones(len(bps)), where=np.isfinite(bps))
         weights = np.zeros((len(busy_s), len(CAUSES)))
+        weights[:, _AT["sharing"]] = sharing_s
         weights[:, _AT["latency"]] = latency_s
-        weights[:, _AT["rate"]] = (busy_s - latency_s) * np.minimum(reached, 1.0)
-        weights[:, _AT["loss"]] = (busy_s - latency_s) * (1 - np.minimum(reached, 1.0))
+        weights[:, _AT["rate"]] = (own_s - latency_s) * np.minimum(reached, 1.0)
+        weights[:, _AT["loss"]] = (own_s - latency_s) * (1 - np.minimum(reached, 1.0))
         return weights
 
     def _bound_by(self) -> Floats:

@@ -23,7 +23,8 @@ _SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
 # Shares of a path that are not shown.
 _LEAST = 0.005
 _CAUSE = {
-    "rate": "link rate", "latency": "latency", "loss": "packet loss", "repeats": "repeated uploads",
+    "rate": "link rate", "latency": "latency", "loss": "packet loss", "sharing": "shared link",
+    "repeats": "repeated uploads",
     "compute": "arithmetic", "memory": "memory", "launch": "kernel launches", "slowdown": "slowdown",
     "jitter": "jitter", "speed": "changing speed", "away": "client away",
     "unavailable": "no client available", "timer": "the policy's timer",
