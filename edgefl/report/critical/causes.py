@@ -23,7 +23,7 @@ from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.path import PHASES, Parts
 from edgefl.report.full_speed import done_s, planned_s
-from edgefl.report.timeline import Floats, Ints, Timeline
+from edgefl.report.timeline import Bools, Floats, Ints, Timeline
 from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 
@@ -119,6 +119,13 @@ class _Weights:
         weights[:, _AT["speed"]] = np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0)
         return weights
 
+    def _is_own(self, way: str) -> Bools:
+        """Whether clients have their link in a direction to themselves."""
+        server = self._plan.scenario.server
+        limit = server.downlink if way == "down" else server.uplink
+        found: Bools = (self._plan.clients.cell[self._client] < 0) & (limit is None)
+        return found
+
     def _of(self, name: str) -> Floats:
         column: Floats = getattr(self._found.jobs, name)[self._jobs]
         return column
@@ -127,7 +134,7 @@ class _Weights:
         """A column of the jobs' prices."""
         return np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
 
-    def _transfer(self, way: str, busy_s: Floats, moved_bytes: Ints) -> Floats:
+    def _transfer(self, way: str, busy_s: Floats, moved_bytes: Floats) -> Floats:
         """Of transfers that were sent once, or as far as they came."""
         alone_s = self._asked(f"{way}_delay_s") + 8 * moved_bytes / self._asked(f"{way}_bps")
         shared = ~self._is_own(way) & (busy_s > alone_s * (1 + _ROUNDING))
