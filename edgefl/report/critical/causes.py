@@ -1,8 +1,6 @@
 """What the parts of critical paths were bound by, in seconds that add up to each part's time.
 
-- Of a transfer: "latency" is its handshakes, "loss" what the packets that its link loses take of its rate,
-  "sharing" what it took longer than alone on its client's own link, "repeats" uploads that arrived with
-  errors, and "rate" the rest. On links that are shared or change, repeats take their share of the bytes.
+- Of a transfer: "latency", "rate", "loss", "sharing" and "repeats"; see ``critical.transfers``.
 - Of work: "compute", "memory" and "launch" are its seconds at the device's full speed, by what bounds its
   kernels; "slowdown" is what the client's constant slowdown adds, "jitter" what chance adds, and "speed" what
   a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
@@ -15,15 +13,14 @@ A stage of which only the end is in the round counts in proportion.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.path import PHASES, Parts
+from edgefl.report.critical.transfers import Transfers, transfers
 from edgefl.report.full_speed import done_s, planned_s
-from edgefl.report.timeline import Bools, Floats, Ints, Timeline
+from edgefl.report.timeline import Floats, Ints, Timeline
 from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 
@@ -50,7 +47,8 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
     weights = _Weights(reader, found, recorded, medians, jobs)
-    stages = weights.received(), weights.worked(), weights.transmitted()
+    down, up = (_transferred(transfers(found, recorded, jobs, way)) for way in ("down", "up"))
+    stages = down, weights.worked(), up
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
         mine = parts.phase[of_part] == phase
@@ -65,8 +63,16 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
     return seconds
 
 
+def _transferred(found: Transfers) -> Floats:
+    """The causes of transfers, (n, causes), in seconds."""
+    weights = np.zeros((len(found.rate), len(CAUSES)))
+    for cause, seconds in zip(found._fields, found, strict=True):
+        weights[:, _AT[cause]] = seconds
+    return weights
+
+
 class _Weights:
-    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
+    """The causes of some jobs' work, (n, causes), in seconds of the whole stage."""
 
     def __init__(
         self, reader: Reader, found: Timeline, recorded: Recorded, medians: Medians, jobs: Ints
@@ -74,30 +80,8 @@ class _Weights:
         self._found, self._jobs, self._plan, self._medians = found, jobs, recorded.plan, medians
         self._client, self._place = found.jobs.client[jobs], found.jobs.place[jobs]
         self._kind = found.fleet.kind[self._client]
-        self._links = [recorded.links.get(name) for name in self._plan.clients.links]
         own = self._place, self._kind, found.jobs.steps[jobs]
         self._planned_s = planned_s(reader, *own)
-
-    def received(self) -> Floats:
-        """Of downloads."""
-        return self._transfer("down", self._of("receive_s"), self._of("down_bytes"))
-
-    def transmitted(self) -> Floats:
-        """Of uploads."""
-        busy_s, sent_bytes, payload_bytes = (
-            self._of("transmit_s"),
-            self._of("up_bytes"),
-            self._asked("up_bytes"),
-        )
-        once_s = self._asked("up_delay_s") + 8 * payload_bytes / self._asked("up_bps")
-        repeated = np.divide(
-            payload_bytes, sent_bytes, out=np.ones(len(busy_s)), where=sent_bytes > payload_bytes
-        )
-        first_s = np.where(self._is_own("up"), np.minimum(busy_s, once_s), busy_s * repeated)
-        repeats_s = np.where(busy_s > first_s * (1 + _ROUNDING), busy_s - first_s, 0.0)
-        weights = self._transfer("up", busy_s - repeats_s, np.minimum(sent_bytes, payload_bytes))
-        weights[:, _AT["repeats"]] = repeats_s
-        return weights
 
     def worked(self) -> Floats:
         """Of work."""
@@ -119,37 +103,9 @@ class _Weights:
         weights[:, _AT["speed"]] = np.where(speed_s > _ROUNDING * busy_s, speed_s, 0.0)
         return weights
 
-    def _is_own(self, way: str) -> Bools:
-        """Whether clients have their link in a direction to themselves."""
-        server = self._plan.scenario.server
-        limit = server.downlink if way == "down" else server.uplink
-        found: Bools = (self._plan.clients.cell[self._client] < 0) & (limit is None)
-        return found
-
     def _of(self, name: str) -> Floats:
         column: Floats = getattr(self._found.jobs, name)[self._jobs]
         return column
-
-    def _asked(self, name: str) -> Any:
-        """A column of the jobs' prices."""
-        return np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
-
-    def _transfer(self, way: str, busy_s: Floats, moved_bytes: Floats) -> Floats:
-        """Of transfers that were sent once, or as far as they came."""
-        alone_s = self._asked(f"{way}_delay_s") + 8 * moved_bytes / self._asked(f"{way}_bps")
-        shared = ~self._is_own(way) & (busy_s > alone_s * (1 + _ROUNDING))
-        sharing_s = np.where(shared, busy_s - alone_s, 0.0)
-        own_s = busy_s - sharing_s
-        latency_s = np.minimum(self._asked(f"{way}_delay_s"), own_s)
-        nominal = [getattr(link, way).value if link else np.inf for link in self._links]
-        bps = np.array(nominal)[self._plan.clients.link[self._client]]
-        reached = np.divide(self._asked(f"{way}_bps"), bps, out=np.ones(len(bps)), where=np.isfinite(bps))
-        weights = np.zeros((len(busy_s), len(CAUSES)))
-        weights[:, _AT["sharing"]] = sharing_s
-        weights[:, _AT["latency"]] = latency_s
-        weights[:, _AT["rate"]] = (own_s - latency_s) * np.minimum(reached, 1.0)
-        weights[:, _AT["loss"]] = (own_s - latency_s) * (1 - np.minimum(reached, 1.0))
-        return weights
 
     def _bound_by(self) -> Floats:
         """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""
