@@ -228,7 +228,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
     """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in compared]
     for key, values in differing(compared).items():
-        texts = [setting_text(value) for value in values]
+        texts = [setting_text(value, key) for value in values]
         if texts != names:
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
