@@ -9,17 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.core.corners import Interval
 from edgefl.core.fleet import Cell, Fleet
 from edgefl.core.link import Link
+from edgefl.core.link_traces import Way
 from edgefl.core.max_min import Uses, max_min
 from edgefl.core.scenario import Scenario
-
-Way = Literal["down", "up"]
 
 
 @dataclass(frozen=True)

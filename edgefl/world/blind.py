@@ -14,7 +14,7 @@ def is_blind(plan: Plan) -> bool:
     """Whether who works, on what and with whom depends on no time and no energy.
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
-    keep their speed, have links to themselves that do not change, and never fail, no client's work is as much
+    keep their speed, have links to themselves whose rates they keep, and never fail, no client's work is as much
     as fits into a time, and neither time nor energy ends the run.
     """
     return not any(sights(plan))
@@ -52,3 +52,5 @@ def shared(plan: Plan) -> Iterator[str]:
     yield from (f"server.{way}" for way in ("uplink", "downlink") if getattr(server, way) is not None)
     if plan.clients.cells:
         yield "cells"
+    if any(link.trace for link in plan.fleet.links.values()):
+        yield "links that follow traces"

@@ -58,9 +58,13 @@ class Again:
     def saved_s(self, change: str) -> float | None:
         """By how many seconds as many merges would be made sooner; None where there would not be as many.
 
-        A device that throttles otherwise, or not at all, would do so after the change, which is not known.
+        A device that throttles otherwise, or not at all, would do so after the change, which is not known; and
+        so it is with a link that follows a trace.
         """
-        if change == "device" and self._plan.fleet.speed:
+        fleet = self._plan.fleet
+        if change == "device" and fleet.speed:
+            return None
+        if change == "link" and any(link.trace for link in fleet.links.values()):
             return None
         t_s = self._run(self._changed(change))
         return None if t_s is None else float(self._merged_s[-1]) - t_s

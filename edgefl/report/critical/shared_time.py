@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from edgefl.core.catalogue import load
+from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.path import PHASES, critical_paths, rounds_of
-from edgefl.report.critical.transfers import Way, is_shared, transfers
+from edgefl.report.critical.transfers import is_shared, transfers
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.timeline import Timeline, timeline
 from edgefl.store import Reader

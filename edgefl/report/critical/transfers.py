@@ -2,26 +2,30 @@
 
 - "latency" is handshakes, "loss" what the packets that a link loses take of its rate, and "rate" the rest of
   what the transfer takes alone on its client's own link.
-- "sharing" is what it took longer than that, where it shares the server's link or a cell with others.
-- "repeats" are uploads that arrived with errors. Where a link is shared, they take the share of the time that
-  they have of the bytes.
+- "sharing" is what it took longer than that, where it shares the server's link or a cell with others. A link
+  that changes is taken as it is from the transfer's beginning on, without pauses of its client.
+- "repeats" are uploads that arrived with errors. Where a link is shared or changes, they take their share of
+  the bytes of the time.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.core.link import Link
+from edgefl.core.link_traces import Way
 from edgefl.core.plan import Plan
 from edgefl.planning.recorded import Recorded
+from edgefl.report.critical.traced import alone_on
 from edgefl.report.timeline import Bools, Floats, Ints, Timeline
 
 # Of a stage's time: a difference below it is rounding.
 _ROUNDING = 1e-9
 _BUSY = {"down": "receive_s", "up": "transmit_s"}
-
-Way = Literal["down", "up"]
+_BEGINS = {"down": "dispatched_s", "up": "worked_s"}
 
 
 class Transfers(NamedTuple):
@@ -50,12 +54,19 @@ def transfers(found: Timeline, recorded: Recorded, jobs: Ints, way: Way) -> Tran
         for name in ("bytes", "delay_s", "bps")
     )
     busy_s, moved_bytes = getattr(found.jobs, _BUSY[way])[jobs], getattr(found.jobs, f"{way}_bytes")[jobs]
+    sent_bytes = np.minimum(moved_bytes, payload_bytes)
+    alone_s = delay_s + 8 * sent_bytes / bps
+    traced = np.zeros(len(jobs), dtype=np.bool_)
+    for mine, link in _on_traces(recorded, client):
+        begin_s = getattr(found.jobs, _BEGINS[way])[jobs[mine]]
+        alone = alone_on(link, way, plan.scenario.seed, client[mine], begin_s, 8 * sent_bytes[mine])
+        (delay_s[mine], alone_s[mine]), traced[mine] = alone, True
     shared = is_shared(plan, way)[client]
     of_bytes = np.ones(len(jobs))
     np.divide(payload_bytes, moved_bytes, out=of_bytes, where=moved_bytes > payload_bytes)
-    once_s = np.where(shared, busy_s * of_bytes, np.minimum(busy_s, delay_s + 8 * payload_bytes / bps))
+    own_once_s = np.minimum(busy_s, delay_s + 8 * payload_bytes / bps)
+    once_s = np.where(shared | traced, busy_s * of_bytes, own_once_s)
     repeats_s = np.where(busy_s > once_s * (1 + _ROUNDING), busy_s - once_s, 0.0)
-    alone_s = delay_s + 8 * np.minimum(moved_bytes, payload_bytes) / bps
     first_s = busy_s - repeats_s
     sharing_s = np.where(shared & (first_s > alone_s * (1 + _ROUNDING)), first_s - alone_s, 0.0)
     own_s = first_s - sharing_s
@@ -71,6 +82,15 @@ def is_shared(plan: Plan, way: Way) -> Bools:
     limit = server.downlink if way == "down" else server.uplink
     found: Bools = (plan.clients.cell >= 0) | (limit is not None)
     return found
+
+
+def _on_traces(recorded: Recorded, client: Ints) -> Iterator[tuple[Ints, Link]]:
+    """The places of those of some clients whose links change, by link."""
+    clients = recorded.plan.clients
+    for number, name in enumerate(clients.links):
+        link = recorded.links.get(name)
+        if link is not None and link.trace is not None:
+            yield np.flatnonzero(clients.link[client] == number), link
 
 
 def _reached(recorded: Recorded, way: Way, client: Ints, bps: Floats) -> Floats:
