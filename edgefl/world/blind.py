@@ -14,8 +14,8 @@ def is_blind(plan: Plan) -> bool:
     """Whether who works, on what and with whom depends on no time and no energy.
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
-    keep their speed, have links to themselves whose rates they keep, and never fail, no client's work is as much
-    as fits into a time, and neither time nor energy ends the run.
+    keep their speed and never fail, links are not shared and keep their rates, no client's work is as much as
+    fits into a time, and neither time nor energy ends the run.
     """
     return not any(sights(plan))
 
