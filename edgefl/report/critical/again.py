@@ -58,8 +58,8 @@ class Again:
     def saved_s(self, change: str) -> float | None:
         """By how many seconds as many merges would be made sooner; None where there would not be as many.
 
-        A device that throttles otherwise, or not at all, would do so after the change, which is not known; nor
-        is what a link that follows a trace would be then.
+        A device that throttles otherwise, or not at all, would do so after the change, which is not known. So
+        are the rates of another link where links follow traces.
         """
         fleet = self._plan.fleet
         if change == "device" and fleet.speed:
