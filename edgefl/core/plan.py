@@ -239,13 +239,6 @@ class Plan:
                 hint="use a smaller model, batch_size: fit, or a fleet with more memory",
             )
 
-    @property
-    def has_events(self) -> bool:
-        """Whether transfers depend on when they happen and on each other: on shared links, or on traces."""
-        server = self.scenario.server
-        shared = server.uplink is not None or server.downlink is not None or bool(self.clients.cells)
-        return shared or any(link.trace is not None for link in self.fleet.links.values())
-
     def price(self, exchange: str) -> Prices:
         """The prices of an exchange by name."""
         return next(prices for prices in self.prices if prices.exchange == exchange)

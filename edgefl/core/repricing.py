@@ -4,12 +4,15 @@ Who did what stays as it was. Each stage of a job takes as much longer or shorte
 priced at it, and draws the power that it has there. Where a run is blind to time, these are the times of a
 run at those prices: each exchange begins when the one before was merged, and is merged when its slowest job
 arrives. Elsewhere jobs keep the times at which they began and ended, which other prices might have changed.
+
+On links that are shared or change, a transfer takes as much more or less time as it would alone on its
+client's link; what others, or the moment, added to that stays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +143,13 @@ class Repriced:
     """A run's jobs at other prices."""
 
     def __init__(
-        self, jobs: Jobs, prices: Sequence[Prices], others: Sequence[Prices], *, blind: bool
+        self,
+        jobs: Jobs,
+        prices: Sequence[Prices],
+        others: Sequence[Prices],
+        *,
+        blind: bool,
+        shared: bool = False,
     ) -> None:
         """Takes what was done, and prices; what nothing bounds is NaN.
 
@@ -149,8 +158,9 @@ class Repriced:
             prices: the run's own, by exchange.
             others: those to take in their place.
             blind: whether the run is blind to time.
+            shared: whether links are shared or change.
         """
-        self._jobs, self._prices, self._others = jobs, prices, others
+        self._jobs, self._prices, self._others, self._shared = jobs, prices, others, shared
         self._ends = self._merged() if blind else None
 
     def seconds(self, version: int | None = None) -> float | None:
@@ -180,8 +190,8 @@ class Repriced:
         )
         # A transfer under way has moved less than its share, since it began with handshakes.
         down, up, demand = some.jobs.down_bytes, some.jobs.up_bytes, some.demand
-        down = np.where(done[0] < 1, np.minimum(down, demand.moved_down(receive_s)), down)
-        up = np.where(done[2] < 1, np.minimum(up, demand.moved_up(transmit_s)), up)
+        down = np.where(done[0] < 1, self._so_far(down, done[0], demand.moved_down(receive_s)), down)
+        up = np.where(done[2] < 1, self._so_far(up, done[2], demand.moved_up(transmit_s)), up)
         powered_s = times(some.full_power_s, done[1])
         charges = demand.charges((receive_s, work_s, transmit_s), (down, up), powered_s)
         parts = [part for charge in charges for part in charge]
@@ -221,10 +231,21 @@ class Repriced:
         """Some of the jobs, what they ask for there, and how long they are busy and at full power."""
         jobs = self._jobs.taken(places)
         before, after = _demands(self._prices, jobs), _demands(self._others, jobs)
-        work = _factor(before, after, lambda one: one.work_s)
-        receive_s = jobs.receive_s * _factor(before, after, lambda one: one.down_s)
-        transmit_s = jobs.transmit_s * _factor(before, after, lambda one: one.up_s)
+        work = _factor(before.work_s, after.work_s)
+        down = jobs.receive_s, _factor(before.down_bytes, jobs.down_bytes), before.down_s, after.down_s
+        up = jobs.transmit_s, _factor(before.up_bytes, jobs.up_bytes), before.up_s, after.up_s
+        receive_s, transmit_s = self._transferred_s(*down), self._transferred_s(*up)
         return jobs, after, (receive_s, jobs.work_s * work, transmit_s), jobs.full_power_s * work
+
+    def _transferred_s(self, busy_s: Floats, sends: Floats, alone_s: Floats, other_s: Floats) -> Floats:
+        """How long transfers take at the other prices, given how many times their payload was sent."""
+        if self._shared:
+            return np.maximum(busy_s + sends * (other_s - alone_s), 0.0)
+        return busy_s * _factor(alone_s, other_s)
+
+    def _so_far(self, moved_bytes: Ints, done: Floats, alone_bytes: Ints) -> Any:
+        """The bytes that transfers under way have moved at most, given what they would have moved alone."""
+        return np.minimum(moved_bytes * done if self._shared else moved_bytes, alone_bytes)
 
     def took_s(self) -> Floats:
         """How long each job's client was busy with it, all stages together, (n,)."""
@@ -263,16 +284,19 @@ def slowest_s(into_version: Ints, took_s: Floats) -> Floats:
     return longest
 
 
-def at_corners(jobs: Jobs, prices: Sequence[Prices], *, blind: bool) -> tuple[Repriced, Repriced]:
+def at_corners(
+    jobs: Jobs, prices: Sequence[Prices], *, blind: bool, shared: bool
+) -> tuple[Repriced, Repriced]:
     """Jobs at the cheap and at the costly corner of their prices.
 
     Args:
         jobs: what was done.
         prices: the run's, by exchange.
         blind: whether the run is blind to time.
+        shared: whether links are shared or change.
     """
     ends = zip(*(one.corners or (one, one) for one in prices), strict=True)
-    cheap, costly = (Repriced(jobs, prices, end, blind=blind) for end in ends)
+    cheap, costly = (Repriced(jobs, prices, end, blind=blind, shared=shared) for end in ends)
     return cheap, costly
 
 
@@ -299,10 +323,10 @@ def _demands(prices: Sequence[Prices], jobs: Jobs) -> Demand:
     return Demand._make([*quantities, draw])
 
 
-def _factor(before: Demand, after: Demand, figure: Callable[[Demand], Floats]) -> Floats:
-    """How much longer something takes; 1 where it took no time."""
-    one, two = figure(before), figure(after)
-    found: Floats = np.divide(two, one, out=np.ones_like(one), where=one > 0)
+def _factor(before: Floats | Ints, after: Floats | Ints) -> Floats:
+    """How many times as much something is; 1 where it was nothing."""
+    found = np.ones(len(before))
+    np.divide(after, before, out=found, where=before > 0)
     return found
 
 

@@ -12,6 +12,7 @@ from edgefl.core.layers import ModelLayers
 from edgefl.core.measurement import MeasuredExchange
 from edgefl.core.price import Energy
 from edgefl.core.scenario import Published
+from edgefl.planning.sharing import SharedLink
 
 
 @dataclass(frozen=True)
@@ -305,6 +306,7 @@ class Profile:
         assumptions: the unknown and assumed numbers of devices and links.
         exchanges: one for each exchange and model.
         layers: each model layer by layer, if requested.
+        shared: what exchanges cost the server's link and cells; None where clients share nothing.
     """
 
     scenario: str
@@ -314,6 +316,7 @@ class Profile:
     assumptions: Sequence[str]
     exchanges: Sequence[ExchangeCost]
     layers: Sequence[ModelLayers] | None = field(default=None, metadata=OPTIONAL)
+    shared: Sequence[SharedLink] | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)

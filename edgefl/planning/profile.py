@@ -35,6 +35,7 @@ from edgefl.planning.measuring import measured
 from edgefl.planning.memory import fits, fits_with_margin
 from edgefl.planning.pricing import phase_steps, traced
 from edgefl.planning.repricing import Pricers
+from edgefl.planning.sharing import Payload, SharedLink, shared_links
 from edgefl.protocol import Exchange
 
 # With more links than these, only some of a device's are shown.
@@ -129,7 +130,24 @@ def profile(
         assumptions=assumptions(profiler.devices, profiler.links),
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
+        shared=_shared(draft, options, profiler, exchanges),
     )
+
+
+def _shared(
+    draft: Draft, options: ProfileOptions, profiler: _Profiler, costs: Sequence[ExchangeCost]
+) -> list[SharedLink] | None:
+    """What exchanges cost what clients share, by their costs for each model."""
+    fleet, links = profiler.fleet, profiler.fleet.links
+    if options.link:
+        links = dict.fromkeys(links, link(options.link, where="--link"))
+    _, policy = resolve("policies", draft.scenario.server.policy, draft.document, ["server", "policy"])
+    payloads = []
+    for one in profiler.learning.methods[0].exchanges:
+        mine = [cost for cost in costs if cost.exchange == one.name]
+        down, up = ([sum(getattr(cost, way).values()) for cost in mine] for way in ("down", "up"))
+        payloads.append(Payload(one.name, one.who == "all", down, up))
+    return shared_links(draft.scenario, policy, fleet, links, payloads)
 
 
 def _rounds_per_day(draft: Draft) -> float | None:
@@ -200,7 +218,7 @@ def _profiler(draft: Draft, options: ProfileOptions, access: DataAccess) -> tupl
             f"of {len(links)} links, those of each device's slowest, median and fastest upload are shown"
         )
     links = {name: links[name] for _, _, name in setups}
-    return _Profiler(learning, samples, devices, links, setups, layers=options.layers), notes
+    return _Profiler(learning, samples, fleet, devices, links, setups, layers=options.layers), notes
 
 
 def _samples(federation: Federation, task: Task) -> tuple[int, str]:
@@ -223,6 +241,7 @@ class _Profiler:
     Attributes:
         learning: what is trained.
         samples: of one client.
+        fleet: the scenario's.
         devices, links: by name.
         setups: what to price on.
         layers: whether to price layer by layer too.
@@ -230,6 +249,7 @@ class _Profiler:
 
     learning: Learning
     samples: int
+    fleet: Fleet
     devices: Mapping[str, Board]
     links: Mapping[str, Link]
     setups: Sequence[Kind]

@@ -24,9 +24,9 @@ class Bounds:
 
     def __init__(self, reader: Reader, jobs: timeline.Jobs | None = None) -> None:
         """Takes what ``bounds_of`` does, which says whether there are any bounds."""
-        prices, blind = read_prices(reader), bool(reader.meta.get("blind"))
+        prices, (blind, shared) = read_prices(reader), depends(reader)
         own = self.jobs = read_jobs(reader, jobs)
-        self._cheap, self._costly = at_corners(own, prices, blind=blind)
+        self._cheap, self._costly = at_corners(own, prices, blind=blind, shared=shared)
         self._unbounded = any(map(is_unbounded, prices))
 
     def joules(self, t_s: float, version: int | None = None) -> Interval:
@@ -68,6 +68,11 @@ def bounds_of(reader: Reader, jobs: timeline.Jobs | None = None) -> Bounds | Non
         return None
     (found,) = reader.query("SELECT EXISTS (SELECT 1 FROM corner_prices) AS found")
     return Bounds(reader, jobs) if found["found"] else None
+
+
+def depends(reader: Reader) -> tuple[bool, bool]:
+    """Whether a run is blind to time, and whether its links are shared or change; see ``world.blind``."""
+    return bool(reader.meta.get("blind")), bool(reader.meta.get("shared"))
 
 
 def read_jobs(reader: Reader, jobs: timeline.Jobs | None = None) -> Jobs:

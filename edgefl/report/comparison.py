@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 
 from edgefl.core.documents import OPTIONAL
 from edgefl.core.nodes import short
-from edgefl.core.units import show_bytes, show_seconds
+from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
@@ -25,6 +25,7 @@ from edgefl.report.intervals import LOWER_BOUND, between, energy_between
 from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
 from edgefl.report.rows import MODELS, WAITING, carbon_rows, rows, waited_most
 from edgefl.report.settings import differences, setting_text
+from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.sparklines import Sparklines
 from edgefl.report.summary import DryRun, Summary, check_target, each_run, summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
@@ -227,7 +228,7 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
     """The settings in which the runs differ, unless their names say it, or only their components' do."""
     names = [one.name for one in compared]
     for key, values in differing(compared).items():
-        texts = [setting_text(value) for value in values]
+        texts = [setting_text(value, key) for value in values]
         if texts != names:
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
@@ -235,18 +236,28 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
-    """A row for each dry run; below, what batteries gave, waste, what stopped runs, and emissions."""
+    """A row for each dry run; below, what shared links cost and batteries gave, waste, ends and emissions."""
     wasteful = [run for run in runs if run.summary.wasted.jobs or stopped(run.summary)]
     emitting = [run for run in runs if run.summary.carbon]
     columns = {**_DRY, **(_EMITS if emitting else {})}
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
         *map(_line, _lower_bounds([run.summary for run in runs])),
+        *_shared(runs),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
         *map(_line, _boundaries([run.summary for run in emitting])),
     )
+
+
+def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
+    """What links that clients share cost, a row for each run that has any."""
+    shared = [(run, run.sharing) for run in runs if run.sharing is not None]
+    if shared:
+        yield Line()
+        yield Fitted(shared, _SHARED, wraps=("run",), names=2)
+        yield Line(_ABOUT_SHARED, "dim")
 
 
 def _drained(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
@@ -290,6 +301,22 @@ class Drained(NamedTuple):
         return between(show, getattr(use, of), bounds, UNKNOWN if use.joules is None else MISSING)
 
 
+_ABOUT_SHARED = (
+    "sharing: of the rounds' time; a download, an upload: in the mean, and alone on their clients' own links"
+)
+
+
+def _transfer(one: Transfer | None) -> str:
+    return MISSING if one is None else f"{show_seconds(one.seconds)}, {show_seconds(one.alone_s)} alone"
+
+
+_SHARED: dict[str, Callable[[tuple[DryRun, SharedTime]], Cell]] = {
+    "scenario": lambda row: row[0].scenario,
+    "run": lambda row: row[0].summary.name,
+    "sharing": lambda row: show_share(row[1].share),
+    "a download": lambda row: _transfer(row[1].download),
+    "an upload": lambda row: _transfer(row[1].upload),
+}
 _DRAINED: dict[str, Callable[[Drained], Cell]] = {
     "scenario": lambda row: row.run.scenario,
     "run": lambda row: row.run.summary.name,

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
+from edgefl.core.units import (
+    show_bits,
+    show_bytes,
+    show_flops,
+    show_joules,
+    show_seconds,
+    show_share,
+)
 from edgefl.planning.assumed import in_short
 from edgefl.planning.costs import (
     ClaimedSavings,
@@ -22,6 +29,7 @@ from edgefl.planning.costs import (
     is_lower_bound,
 )
 from edgefl.planning.memory import MARGIN
+from edgefl.planning.sharing import SharedLink
 from edgefl.report.batteries import show_charge
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.layers import by_layer
@@ -33,7 +41,7 @@ def profile(costs: Profile) -> RenderableType:
     blocks = [block for work in costs.exchanges for block in _exchange(work)]
     # What is unknown shows in the tables.
     assumed = in_short(note for note in costs.assumptions if ": assumed" in note)
-    return Group(*blocks, *(Line(note, "dim") for note in (_NOT_COUNTED, *assumed)))
+    return Group(*blocks, *_shared(costs), *(Line(note, "dim") for note in (_NOT_COUNTED, *assumed)))
 
 
 _NOT_COUNTED = "not counted: reading from storage, and evaluation, which is no work of the protocol"
@@ -70,6 +78,30 @@ def _exchange(work: ExchangeCost) -> Iterator[RenderableType]:
     yield Line()
     if work.layers is not None:
         yield from by_layer(work, [(row.name, row.costs) for row in priced])
+
+
+def _shared(costs: Profile) -> Iterator[RenderableType]:
+    """What exchanges cost what clients share."""
+    if costs.shared:
+        yield Line("shared by clients", "bold")
+        yield Fitted(costs.shared, _SHARED, left=("link",), names=2)
+        yield Line(_ABOUT_SHARED, "dim")
+        yield Line()
+
+
+_ABOUT_SHARED = (
+    "least time: all payloads at the full rate; alone: one client, on its own link; all at once: what each "
+    "gets, max-min fair"
+)
+_SHARED: dict[str, Callable[[SharedLink], Cell]] = {
+    "exchange": lambda one: one.exchange,
+    "link": lambda one: one.capacity,
+    "rate": lambda one: show_bits(one.bps),
+    "payloads": lambda one: f"{one.clients:,} x {show_bytes(one.payload_bytes)}",
+    "least time": lambda one: show_seconds(one.at_least_s),
+    "alone": lambda one: between(show_seconds, None, one.alone_s),
+    "all at once": lambda one: between(show_bits, None, one.each_bps) if one.is_full else "not full",
+}
 
 
 def links(exchanges: Sequence[ExchangeCost]) -> str:

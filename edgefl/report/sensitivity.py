@@ -28,7 +28,7 @@ from edgefl.planning.sensitivity import (
     study,
 )
 from edgefl.report.averages import Compared, seeds_together
-from edgefl.report.bounds import read_jobs
+from edgefl.report.bounds import depends, read_jobs
 from edgefl.report.intervals import between, span
 from edgefl.report.reached import Reached, Target
 from edgefl.report.rows import MODELS
@@ -128,7 +128,7 @@ class _Run:
             found = recorded(reader)
             if not all(prices.traces for prices in found.plan.prices):
                 raise UserError(f"{run.name}: its traces are damaged", where=run.run_dir)
-            self._jobs, self.blind = read_jobs(reader), bool(reader.meta.get("blind"))
+            self._jobs, (self.blind, self._shared) = read_jobs(reader), depends(reader)
             # Until when, and at which version of the server, by what the names of figures end with.
             self._ends: dict[str, tuple[float, int | None]] = {"": (run.virtual_s, None)}
             if model and run.target:
@@ -153,7 +153,7 @@ class _Run:
         devices = {name: records.get(name, one) for name, one in self._devices.items()}
         links = {name: records.get(f"link {name}", one) for name, one in self._links.items()}
         there = self._repricer.prices(devices, links)
-        found = Repriced(self._jobs, self._plan.prices, there, blind=self.blind)
+        found = Repriced(self._jobs, self._plan.prices, there, blind=self.blind, shared=self._shared)
         figures = {}
         for end, (t_s, version) in self._ends.items():
             seconds = found.seconds(version)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgefl.core.units import show_bits
 from edgefl.report.tables import MISSING
 from edgefl.store import Reader
 
@@ -43,10 +44,21 @@ def differences(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     return {key: values for key, values in rows.items() if len(set(map(canonical, values))) > 1}
 
 
-def setting_text(value: Any) -> str:
-    """A setting's value for display."""
+# Numbers in base units that are shown with their unit, by dotted key.
+_QUANTITIES = {"server.uplink": show_bits, "server.downlink": show_bits}
+
+
+def setting_text(value: Any, key: str = "") -> str:
+    """A setting's value for display.
+
+    Args:
+        value: the setting's.
+        key: its dotted key, by which some numbers have a unit.
+    """
     if value is None:
         return MISSING
+    if key in _QUANTITIES:
+        return _QUANTITIES[key](value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

@@ -20,6 +20,7 @@ from edgefl.report.device_use import DeviceUse, device_use
 from edgefl.report.measured import Measured, measured
 from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
+from edgefl.report.sharing import SharedTime
 from edgefl.report.timeline import Jobs, jobs_of
 from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
@@ -152,11 +153,13 @@ class DryRun:
         scenario: its file or name, as it was given.
         notes: what was assumed, and which clients were refused.
         summary: the run's figures.
+        sharing: what links that clients share cost it; None where they share none.
     """
 
     scenario: str
     notes: Sequence[str]
     summary: Summary = field(metadata={INLINE: Summary})
+    sharing: SharedTime | None = field(default=None, metadata=OPTIONAL)
 
 
 def summaries(

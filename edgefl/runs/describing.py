@@ -9,7 +9,7 @@ from typing import Any
 from edgefl.data import Federation
 from edgefl.planning.plan import Planned
 from edgefl.store import Store
-from edgefl.world.blind import is_blind
+from edgefl.world.blind import is_blind, shared
 
 # Clients times classes; their counts take 3 MB and a third of a second at most.
 MOST_COUNTS = 250_000
@@ -43,6 +43,8 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "classes": list(federation.spec.class_names),
         "class_counts": left_out,
     }
+    if any(shared(plan)):
+        facts["shared"] = True
     if plan.fleet.carbon is not None:
         facts["carbon"] = plan.fleet.carbon.model_dump(mode="json")
     if plan.scenario.published:

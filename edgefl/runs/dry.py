@@ -6,6 +6,8 @@ from edgefl.core.drafts import Draft
 from edgefl.core.errors import RunError
 from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import Planned, plan
+from edgefl.report.critical.shared_time import shared_time
+from edgefl.report.sharing import SharedTime
 from edgefl.report.summary import DryRun, Summary, summary
 from edgefl.runs.callbacks import Callbacks
 from edgefl.runs.describing import describe
@@ -44,13 +46,13 @@ def dry_run(scenario: str, overrides: Overrides = (), seeds: int | None = None) 
     access = DataAccess(need="embedded")
     planned = [plan(draft, access) for draft in checked_drafts(scenario, overrides, seeds)]
     return [
-        DryRun(scenario, (*each.plan.assumed, *run_notes(each, trains=False)), _clocked(each))
+        DryRun(scenario, (*each.plan.assumed, *run_notes(each, trains=False)), *_clocked(each))
         for each in planned
     ]
 
 
-def _clocked(planned: Planned) -> Summary:
-    """The summary of a run on the null engine, whose rows are kept in memory."""
+def _clocked(planned: Planned) -> tuple[Summary, SharedTime | None]:
+    """The summary of a run on the null engine, whose rows are kept in memory, and what sharing costs it."""
     store = Store.in_memory()
     try:
         describe(planned, store, "null")
@@ -62,6 +64,7 @@ def _clocked(planned: Planned) -> Summary:
             store.set_meta({"status": "failed", "reason": str(error)})
         else:
             store.set_meta({"status": "done"})
-        return summary(store.reader())
+        reader = store.reader()
+        return summary(reader), shared_time(reader, planned.plan)
     finally:
         store.abandon()

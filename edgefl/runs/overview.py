@@ -23,7 +23,7 @@ from edgefl.planning.plan import plan
 from edgefl.report.overviews import Overview, Range
 from edgefl.runs.dry import checked_drafts
 from edgefl.runs.group import Overrides
-from edgefl.world.blind import is_blind
+from edgefl.world.blind import is_blind, shared
 from edgefl.world.driver import converse, simulate
 from edgefl.world.needs import Feedback
 from edgefl.world.table import stacked
@@ -132,7 +132,7 @@ def _at_corners(planned: Plan, ended: np.ndarray, energy: float, end_s: float) -
     rows = ended[np.argsort(ended["job"])]
     during = np.array([prices.at == "round" for prices in planned.prices])[rows["exchange"]]
     jobs = Jobs.of_rows(rows, planned.clients.kind)
-    corners = at_corners(jobs, planned.prices, blind=is_blind(planned))
+    corners = at_corners(jobs, planned.prices, blind=is_blind(planned), shared=any(shared(planned)))
     low, high = (
         math.fsum(
             float(joules[during[places]].sum())

@@ -14,8 +14,8 @@ def is_blind(plan: Plan) -> bool:
     """Whether who works, on what and with whom depends on no time and no energy.
 
     That is so where the policy and the selector say ``BLIND = True`` of themselves, clients are always there,
-    keep their speed and their links' rates and never fail, no client's work is as much as fits into a time,
-    and neither time nor energy ends the run.
+    keep their speed and never fail, links are not shared and keep their rates, no client's work is as much as
+    fits into a time, and neither time nor energy ends the run.
     """
     return not any(sights(plan))
 
@@ -31,8 +31,7 @@ def sights(plan: Plan) -> Iterator[str]:
         yield f"availability {fleet.availability.name}"
     if fleet.speed:
         yield f"speed {' and '.join(one.name for one in fleet.speed)}"
-    if any(link.trace for link in fleet.links.values()):
-        yield "links that follow traces"
+    yield from shared(plan)
     if fleet.failures != Failures():
         yield "failures"
     if plan.scenario.local.fit is not None:
@@ -41,3 +40,17 @@ def sights(plan: Plan) -> Iterator[str]:
         yield "until.time"
     if server.until.energy is not None:
         yield "until.energy"
+
+
+def shared(plan: Plan) -> Iterator[str]:
+    """What transfers' times depend on besides their own client's link, in words: nothing of most runs.
+
+    On a capacity that clients share, a transfer takes as long as others let it; on a link that changes, as it
+    takes from the moment on at which it begins.
+    """
+    server = plan.scenario.server
+    yield from (f"server.{way}" for way in ("uplink", "downlink") if getattr(server, way) is not None)
+    if plan.clients.cells:
+        yield "cells"
+    if any(link.trace for link in plan.fleet.links.values()):
+        yield "links that follow traces"

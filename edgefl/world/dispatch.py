@@ -11,6 +11,7 @@ import simpy
 from edgefl.core.draws import Floats
 from edgefl.core.errors import RunError
 from edgefl.core.plan import Ints, Plan
+from edgefl.world.blind import shared
 from edgefl.world.clock import Clock
 from edgefl.world.flights import Flights
 from edgefl.world.network import Network
@@ -43,7 +44,7 @@ class Dispatcher:
         self.tails = Tails(plan, self.table)
         self.network: Network = (
             Shared(plan, clock, self.timeline, self.tails, self.table, self._leaves, self.waits.end)
-            if stepwise or plan.has_events
+            if stepwise or any(shared(plan))
             else Direct(plan, self.timeline, self.tails)
         )
         self._plan = plan

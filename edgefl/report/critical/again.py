@@ -1,4 +1,4 @@
-"""How much sooner a run would have made its merges with other clients: the world is run again, untrained.
+"""How much sooner a run would have made its merges with other clients or links: the clock runs once more.
 
 For runs in which other times change who is asked or merged. With the same number of merges, the other run may
 also take longer, and it learns something else.
@@ -13,6 +13,7 @@ import numpy as np
 
 from edgefl.core.availability import BatteryTimetable
 from edgefl.core.errors import RunError
+from edgefl.core.fleet import Cell
 from edgefl.core.plan import Plan
 from edgefl.core.samplers.fixed import Params as Fixed
 from edgefl.planning.medians import Medians
@@ -25,9 +26,11 @@ _SHOWN_EVERY = 64
 
 
 class Again:
-    """A run's time with changes that are made to all clients.
+    """A run's time with changes that are made to all clients, or to what they share.
 
     Attributes:
+        changes: ``CHANGES``, and those of what is shared: "server" is the server's link, and "cells" are all
+            cells, twice as fast; "unshared" is neither limited.
         is_known: whether the world does again what the run did: no selector saw losses that are not there
             now, no work fits into a time, and no battery or energy has a say, which other prices would
             change too.
@@ -44,7 +47,8 @@ class Again:
         """
         self._plan, self._medians, self._merged_s, self._progress = plan, medians, merged_s, progress
         # Once as it was, and once for each change.
-        self._done, self._total = 0, len(merged_s) * (1 + len(CHANGES))
+        self.changes = (*CHANGES, *_of_shared(plan))
+        self._done, self._total = 0, len(merged_s) * (1 + len(self.changes))
         timetable = plan.fleet.availability.timetable(plan.clients, plan.scenario.seed)
         sees_energy = plan.scenario.server.until.energy is not None or isinstance(timetable, BatteryTimetable)
         self.is_known = (
@@ -54,14 +58,20 @@ class Again:
     def saved_s(self, change: str) -> float | None:
         """By how many seconds as many merges would be made sooner; None where there would not be as many.
 
-        A device that throttles otherwise, or not at all, would do so after the change, which is not known.
+        A device that throttles otherwise, or not at all, would do so after the change, which is not known. So
+        are the rates of another link where links follow traces.
         """
-        if change == "device" and self._plan.fleet.speed:
+        fleet = self._plan.fleet
+        if change == "device" and fleet.speed:
+            return None
+        if change == "link" and any(link.trace for link in fleet.links.values()):
             return None
         t_s = self._run(self._changed(change))
         return None if t_s is None else float(self._merged_s[-1]) - t_s
 
     def _changed(self, change: str) -> Plan:
+        if change not in CHANGES:
+            return _with_shared(self._plan, change)
         if change != "speed":
             median = getattr(self._medians, change)()
             return replace(self._plan, prices=median.prices)
@@ -93,3 +103,38 @@ class Again:
         finally:
             self._done += len(merged_s)
             world.close()
+
+
+def _of_shared(plan: Plan) -> list[str]:
+    """The changes of what clients share."""
+    there = {"server": bool(_server_rates(plan)), "cells": bool(plan.clients.cells)}
+    found = [change for change, is_there in there.items() if is_there]
+    return [*found, "unshared"] if found else []
+
+
+def _server_rates(plan: Plan) -> dict[str, float]:
+    """The rates of the server's link, in the directions in which it is limited."""
+    server = plan.scenario.server
+    rates = {"uplink": server.uplink, "downlink": server.downlink}
+    return {way: rate for way, rate in rates.items() if rate is not None}
+
+
+def _with_shared(plan: Plan, change: str) -> Plan:
+    """The plan with a change of what clients share."""
+    if change == "cells":
+        cells = {name: _twice(cell) for name, cell in plan.fleet.cells.items()}
+        return replace(plan, fleet=plan.fleet.model_copy(update={"cells": cells}))
+    unshared = change == "unshared"
+    rates = {way: None if unshared else 2 * rate for way, rate in _server_rates(plan).items()}
+    server = plan.scenario.server.model_copy(update=rates)
+    changed = replace(plan, scenario=plan.scenario.model_copy(update={"server": server}))
+    if not unshared:
+        return changed
+    alone = np.full(len(plan.clients), -1)
+    return replace(changed, clients=replace(plan.clients, cell=alone, cells=()))
+
+
+def _twice(cell: Cell) -> Cell:
+    rates = {"down": cell.down, "up": cell.up}
+    faster = {way: rate.model_copy(update={"value": 2 * (rate.value or 0.0)}) for way, rate in rates.items()}
+    return cell.model_copy(update=faster)

@@ -1,7 +1,6 @@
 """What the parts of critical paths were bound by, in seconds that add up to each part's time.
 
-- Of a transfer: "latency" is its handshakes, "loss" what the packets that its link loses take of its rate,
-  "repeats" uploads that arrived with errors, and "rate" the rest.
+- Of a transfer: "latency", "rate", "loss", "sharing" and "repeats"; see ``critical.transfers``.
 - Of work: "compute", "memory" and "launch" are its seconds at the device's full speed, by what bounds its
   kernels; "slowdown" is what the client's constant slowdown adds, "jitter" what chance adds, and "speed" what
   a changing speed adds, such as throttling. A client or a job that is faster than its device's full speed
@@ -14,20 +13,19 @@ A stage of which only the end is in the round counts in proportion.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from edgefl.planning.medians import Medians
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.path import PHASES, Parts
+from edgefl.report.critical.transfers import Transfers, transfers
 from edgefl.report.full_speed import done_s, planned_s
 from edgefl.report.timeline import Floats, Ints, Timeline
 from edgefl.store import Reader
 from edgefl.world.timeline import jitters
 
 CAUSES = (
-    "rate", "latency", "loss", "repeats",
+    "rate", "latency", "loss", "sharing", "repeats",
     "compute", "memory", "launch", "slowdown", "jitter", "speed",
     "away", "unavailable", "timer",
 )  # fmt: skip
@@ -49,7 +47,8 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
         seconds[there, _AT[cause]] = lasted_s[there]
     jobs, at = np.unique(parts.job[parts.job >= 0], return_inverse=True)
     weights = _Weights(reader, found, recorded, medians, jobs)
-    stages = weights.received(), weights.worked(), weights.transmitted()
+    down, up = (_transferred(transfers(found, recorded, jobs, way)) for way in ("down", "up"))
+    stages = down, weights.worked(), up
     of_part = np.flatnonzero(parts.job >= 0)
     for phase, (stage, name) in enumerate(zip(stages, _STAGES, strict=True)):
         mine = parts.phase[of_part] == phase
@@ -64,8 +63,16 @@ def by_cause(reader: Reader, found: Timeline, recorded: Recorded, medians: Media
     return seconds
 
 
+def _transferred(found: Transfers) -> Floats:
+    """The causes of transfers, (n, causes), in seconds."""
+    weights = np.zeros((len(found.rate), len(CAUSES)))
+    for cause, seconds in zip(found._fields, found, strict=True):
+        weights[:, _AT[cause]] = seconds
+    return weights
+
+
 class _Weights:
-    """The causes of some jobs' stages, (n, causes), in seconds of the whole stage."""
+    """The causes of some jobs' work, (n, causes), in seconds of the whole stage."""
 
     def __init__(
         self, reader: Reader, found: Timeline, recorded: Recorded, medians: Medians, jobs: Ints
@@ -73,22 +80,8 @@ class _Weights:
         self._found, self._jobs, self._plan, self._medians = found, jobs, recorded.plan, medians
         self._client, self._place = found.jobs.client[jobs], found.jobs.place[jobs]
         self._kind = found.fleet.kind[self._client]
-        self._links = [recorded.links.get(name) for name in self._plan.clients.links]
         own = self._place, self._kind, found.jobs.steps[jobs]
         self._planned_s = planned_s(reader, *own)
-
-    def received(self) -> Floats:
-        """Of downloads."""
-        return self._transfer(self._of("receive_s"), "down")
-
-    def transmitted(self) -> Floats:
-        """Of uploads; whatever is more than one takes is repeated."""
-        busy_s = self._of("transmit_s")
-        once_s = self._asked("up_delay_s") + 8 * self._asked("up_bytes") / self._asked("up_bps")
-        repeats_s = np.where(busy_s > once_s * (1 + _ROUNDING), busy_s - once_s, 0.0)
-        weights = self._transfer(busy_s - repeats_s, "up")
-        weights[:, _AT["repeats"]] = repeats_s
-        return weights
 
     def worked(self) -> Floats:
         """Of work."""
@@ -113,21 +106,6 @@ class _Weights:
     def _of(self, name: str) -> Floats:
         column: Floats = getattr(self._found.jobs, name)[self._jobs]
         return column
-
-    def _asked(self, name: str) -> Any:
-        """A column of the jobs' prices."""
-        return np.stack([getattr(one, name) for one in self._plan.prices])[self._place, self._kind]
-
-    def _transfer(self, busy_s: Floats, way: str) -> Floats:
-        latency_s = np.minimum(self._asked(f"{way}_delay_s"), busy_s)
-        nominal = [getattr(link, way).value if link else np.inf for link in self._links]
-        bps = np.array(nominal)[self._plan.clients.link[self._client]]
-        reached = np.divide(self._asked(f"{way}_bps"), bps, out=np.ones(len(bps)), where=np.isfinite(bps))
-        weights = np.zeros((len(busy_s), len(CAUSES)))
-        weights[:, _AT["latency"]] = latency_s
-        weights[:, _AT["rate"]] = (busy_s - latency_s) * np.minimum(reached, 1.0)
-        weights[:, _AT["loss"]] = (busy_s - latency_s) * (1 - np.minimum(reached, 1.0))
-        return weights
 
     def _bound_by(self) -> Floats:
         """The shares of work at full speed that are bound by arithmetic, memory and launches, (n, 3)."""

@@ -146,7 +146,7 @@ class Explainer:
         again = Again(self._plan, self._medians, self._found.merges.t_s, progress)
         if not again.is_known:
             return None
-        each = [(change, again.saved_s(change)) for change in CHANGES]
+        each = [(change, again.saved_s(change)) for change in again.changes]
         return [Saving(change, "", saved_s) for change, saved_s in each if saved_s is not None]
 
     def _saved_by(self, client: int) -> list[Saving] | None:

@@ -13,8 +13,9 @@ class Saving:
     """What a change to a client would save.
 
     Attributes:
-        change: the fleet's median "link", "device" or "work" in place of its own; or "speed", no slowdown and
-            no jitter above 1.
+        change: the fleet's median "link", "device" or "work" in place of its own; "speed", no slowdown and
+            no jitter above 1; or of what clients share, "server", "cells" or "unshared" (see
+            ``critical.again``).
         to: what the client would have; empty where it is not slower than that, and nothing is saved.
         saved_s: by how many virtual seconds the round, or all rounds together, would be shorter.
         then_client: the client for which the round would wait longest then; None for a whole run.

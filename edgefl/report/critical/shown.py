@@ -23,7 +23,8 @@ _SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
 # Shares of a path that are not shown.
 _LEAST = 0.005
 _CAUSE = {
-    "rate": "link rate", "latency": "latency", "loss": "packet loss", "repeats": "repeated uploads",
+    "rate": "link rate", "latency": "latency", "loss": "packet loss", "sharing": "shared link",
+    "repeats": "repeated uploads",
     "compute": "arithmetic", "memory": "memory", "launch": "kernel launches", "slowdown": "slowdown",
     "jitter": "jitter", "speed": "changing speed", "away": "client away",
     "unavailable": "no client available", "timer": "the policy's timer",
@@ -33,6 +34,11 @@ _CHANGE = {
     "device": "median device",
     "work": "median work",
     "speed": "no slowdown or jitter",
+}
+_CHANGE_OF_SHARED = {
+    "server": "server link twice as fast",
+    "cells": "cells twice as fast",
+    "unshared": "unshared links",
 }
 
 
@@ -59,7 +65,8 @@ def said(found: Explanation | RoundExplanation) -> str:
     share = show_share(first.seconds / found.seconds)
     best = max(found.savings or (), key=lambda one: one.saved_s, default=None)
     if best is not None and best.saved_s > 0:
-        rest += f"; {_CHANGE[best.change]} for all would save {show_share(best.saved_s / found.seconds)}"
+        what = _CHANGE_OF_SHARED.get(best.change) or f"{_CHANGE[best.change]} for all"
+        rest += f"; {what} would save {show_share(best.saved_s / found.seconds)}"
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
 
 
@@ -154,7 +161,7 @@ def _saved_in_run(found: Explanation) -> Iterator[RenderableType]:
         yield Line(f"savings are unknown{_since(found.unknown_since)}", "dim")
         return
     columns: dict[str, Callable[[Sequence[Saving]], str]] = {
-        "all rounds would save with": lambda row: _CHANGE[row[0].change],
+        "all rounds would save with": lambda row: (_CHANGE | _CHANGE_OF_SHARED)[row[0].change],
     }
     sides = {"for all clients": found.savings}
     sides |= {f"for client {one.client}": one.savings for one in found.clients[:_COLUMNS] if one.savings}

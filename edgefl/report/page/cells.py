@@ -130,9 +130,9 @@ def once(texts: Iterable[str], most: int = 6) -> str:
     return apart.join(map(cut, found[:most])) + more
 
 
-def setting(value: Any) -> str:
-    """A setting's value as far as a table shows it."""
-    return "not set" if value is None else cut(setting_text(value)) or "empty"
+def setting(value: Any, key: str) -> str:
+    """A setting's value as far as a table shows it, given its dotted key."""
+    return "not set" if value is None else cut(setting_text(value, key)) or "empty"
 
 
 def rounds(run: RunHead) -> str:

@@ -125,7 +125,7 @@ def _settings(page: Page) -> Iterator[Table]:
     """The settings in which the groups differ."""
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
-        cells = [[Cell(setting(group.settings.get(key))) for group in page.groups] for key in keys]
+        cells = [[Cell(setting(group.settings.get(key), key)) for group in page.groups] for key in keys]
         yield across("The settings in which they differ", names(page), keys, cells)
 
 

@@ -213,7 +213,7 @@ def _facts(page: Page) -> Iterator[tuple[str, str]]:
     keys = list(dict.fromkeys(key for group in page.groups for key in group.settings))
     if keys:
         told = [
-            f"{key} ({once(setting(group.settings.get(key)) for group in page.groups)})"
+            f"{key} ({once(setting(group.settings.get(key), key) for group in page.groups)})"
             for key in keys[:_MOST_SETTINGS]
         ]
         more = f" and {len(keys) - _MOST_SETTINGS} more" if len(keys) > _MOST_SETTINGS else ""

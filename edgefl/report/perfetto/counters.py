@@ -56,9 +56,15 @@ def counters(reader: Reader, window: Window) -> Iterator[Counter]:
     """
     active = _changes(reader, f"SELECT dispatched_s, {_UNTIL}, 1 FROM jobs")  # noqa: S608 - our own names
     yield _steps(active, window, "active clients", "", "clients with a job under way")
+    shared = reader.meta.get("shared", False)
     for way in _TRANSFERS:
         about = f"mean rates of the {way}loads under way"
-        yield _steps(_rates(reader, way), window, f"{way}link", "bit/s", about)
+        if shared:
+            about += "; rates change meanwhile, so that the sum may exceed what a shared link carries"
+        yield _steps(_transfers(reader, way, rates=True), window, f"{way}link", "bit/s", about)
+        if shared:
+            under_way = _transfers(reader, way, rates=False)
+            yield _steps(under_way, window, f"{way}loads", "", f"{way}loads under way")
     about = "of all clients whose energy is known in full; each stage counts when it ends"
     yield _steps(_energy(reader), window, "energy", "J", about)
     for row in reader.query("SELECT DISTINCT model FROM evaluations ORDER BY model"):
@@ -90,12 +96,13 @@ _TRANSFERS = {
 }
 
 
-def _rates(reader: Reader, way: str) -> tuple[Floats, Floats]:
-    """The rates of transfers one way; what takes no time counts nothing."""
+def _transfers(reader: Reader, way: str, *, rates: bool) -> tuple[Floats, Floats]:
+    """The transfers one way, by their rates or each as one; what takes no time counts nothing."""
     from_s, to_s, where = _TRANSFERS[way]
+    height = f"8.0 * {way}_bytes / ({to_s} - {from_s})" if rates else "1"
     return _changes(
         reader,
-        f"SELECT {from_s}, {to_s}, 8.0 * {way}_bytes / ({to_s} - {from_s}) FROM jobs "  # noqa: S608 - our own names
+        f"SELECT {from_s}, {to_s}, {height} FROM jobs "  # noqa: S608 - our own names
         f"WHERE {where} AND {to_s} > {from_s} AND {way}_bytes > 0",
     )
 

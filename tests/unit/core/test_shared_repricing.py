@@ -1,0 +1,48 @@
+"""What transfers on shared links take at other prices, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from plans import prices
+
+from edgefl.core.repricing import COLUMNS, Jobs, Repriced
+
+MB = 10**6
+
+
+def took_s(busy_s, up_bytes, up_bps, *, shared=True):
+    """How long an upload takes at another rate that took so long.
+
+    Its payload is 1 MB, behind 8 Mbit/s and a handshake of 0.5 s.
+    """
+    columns = {name: np.zeros(1) for name in COLUMNS}
+    ints = ("client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes")
+    columns |= {name: np.zeros(1, dtype=np.int64) for name in ints}
+    columns |= {"transmit_s": np.array([busy_s]), "up_bytes": np.array([up_bytes])}
+    before, after = ((prices("train", 1, up_delay_s=0.5, up_bps=bps, up_bytes=MB),) for bps in (8e6, up_bps))
+    return Repriced(Jobs.of(columns), before, after, blind=False, shared=shared).took_s()[0]
+
+
+@pytest.mark.parametrize(
+    ("busy_s", "up_bytes", "up_bps", "taken_s"),
+    [
+        # 1.5 s alone, and 2.5 with half of the rate or 1 with twice as much.
+        (4, MB, 4e6, 5),
+        (4, MB, 16e6, 3.5),
+        (4, MB, 8e6, 4),
+        # Sent three times.
+        (12, 3 * MB, 4e6, 15),
+        # Broken off in the handshake: nothing is known of it.
+        (0.2, 0, 4e6, 0.2),
+    ],
+)
+def test_what_sharing_added_stays(busy_s, up_bytes, up_bps, taken_s):
+    """Only what the transfer takes alone on its own link is longer or shorter."""
+    assert took_s(busy_s, up_bytes, up_bps) == pytest.approx(taken_s)
+
+
+def test_a_transfer_on_its_own_link_takes_its_ratio():
+    """As before: 1.5 s become 2.5."""
+    assert took_s(1.5, MB, 4e6, shared=False) == pytest.approx(2.5)
+    assert took_s(1.5, MB, 4e6) == pytest.approx(2.5)
