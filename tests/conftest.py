@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,16 @@ def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def preloaded_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers and measuring processes start in no time; see preloaded.py."""
     preload(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def one_registry() -> Iterator[None]:
+    """PyTorch's exporter to ONNX parses the sources of its 500 functions once, and not for every file."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
+        yield
 
 
 @pytest.fixture
