@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 import unfinished as boards
 from hypothesis import settings
+from preloaded import preload
 
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
 settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=60)
@@ -40,6 +42,22 @@ def unfinished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices that lack numbers are on the path too; see unfinished.py."""
     folders = str(boards.write(tmp_path / "unfinished")), *filter(None, [os.environ.get("EDGEFL_PATH")])
     monkeypatch.setenv("EDGEFL_PATH", os.pathsep.join(folders))
+
+
+@pytest.fixture
+def preloaded_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers and measuring processes start in no time; see preloaded.py."""
+    preload(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def one_registry() -> Iterator[None]:
+    """PyTorch's exporter to ONNX parses the sources of its 500 functions once, and not for every file."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
+        yield
 
 
 @pytest.fixture

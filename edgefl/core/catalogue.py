@@ -14,6 +14,7 @@ import ast
 import importlib
 import importlib.util
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -94,11 +95,11 @@ class Entry:
         """Why the file cannot be read; empty if it can."""
         try:
             found = self.path.stat()
-            if not self.path.is_file():
-                return "it is a folder" if self.path.is_dir() else "it is no file"
+            if not stat.S_ISREG(found.st_mode):
+                return "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no file"
             if self.path.suffix == ".py":
                 return "" if os.access(self.path, os.R_OK) else "permission denied"
-            return _unreadable(self.path, found.st_mtime_ns, found.st_size)
+            return _unreadable(str(self.path), found.st_mtime_ns, found.st_size)
         except FileNotFoundError:
             return "it is a link to a file that does not exist"
         except OSError as error:
@@ -106,11 +107,12 @@ class Entry:
 
 
 @lru_cache(maxsize=1024)
-def _unreadable(path: Path, *_: int) -> str:
+def _unreadable(file: str, *_: int) -> str:
     """Why a YAML file cannot be read; known for as long as its time and size stay the same."""
     from edgefl.core.nodes import MOST_BYTES
     from edgefl.core.yamls import text_of
 
+    path = Path(file)
     try:
         text_of(path, MOST_BYTES)
     except ScenarioError as error:

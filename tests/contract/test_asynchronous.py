@@ -14,6 +14,8 @@ from edgefl.planning.learning import DataAccess
 from edgefl.planning.plan import plan
 from edgefl.runs.group import drafts
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 # A low rate: FedClassAvg's third term makes a hundred times as much of a rounding within a few epochs.
 SCENARIO = {
     **busy.SCENARIO,

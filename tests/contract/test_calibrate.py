@@ -14,6 +14,8 @@ from edgefl.cli import main
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):

@@ -27,6 +27,8 @@ from edgefl.runs.contract.repeats import together
 from edgefl.runs.contract.setting import Setting, last_version
 from edgefl.runs.learner import Learner
 
+pytestmark = pytest.mark.usefixtures("one_registry")
+
 METHODS = tuple(catalogue.entries("methods"))
 # policy -> how a scenario of four clients asks for it, and whether FedAvg's uploads are stale then
 POLICIES = {

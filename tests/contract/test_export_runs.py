@@ -33,6 +33,8 @@ from edgefl.export.verify import runner
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
+pytestmark = pytest.mark.usefixtures("one_registry")
+
 SCENARIO = {
     "name": "small",
     "seed": 3,

@@ -24,6 +24,8 @@ from edgefl.report.comparison import comparison
 from edgefl.runs.dry import dry_run
 from edgefl.store import Reader, verify
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 MEASURES = list(catalogue.entries("measures"))
 SMALL = {
     "name": "small",

@@ -18,6 +18,8 @@ from edgefl.export.make import export
 from edgefl.planning.learning import DataAccess
 from edgefl.store import read
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 LEVELS = {"dark": 40, "light": 200, "medium": 120}
 
 

@@ -21,6 +21,8 @@ from edgefl.runs.group import drafts
 from edgefl.runs.learner import mean_scalars
 from edgefl.runs.states import States
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SCENARIO = {
     "task": {
         "dataset": "digits",

@@ -117,6 +117,7 @@ def test_tensors_of_workers_are_aligned_as_in_the_driver(tmp_path, method):
     assert bits(one) == bits(loop)
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_workers_that_stack_clients_share_the_groups(tmp_path):
     """Groups do not depend on the workers: one process and two workers give the same bits."""
     alone = run(tmp_path / "alone", {"name": "vmapped", "group": 2})
@@ -133,6 +134,7 @@ def test_a_killed_worker_changes_nothing(tmp_path, accident):
     assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_a_stopped_worker_is_noticed_and_changes_nothing(tmp_path, accident, monkeypatch, caplog):
     """The driver says which one it is, and after a while another does its job, with the same result."""
     monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 0.2)
@@ -146,6 +148,7 @@ def test_a_stopped_worker_is_noticed_and_changes_nothing(tmp_path, accident, mon
     assert bits(one) == bits(run(tmp_path / "loop", "loop", **changes))
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_a_long_job_is_not_silence(tmp_path, accident, monkeypatch, caplog):
     """Nor is a worker that holds Python's lock all the time."""
     monkeypatch.setattr("edgefl.compute.silence.LOOK_S", 0.05)
@@ -159,6 +162,7 @@ def test_a_long_job_is_not_silence(tmp_path, accident, monkeypatch, caplog):
     assert not caplog.text
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 @pytest.mark.parametrize(
     ("what", "told"),
     [
@@ -185,6 +189,7 @@ def test_three_failures_of_a_unit_fail_the_run(tmp_path, accident, what, told):
         assert f"{file}:{line}, exchange train" in one.reason
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 @pytest.mark.parametrize("engine", ["loop", "processes"])
 def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident, engine):
     """The reason is one line, its traceback is in the run's directory, and the sweep goes on."""
@@ -203,6 +208,7 @@ def test_a_job_that_raises_fails_its_run_alone(tmp_path, accident, engine):
     assert not (done.folder / "traceback.txt").exists()
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_an_error_of_our_own_is_not_retried(tmp_path, accident):
     """It is the same with workers as without, with the same message."""
     error = "from edgefl import RunError; raise RunError('no way', where='here', hint='go back')"
@@ -287,6 +293,7 @@ def _eventually(look, enough, seconds=60.0):
     return found
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_an_answer_that_cannot_be_read_ends_its_worker(tmp_path, monkeypatch):
     """Another does its job; if no answer can be read, the run fails with the reason."""
     monkeypatch.setattr(processes, "LEAVING_S", 0.2)
@@ -317,6 +324,7 @@ def test_workers_import_what_the_driver_does(tmp_path, monkeypatch):
     assert run(tmp_path / "one", {"name": "processes", "workers": 1}).status == "done"
 
 
+@pytest.mark.usefixtures("preloaded_processes")
 def test_host_json_says_who_trained(tmp_path):
     """Engine, workers and device are in ``host.json``, and not in the plan or its id."""
     one = run(tmp_path / "one", {"name": "processes", "workers": 2})

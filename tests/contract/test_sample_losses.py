@@ -18,6 +18,8 @@ from edgefl.core.errors import RunError
 from edgefl.protocol import Exchange, Net, Tree, chilled, flatten, sgd
 from edgefl.protocol.sample_losses import SQUARES, measured, summarised
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 # Frequent enough for a tape.
 LONG = ([6] * 12, [6] * 12, [6] * 12 + [4])
 

@@ -13,6 +13,8 @@ from edgefl.core.errors import ScenarioError
 from edgefl.protocol import Net
 from edgefl.runs.contract import CHECKS, check_method
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SCENARIO: dict[str, Any] = {
     "name": "temperatures",
     "task": {

@@ -23,6 +23,8 @@ from edgefl.runs.context import Context
 from edgefl.runs.learner import Learner
 from edgefl.runs.states import States
 
+pytestmark = pytest.mark.usefixtures("preloaded_processes")
+
 SCENARIO = {
     "task": {"dataset": "digits", "clients": 4},
     "model": {"name": "mlp", "hidden": [16]},

@@ -17,6 +17,8 @@ from edgefl.export.kernels import GraphCost
 from edgefl.export.model import Form, Graph, read_model
 from edgefl.protocol import Predictor
 
+pytestmark = pytest.mark.usefixtures("one_registry")
+
 SHAPE, CLASSES = (3, 32, 32), 10
 SPEC = Spec("colours", SHAPE, CLASSES, 1, 1, tuple(map(str, range(CLASSES))), (0.5,) * 3, (0.25,) * 3)
 

@@ -190,3 +190,10 @@ def test_plain_and_dump_round_trip():
     text = dump(data)
     assert Document.parse(text, "y").data == data
     assert text.index("b:") < text.index("a:")
+
+
+def test_a_dump_does_not_depend_on_those_before():
+    """Texts of entries are kept; what Python takes for equal, such as 1, 1.0 and true, is not mixed up."""
+    for value in (1, 1.0, True, 0, 0.0, -0.0, False, None, "1", [1], [True], {"b": 1}, {"b": 1.0}):
+        assert repr(Document.parse(dump({"a": value}), "x").data) == repr({"a": value})
+    assert dump({}) == "{}\n"
