@@ -53,7 +53,7 @@ class Driver:
         return self._ended
 
     def _until(self, now: float) -> None:
-        while (then := self.pool.next_s()) <= now and self.flows:
+        while (then := self.pool.next_s) <= now and self.flows:
             if math.isinf(then):
                 break
             for flow in self.pool.finish():

@@ -89,7 +89,7 @@ def test_ten_thousand_flows(cells):
     caps, sizes = 10 ** rng.uniform(5, 7, 10_000), rng.exponential(1e7, 10_000)
     pool, flows = pool_of(limits), {}
     for place, now in enumerate(np.sort(rng.uniform(0, 5, 10_000)).tolist()):
-        while pool.next_s() <= now:
+        while pool.next_s <= now:
             for ended in pool.finish():
                 del flows[ended.owner]
         flows[place] = Flow(place, float(caps[place]), int(rng.integers(-1, cells)) if cells else -1)
@@ -163,7 +163,7 @@ def test_a_hundred_thousand_small_transfers():
     for client in range(clients):
         pool.start(Flow(client, 1e5), bits, 0.0)
     now = 0.0
-    while not math.isinf(now := pool.next_s()):
+    while not math.isinf(now := pool.next_s):
         for flow in pool.finish():
             moved[flow.owner] += 1_000
             if moved[flow.owner] < 1_000 * times:

@@ -73,7 +73,11 @@ class _Cell(Member):
 
 
 class Pool:
-    """The flows of one direction; times never fall from call to call."""
+    """The flows of one direction; times never fall from call to call.
+
+    Attributes:
+        next_s: when the next flow ends, if nothing starts or stops before; infinite for never.
+    """
 
     def __init__(self, capacity_bps: float = math.inf, cells: Iterable[float] = ()) -> None:
         """A pool without flows.
@@ -84,7 +88,7 @@ class Pool:
         """
         self._capacity = Capacity[Flow | _Cell](capacity_bps)
         self._cells = [_Cell(bps) for bps in cells]
-        self._now_s = 0.0
+        self._now_s, self.next_s, self._mark_s = 0.0, math.inf, math.inf
         # The bits that a flow at the server's level has moved since there was last none.
         self._reading = 0.0
         self._level_bps = math.inf
@@ -124,15 +128,11 @@ class Pool:
             return min(self._cells[flow.cell].capacity.level_bps, self._level_bps)
         return flow.limit_bps if flow.capped else self._level_bps
 
-    def next_s(self) -> float:
-        """When the next flow ends, if nothing starts or stops before; infinite for never."""
-        return max(self._now_s, min(self._dues.first(), self._mark_s()))
-
     def finish(self) -> list[Flow]:
         """Goes on to ``next_s``; returns the flows that end then, which leave the pool."""
-        mark_s, now_s = self._mark_s(), self.next_s()
+        now_s = self.next_s
         self._advance(now_s)
-        if mark_s <= now_s:
+        if self._mark_s <= now_s:
             # The clock may be short of it by rounding.
             self._reading = max(self._reading, self._marks.first())
         ended: list[Flow] = []
@@ -146,18 +146,8 @@ class Pool:
         self._remove(ended)
         return ended
 
-    def _mark_s(self) -> float:
-        """When the next flow at the server's level ends, or of a cell that is at it."""
-        mark = self._marks.first()
-        if math.isinf(mark):
-            return math.inf
-        left = max(0.0, mark - self._reading)
-        if not left:
-            return self._now_s
-        return self._now_s + left / self._level_bps if self._level_bps else math.inf
-
     def _advance(self, now_s: float) -> None:
-        if not math.isinf(self._level_bps):
+        if self._capacity.weight:
             self._reading += self._level_bps * (now_s - self._now_s)
         self._now_s = now_s
 
@@ -255,3 +245,9 @@ class Pool:
                 member.at += bits / member.limit_bps if member.limit_bps else math.inf
             self._dues.push(member.at, member)
         self._left.clear()
+        # When the next flow at the server's level ends, or of a cell that is at it.
+        self._mark_s = math.inf
+        if self._capacity.weight:
+            left = max(0.0, self._marks.first() - self._reading)
+            self._mark_s = self._now_s + left / self._level_bps
+        self.next_s = max(self._now_s, min(self._dues.first(), self._mark_s))

@@ -173,8 +173,8 @@ class Shared:
         agenda = self._agenda
         while agenda and (agenda[0][4].over or agenda[0][5] not in (-1, agenda[0][4].step)):
             heappop(agenda)
-        ends_s = min(pool.next_s() for pool in self._pools)
-        return min(ends_s, self._look_s, agenda[0][0] if agenda else math.inf)
+        down, up = self._pools
+        return min(down.next_s, up.next_s, self._look_s, agenda[0][0] if agenda else math.inf)
 
     def _sleep(self) -> None:
         """Makes sure to be woken when the next thing happens."""
@@ -203,7 +203,7 @@ class Shared:
             self._work()
             return
         for pool in self._pools:
-            if pool.next_s() <= now_s:
+            if pool.next_s <= now_s:
                 for flow in pool.finish():
                     job = flow.owner
                     job.alone = flow.alone_s is not None
