@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import math
 import platform
+import random
 import resource
 import subprocess
 import sys
@@ -36,11 +38,38 @@ from edgefl.runs.describing import describe
 from edgefl.runs.group import drafts
 from edgefl.runs.run import Run
 from edgefl.store import Store
+from edgefl.world.network.pool import Flow, Pool
 
 MOVES: dict[str, Any] = {"availability": {"name": "markov", "on": "2 h", "off": "4 h"}}
 FAILS: dict[str, Any] = {**MOVES, "failures": {"crash": 0.02, "corrupt": 0.02, "timeout": "10 min"}}
 DEADLINE = {"name": "deadline", "quantile": 0.8}
 MILLION_S, MILLION_BYTES = 20.0, 1e9
+LINKS = {"uplink": "100 Mbit/s", "downlink": "1 Gbit/s"}
+ASSUMED = {"status": "assumed", "source": "benchmark"}
+ACCESS = {"down": {"value": "20 Mbit/s", **ASSUMED}, "up": {"value": "5 Mbit/s", **ASSUMED}}
+HOMES: dict[str, Any] = {
+    "members": [{"device": "phone-mid", "link": "4g", "cell": "home"}],
+    "cells": {"home": {**ACCESS, "clients": 4}},
+}
+
+
+def _series(low: float, high: float) -> str:
+    """A rate for each of 600 seconds, as in a trace's rows."""
+    return " ".join(f"{second},{low + (high - low) * (second * 37 % 101) / 100}" for second in range(601))
+
+
+MOBILE: dict[str, Any] = {
+    "link": "mobile",
+    "links": {
+        "mobile": {
+            "title": "a trace",
+            "trace": {"rows": [{"down": _series(1e6, 5e7), "up": _series(1e5, 2e7)}]},
+            "latency": {"value": "50 ms", **ASSUMED},
+            "radio": {"status": "unknown", "source": "benchmark"},
+        }
+    },
+}
+FLOWS_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -53,6 +82,7 @@ class Case:
         rounds: how many, before ``--scale``.
         policy: the server's.
         fleet: keys that are added to ``city-phones``.
+        server: keys that are added to the server's.
         required: jobs a second.
     """
 
@@ -63,6 +93,7 @@ class Case:
     policy: Any = "sync"
     fleet: dict[str, Any] = field(default_factory=dict)
     required: float | None = None
+    server: dict[str, Any] = field(default_factory=dict)
 
 
 PARTS: dict[str, tuple[Case, ...]] = {
@@ -83,6 +114,14 @@ PARTS: dict[str, tuple[Case, ...]] = {
         Case(f"{what}, 1,000 of {clients:,}", clients, 1000, 300, "sync", fleet)
         for what, fleet in (("always", {}), ("markov", MOVES))
         for clients in (10_000, 100_000, 1_000_000)
+    ),
+    "shared": (
+        Case("server's link, 1,000 at a time", 10_000, 1000, 100, required=10_000, server=LINKS),
+        Case("server's link, homes, 1,000", 10_000, 1000, 100, fleet=HOMES, server=LINKS),
+        Case("server's link, traces, 1,000", 10_000, 1000, 30, fleet=MOBILE, server=LINKS),
+        Case("traces, 1,000 at a time", 10_000, 1000, 100, fleet=MOBILE),
+        Case("server's link, deadline, markov, failures", 10_000, 1000, 30, DEADLINE, FAILS, server=LINKS),
+        Case("server's link, fedbuff, 100 at a time", 10_000, 100, 1000, "fedbuff", server=LINKS),
     ),
     "jobs": tuple(
         Case(f"sync, {rounds:,} rounds of 1,000", 10_000, 1000, rounds) for rounds in (100, 300, 1000)
@@ -122,6 +161,7 @@ def scenario(case: Case, scale: float) -> dict[str, Any]:
             "policy": case.policy,
             "participants": case.participants,
             "rounds": max(1, round(case.rounds * scale)),
+            **case.server,
         },
         "engine": "null",
     }
@@ -219,21 +259,37 @@ def million() -> list[str]:
     return [f"edgefl run fleet-million: {took}; required {required}: {kept}"]
 
 
+def flows() -> list[str]:
+    """10,000 concurrent flows on one link: as many starts and as many ends."""
+    chance, pool = random.Random(7), Pool(1e9)  # noqa: S311 - nothing secret
+    started = time.process_time()
+    for _ in range(10_000):
+        pool.start(Flow(None, chance.lognormvariate(14.5, 1.0)), chance.uniform(1e6, 1e7), 0.0)
+    while pool.next_s < math.inf:
+        pool.finish()
+    took_s = time.process_time() - started
+    kept = verdict(took_s < FLOWS_S)
+    return [f"10,000 concurrent flows, 20,000 changes: {took_s:.2f} s; required {FLOWS_S:g} s: {kept}"]
+
+
 def verdict(reached: bool) -> str:  # noqa: FBT001 - its only argument
     """Whether a requirement was met, in words."""
     return "reached" if reached else "NOT REACHED"
 
 
+OTHERS = {"million": million, "flows": flows}
+
+
 def main() -> None:
     """Prints one table."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    arguments.add_argument("parts", nargs="*", metavar="PART", help=", ".join((*PARTS, "million")))
+    arguments.add_argument("parts", nargs="*", metavar="PART", help=", ".join((*PARTS, *OTHERS)))
     arguments.add_argument("--repeats", type=int, default=3)
     arguments.add_argument("--scale", type=float, default=1.0, help="share of the rounds")
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
-    parts = given.parts or [*PARTS, "million"]
-    if unknown := set(parts) - {*PARTS, "million"}:
+    parts = given.parts or [*PARTS, *OTHERS]
+    if unknown := set(parts) - {*PARTS, *OTHERS}:
         arguments.error(f"unknown: {', '.join(sorted(unknown))}")
     cores, load = psutil.cpu_count(), psutil.getloadavg()[0]
     machine = f"{processor() or platform.machine()}, {cores} cores, {platform.system()}"
@@ -245,7 +301,7 @@ def main() -> None:
         "",
     ]
     # First, while this process has no children of another size.
-    whole = million() if "million" in parts else []
+    whole = [line for part, lines in OTHERS.items() if part in parts for line in lines()]
     rows = []
     for case in [case for part in parts if part in PARTS for case in PARTS[part]]:
         rows.append(measured(case, given))
