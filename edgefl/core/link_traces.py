@@ -201,9 +201,8 @@ class LinkTrace(Strict):
 
     def in_words(self) -> str:
         """How many there are, how long they are, and how they are dealt out."""
-        ends_s = [max(float(series(getattr(one, way)).t_s[-1]) for way in WAYS) for one in self.traces]
-        spans = dict.fromkeys(map(units.show_seconds, (min(ends_s), max(ends_s))))
-        of = " to ".join(spans)
+        ends_s = self._lengths_s()
+        of = " to ".join(dict.fromkeys(map(units.show_seconds, (min(ends_s), max(ends_s)))))
         if len(ends_s) == 1:
             held = "holds its last rate, from its beginning on"
             return f"a trace of {of}, which {held if self.holds else 'repeats, from a random time on'}"
@@ -227,10 +226,9 @@ class LinkTrace(Strict):
             bps, latency_s = rates.at(t_s), latencies.at(t_s)
         if self.holds:
             return Pieces(t_s, bps, latency_s, math.inf)
-        if len(t_s) <= _ONE_PIECE:
-            return Pieces(t_s[:1], bps[:1], None if latency_s is None else latency_s[:1], math.inf)
         # The last row only ends the trace.
-        return Pieces(t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], float(t_s[-1]))
+        length_s = float(t_s[-1]) if len(t_s) > _ONE_PIECE else math.inf
+        return Pieces(t_s[:-1], bps[:-1], None if latency_s is None else latency_s[:-1], length_s)
 
     def dealt(self, root: int, clients: Ints) -> Dealt:
         """The trace of each client and where in it the client begins, by its number alone.
@@ -241,17 +239,15 @@ class LinkTrace(Strict):
             root: the run's seed.
             clients: their numbers, (n,).
         """
-        one, other = uniforms(key(root, "link trace"), clients)
-        which = (one * len(self.traces)).astype(np.int64)
+        place, time = uniforms(key(root, "link trace"), clients)
+        which = (place * len(self.traces)).astype(np.int64)
         if self.holds:
             return Dealt(which, np.zeros(len(which)))
-        longest_s = np.array([self._longest_s(place) for place in range(len(self.traces))])
-        return Dealt(which, other * longest_s[which])
+        return Dealt(which, time * np.array(self._lengths_s())[which])
 
-    def _longest_s(self, which: int) -> float:
-        """After how long all of a trace begins again, its directions one by one; 0 if nothing changes."""
-        every = [series(getattr(self.traces[which], name)).t_s for name in self.gives]
-        return max((float(t_s[-1]) for t_s in every if len(t_s) > _ONE_PIECE), default=0.0)
+    def _lengths_s(self) -> list[float]:
+        """When the last row of each trace is, in its longer direction."""
+        return [max(float(series(getattr(one, way)).t_s[-1]) for way in WAYS) for one in self.traces]
 
     def range(self, name: Number) -> tuple[float, float]:
         """The least and the most of all traces, the rates that only end one left out."""

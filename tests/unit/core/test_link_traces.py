@@ -150,11 +150,15 @@ def test_a_clients_trace_is_its_own(end, root, clients):
 
 
 def test_traces_are_dealt_out_evenly():
-    """Each is as likely as the others, and so is each place in it."""
-    rows = [{"down": "0,5 3,6 10,0", "up": "0,1 5,2 10,0"}] * 4
+    """Each is as likely as the others, and so is each time in the longer of its directions."""
+    lengths_s = np.array([10, 20, 1, 5])
+    rows = [{"down": f"0,5 {length},0", "up": f"0,1 {length / 2},0"} for length in lengths_s]
     which, offset_s = LinkTrace.model_validate({"rows": rows}).dealt(1, np.arange(40_000))
     assert np.bincount(which) / 10_000 == pytest.approx(1, abs=0.04)
-    assert np.histogram(offset_s, 10, (0, 10))[0] / 4000 == pytest.approx(1, abs=0.06)
+    for place, length_s in enumerate(lengths_s):
+        found = np.histogram(offset_s[which == place], 10, (0, length_s))[0]
+        assert found / 1000 == pytest.approx(1, abs=0.12)
+        assert found.sum() == (which == place).sum()
 
 
 def test_what_was_written_out_is_read_back_without_the_file(folder):
