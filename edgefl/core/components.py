@@ -79,7 +79,7 @@ class _Name(NamedTuple):
         if not isinstance(name, str) or name in self.own:
             return True
         try:
-            holder[key] = _as_its_file(self.note.kind, name, self.own, str(document.place(path)))
+            holder[key] = as_its_file(self.note.kind, name, self.own, str(document.place(path)))
         except UnknownNameError as error:
             mistakes.add(error)
             return False
@@ -94,7 +94,7 @@ class _Name(NamedTuple):
         return found if isinstance(self.note, OfKind) else None
 
 
-def _as_its_file(kind: str, name: str, own: Sequence[str], where: str) -> str:
+def as_its_file(kind: str, name: str, own: Sequence[str], where: str) -> str:
     """A known name as it is spelled where it is defined; hyphens and underscores stay.
 
     Raises:

@@ -46,7 +46,9 @@ def dealt(fleet: Fleet, clients: int, root: int) -> Dealt:
     rng, members, links = seeds.generator(root, "fleet"), fleet.members, tuple(fleet.links)
     member = fleet.deal(clients, rng) if own.device is None else _alike(fleet, own.device, rng)
     link = own.link or _of(member, [one.link for one in members])
-    places = np.array([links.index(name) for name in link.names], dtype=np.int64)
+    # Of members that nobody is, there may be links that the fleet has not read.
+    known = {name: place for place, name in enumerate(links)}
+    places = np.array([known.get(name, -1) for name in link.names], dtype=np.int64)
     return Dealt(
         member=member,
         device=own.device or _of(member, [one.device for one in members]),

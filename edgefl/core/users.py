@@ -110,6 +110,14 @@ class Users(Strict):
         left = {name: fields for name, fields in _columns(self.rows or "").items() if name != column}
         return self.model_copy(update={"rows": _text(left)}) if left else None
 
+    def renamed(self, column: str, names: Mapping[str, str]) -> Self:
+        """The users with other names in a column."""
+        if all(old == new for old, new in names.items()):
+            return self
+        columns: dict[str, Sequence[str]] = {**_columns(self.rows or "")}
+        columns[column] = [names.get(name, name) for name in columns[column]]
+        return self.model_copy(update={"rows": _text(columns)})
+
     def assumption(self, clients: int) -> str:
         """How the users are dealt to so many clients, as a sentence."""
         *others, last = self.table().columns

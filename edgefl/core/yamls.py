@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from ruamel.yaml import YAML
 
@@ -139,29 +138,39 @@ def item(value: Any, key: str | int) -> Any:
         return None
 
 
-def dump(value: Mapping[str, Any]) -> str:
+# Longer texts are written as literal blocks, line by line: the emitter takes seconds for a megabyte.
+_LONG = 10_000
+# What such a block has as it is.
+_BLOCK = re.compile(r"[!-~][\n -~]*[!-~]")
+
+
+def dump(value: Any) -> str:
     """Plain data as YAML text."""
-    return "".join(map(_entry, value.items())) or _dumped(value)
-
-
-def _entry(item: tuple[str, Any]) -> str:
-    # The runs of a sweep have most entries in common, and ruamel.yaml takes 20 us for each value.
-    pickled = pickle.dumps(dict([item]))
-    return _known(pickled) if len(pickled) <= _MOST_KNOWN_BYTES else _dumped(dict([item]))
-
-
-@lru_cache(maxsize=64)
-def _known(pickled: bytes) -> str:
-    return _dumped(pickle.loads(pickled))  # noqa: S301 - pickled just before
-
-
-def _dumped(value: Mapping[str, Any]) -> str:
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
     yaml.sort_base_mapping_type_on_output = False
-    out = StringIO()
-    yaml.dump(value, out)
-    return out.getvalue()
+    mark, long, out = f"long-{uuid4().hex}-", list[str](), StringIO()
+    marked = _marked(value, mark, long)
+    yaml.dump(marked if long else value, out)
+
+    def block(line: re.Match[str]) -> str:
+        indent = "\n" + " " * (len(line["indent"]) + 2)
+        return line["indent"] + line["key"] + "|-" + indent + long[int(line["place"])].replace("\n", indent)
+
+    line = rf"(?m)^(?P<indent>[ -]*)(?P<key>.*){mark}(?P<place>\d+)$"
+    return re.sub(line, block, out.getvalue()) if long else out.getvalue()
+
+
+def _marked(value: Any, mark: str, long: list[str]) -> Any:
+    """Plain data with a mark in place of each text that is taken out as long."""
+    if isinstance(value, dict):
+        return {key: _marked(inner, mark, long) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_marked(inner, mark, long) for inner in value]
+    if not isinstance(value, str) or len(value) < _LONG or not _BLOCK.fullmatch(value):
+        return value
+    long.append(value)
+    return f"{mark}{len(long) - 1}"
 
 
 def in_line(value: Any) -> str:

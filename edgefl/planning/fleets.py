@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from edgefl.core import catalogue
 from edgefl.core.availability.intervals import Params as Intervals
-from edgefl.core.components import read
+from edgefl.core.components import as_its_file, read
 from edgefl.core.dealing import kinds
 from edgefl.core.devices import KINDS, WIDTHS, Board, DType
 from edgefl.core.drafts import Draft
@@ -58,8 +58,7 @@ def profile(name: str, *, where: str = "") -> Fleet:
     file = Document.read(catalogue.find("profiles", name, where=where).path)
     document = Document.of(inherited(file.nodes, file.file), file.file)
     fleet = read(Fleet, document.data, document)
-    _check_users(fleet, item(document.data, "users"), str(document.place(["users"])))
-    return fleet
+    return _known_users(fleet, item(document.data, "users"), str(document.place(["users"])))
 
 
 def link(name: str, *, where: str = "") -> Link:
@@ -85,7 +84,7 @@ def fleet_of(draft: Draft, known: dict[str, Fleet] | None = None) -> Fleet:
     where = str(draft.document.place(["fleet"]))
     fleet, known = draft.scenario.fleet, {} if known is None else known
     if isinstance(fleet, Fleet):
-        _check_users(fleet, item(draft.document.data["fleet"], "users"), where)
+        fleet = _known_users(fleet, item(draft.document.data["fleet"], "users"), where)
         if fleet.link is not None:
             where = str(draft.document.place(["fleet", "link"]))
             fleet = _behind(fleet, fleet.link)
@@ -102,8 +101,8 @@ def _behind(fleet: Fleet, link: str) -> Fleet:
     return fleet.model_copy(update={"members": members, "users": users, "link": None})
 
 
-def _check_users(fleet: Fleet, given: Any, where: str) -> None:
-    """Refuses devices, links and numbers of recorded users that nothing has.
+def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
+    """A fleet whose recorded users have names as their files spell them.
 
     Args:
         fleet: whose users.
@@ -111,21 +110,22 @@ def _check_users(fleet: Fleet, given: Any, where: str) -> None:
         where: the fleet's place, for messages where there is no file.
 
     Raises:
-        UserError: there is such a one.
+        UserError: nothing has a device, a link or a number of the availability.
     """
-    if fleet.users is None:
-        return
-    table, file, mistakes = fleet.users.table(), item(given, "file"), Mistakes()
-    for column, names, find in (("device", table.device, device), ("link", table.link, link)):
-        for name in names.names if names else ():
-            if column == "link" and name in fleet.links:
-                continue
+    users, file, mistakes = fleet.users, item(given, "file"), Mistakes()
+    if users is None:
+        return fleet
+    table = users.table()
+    for column, named_, own in (("device", table.device, ()), ("link", table.link, tuple(fleet.links))):
+        spelled = {}
+        for name in named_.names if named_ else ():
             with mistakes.collected():
                 try:
-                    find(name)
+                    spelled[name] = as_its_file(f"{column}s", name, own, where)
                 except UnknownNameError as error:
                     error.where = place_of(file, column, name) if file else where
                     raise
+        users = users.renamed(column, spelled)
     if table.availability is not None and isinstance(fleet.availability, Intervals):
         number, most = int(table.availability.max()), int(fleet.availability.table()[-1, 0])
         if number > most:
@@ -133,6 +133,7 @@ def _check_users(fleet: Fleet, given: Any, where: str) -> None:
             at = place_of(file, "availability", number) if file else where
             mistakes.add(UserError(what, where=at))
     mistakes.check()
+    return fleet.model_copy(update={"users": users})
 
 
 def _linked(fleet: Fleet, where: str) -> Fleet:

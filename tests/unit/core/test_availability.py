@@ -545,6 +545,7 @@ def test_a_trace_is_found_on_the_path(trace, tmp_path, monkeypatch):
         ("", 1, "the first line must be client,start_s,end_s"),
         ("client,start_s,end_s\n", 1, "there are no intervals"),
         (TRACE + "x,1,2\n", 7, "'x,1,2' must be a client's number"),
+        (TRACE + "7" * 200_000 + ",1,2\n", 7, "not valid CSV: field larger than field limit"),
         (TRACE + "0,1\n", 7, "'0,1' must be a client's number"),
         (TRACE + "0,1,2,3\n", 7, "'0,1,2,3' must be a client's number"),
         (TRACE + "-1,1,2\n", 7, "client -1 must be between 0 and"),

@@ -118,6 +118,15 @@ def test_what_is_not_recorded_comes_from_a_member_with_the_device():
     assert sorted((links[~board] == name).sum() for name in ("ethernet", "5g", "wifi")) == [8, 8, 24]
 
 
+def test_members_that_nobody_is_need_no_link():
+    """Links of other members than those of the recorded devices are not among the fleet's."""
+    own = fleet('users: {rows: "device\\nboard"}').model_copy(
+        update={"links": {"ethernet": None, "5g": None}}
+    )
+    found = dealt(own, 4, 1)
+    assert sorted(np.array(found.link.names)[found.link.place]) == ["5g", *["ethernet"] * 3]
+
+
 @pytest.mark.parametrize(
     ("how", "pairs"),
     [("together", {"phone 4g", "board wifi", "board 4g"}), ("independently", {"phone wifi", "phone 4g"})],

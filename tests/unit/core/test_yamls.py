@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import Field, SerializeAsAny
 
+from edgefl.core import yamls
 from edgefl.core.errors import ScenarioError
 from edgefl.core.named import ByName
+from edgefl.core.nodes import compose
 from edgefl.core.overrides import Override, put
 from edgefl.core.params import Strict
 from edgefl.core.samplers import Sampler
@@ -197,3 +201,27 @@ def test_a_dump_does_not_depend_on_those_before():
     for value in (1, 1.0, True, 0, 0.0, -0.0, False, None, "1", [1], [True], {"b": 1}, {"b": 1.0}):
         assert repr(Document.parse(dump({"a": value}), "x").data) == repr({"a": value})
     assert dump({}) == "{}\n"
+
+
+LINES = st.lists(st.text("a-:#'\"&*|>%@{ ,\\0\u00e4", max_size=6), max_size=5).map("\n".join)
+KEYS = st.sampled_from(["a", "b", "a-b", "-a"])
+DATA = st.recursive(
+    LINES | st.integers(0, 9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(KEYS, DATA, max_size=2))
+@settings(max_examples=40)
+def test_long_texts_are_read_back(data):
+    """Written line by line wherever they stand, they are what they were; others are written as before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(yamls, "_LONG", 3)
+        assert Document.of(compose(dump(data), "x"), "x").data == data
+
+
+def test_a_long_text_keeps_its_lines():
+    """A table is found in plan.yaml as it is in its file."""
+    rows = "device,link\n" + "\n".join(f"pi,l{each}" for each in range(2000))
+    assert "\n    device,link\n    pi,l0\n    pi,l1\n" in dump({"users": {"rows": rows}})

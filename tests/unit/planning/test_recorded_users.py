@@ -89,6 +89,13 @@ def test_one_link_for_all_replaces_that_of_users():
     }
 
 
+def test_names_are_matched_without_regard_to_case():
+    """They are spelled as their files are, as those of members."""
+    found = planned({**FLEET, "users": {"rows": ROWS.replace("laptop", "Laptop", 1)}})
+    assert found.resolved["fleet"] == planned().resolved["fleet"]
+    assert found.plan.clients.devices == ("raspberry-pi-4b", "laptop-cpu")
+
+
 @pytest.mark.parametrize(
     ("change", "line", "what", "hint"),
     [
