@@ -32,8 +32,8 @@ BaseLink = Annotated[
     str | None,
     typer.Option(
         metavar="LINK",
-        help="The network class of what is not recorded, such as latency and radio; by default flash-wifi for "
-        "FLASH and 4g for others.",
+        help="The network class of what is not recorded, such as latency and radio; by default flash-wifi "
+        "for FLASH and 4g for others.",
     ),
 ]
 AsPublished = Annotated[
@@ -67,7 +67,7 @@ Dealt = Annotated[
     "import",
     epilog=examples(
         "import fedscale-capacity client_device_capacity --out fedscale",
-        "import fedscale-capacity capacity.pkl behave.pkl --users 10000 --out both",
+        "import fedscale-capacity capacity.pkl behavior.pkl --out both",
         "import flash-states state_traces.json --ready locked,wifi --out flash",
         "import csv users.csv --device pixel-6 --out office",
     ),
