@@ -14,6 +14,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
 from edgefl.importing.flash import conditions_of, read
+from edgefl.planning.fleets import link
 
 HOUR_S = 3600.0
 
@@ -201,3 +202,12 @@ def test_any_content_is_read_or_refused(tmp_path_factory, data):
     path = written(tmp_path_factory.getbasetemp(), data)
     with suppress(UserError):
         assert len(read(path, ["wifi"])) > 0
+
+
+def test_the_shipped_link_says_whose_median_it_is():
+    """flash-wifi is the median of FLASH's 19 users, which as its sources say."""
+    shipped = link("flash-wifi")
+    for number, kilobytes in ((shipped.down, 4317.6), (shipped.up, 3285.7)):
+        assert number.value == pytest.approx(kilobytes * 8000, rel=0.005)
+        assert "median of FLASH's 19 users" in number.source
+        assert str(kilobytes) in number.source
