@@ -5,7 +5,7 @@ from __future__ import annotations
 from plans import sourced
 
 from edgefl.core.cost import DENSE, Kernel, Work
-from edgefl.core.devices import Measured, Systolic
+from edgefl.core.devices import Measured, PerSample, Systolic
 from edgefl.core.devices.measured import fingerprint
 
 
@@ -43,6 +43,22 @@ def product(m, n, k, groups=1, kind=DENSE) -> Kernel:
 def step(batch) -> Work:
     """One step of a two-layer net, by batch size."""
     return Work.of([product(batch, 30, 20), product(batch, 5, 30)])
+
+
+def per_sample(forward, *, training="60 ms") -> PerSample:
+    """A device with a time for each sample; 5 W and 9 W."""
+    return PerSample.model_validate(
+        {
+            "title": "a trace's",
+            "category": "phone",
+            "kind": "per-sample",
+            "forward_time": sourced(forward),
+            "training_time": sourced(training),
+            "memory": sourced("1 GB"),
+            "reserved_memory": sourced("0 B"),
+            "power": {"idle": sourced("5 W"), "active": sourced("9 W")},
+        }
+    )
 
 
 def measured(seconds, *, bandwidth="1 GB/s", launch="1 ms") -> Measured:

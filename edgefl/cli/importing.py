@@ -11,73 +11,85 @@ from edgefl.cli.app import app, examples
 from edgefl.cli.console import print_json, stderr, stdout
 from edgefl.cli.options import AsJson
 
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="KIND", help="fedscale-capacity, fedscale-availability, flash-states, flash-speeds or csv."
+    ),
+]
+Files = Annotated[
+    list[Path],
+    typer.Argument(metavar="FILE", help="The trace; or two that go together: speeds, and availability."),
+]
+Out = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Folder to write profiles/NAME.yaml and its tables in.")
+]
+Name = Annotated[str | None, typer.Option(help="The profile's name; the folder's by default.")]
+Device = Annotated[
+    str, typer.Option(metavar="DEVICE", help="The device of users whose device is not recorded.")
+]
+BaseLink = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LINK",
+        help="The network class of what is not recorded, such as latency and radio; by default flash-wifi "
+        "for FLASH and 4g for others.",
+    ),
+]
+AsPublished = Annotated[
+    bool,
+    typer.Option(
+        "--as-published", help="fedscale-capacity: keep its milliseconds a sample, whatever the model."
+    ),
+]
+Ready = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CONDITIONS",
+        help="flash-states: when phones are available: any of locked, screen-off, wifi, online and charged; "
+        "locked,wifi,charged by default.",
+    ),
+]
+Repeat = Annotated[
+    str | None, typer.Option(metavar="TIME", help="csv: when intervals repeat, such as '168 h'.")
+]
+Users = Annotated[int | None, typer.Option(metavar="N", help="Take N users at random.", min=1)]
+Dealt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="Of two traces: together or independently; together by default if they name the same users.",
+    ),
+]
+
 
 @app.command(
     "import",
     epilog=examples(
         "import fedscale-capacity client_device_capacity --out fedscale",
-        "import fedscale-capacity client_device_capacity client_behave_trace --users 10000 --out fedscale",
-        "import flash-states state_traces.json --ready locked,charged --out flash",
+        "import fedscale-capacity capacity.pkl behavior.pkl --out both",
+        "import flash-states state_traces.json --ready locked,wifi --out flash",
         "import csv users.csv --device pixel-6 --out office",
     ),
 )
 def import_(
-    kind: Annotated[
-        str,
-        typer.Argument(
-            metavar="KIND",
-            help="fedscale-capacity, fedscale-availability, flash-states, flash-speeds or csv.",
-        ),
-    ],
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="FILE", help="The trace; or two that go together: speeds, and availability."),
-    ],
-    out: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Folder to write profiles/NAME.yaml and its tables in.")
-    ],
-    name: Annotated[str | None, typer.Option(help="The profile's name; the folder's by default.")] = None,
-    device: Annotated[
-        str, typer.Option(metavar="DEVICE", help="The device of users whose device is not recorded.")
-    ] = "phone-mid",
-    link: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LINK",
-            help="The network class that gives what is not recorded, such as latency and radio; by default "
-            "flash-wifi for FLASH and 4g for others.",
-        ),
-    ] = None,
-    as_published: Annotated[
-        bool,
-        typer.Option(
-            "--as-published", help="fedscale-capacity: keep its milliseconds a sample, whatever the model."
-        ),
-    ] = False,
-    ready: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONDITIONS",
-            help="flash-states: when phones are available: any of locked, screen-off, wifi, online and "
-            "charged; locked,wifi,charged by default.",
-        ),
-    ] = None,
-    repeat: Annotated[
-        str | None, typer.Option(metavar="TIME", help="csv: when intervals repeat, such as '168 h'.")
-    ] = None,
-    users: Annotated[int | None, typer.Option(metavar="N", help="Take N users at random.", min=1)] = None,
-    dealt: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="Of two traces: together or independently; together by default if they name the same users.",
-        ),
-    ] = None,
+    kind: Kind,
+    files: Files,
+    out: Out,
+    name: Name = None,
+    device: Device = "phone-mid",
+    link: BaseLink = None,
+    as_published: AsPublished = False,
+    ready: Ready = None,
+    repeat: Repeat = None,
+    users: Users = None,
+    dealt: Dealt = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the profile.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a profile of a trace: FedScale's, FLASH's, or a table of users."""
     from edgefl.cli.steps import Steps
+    from edgefl.core.units import show_count
     from edgefl.importing import import_traces
 
     with Steps(stderr()) as steps:
@@ -100,12 +112,11 @@ def import_(
         print_json(done)
         return
     console = stdout()
-    lines = [
-        f"{done.users:,} users, dealt {done.dealt}",
+    for line in (
+        f"{show_count(done.users, 'user')}, dealt {done.dealt}",
         *(f"read: {sentence}" for sentence in done.read),
         *(f"dropped: {sentence}" for sentence in done.dropped),
         *(f"saved {path}" for path in done.files),
         f"run it: {done.next_step}",
-    ]
-    for line in lines:
+    ):
         console.print(line, soft_wrap=True)

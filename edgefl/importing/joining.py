@@ -48,7 +48,7 @@ def joined(traces: list[Trace], dealt: str | None, most: int | None) -> tuple[li
 def _lacking(trace: Trace, common: Ints, other: str) -> Trace:
     """A trace of the users whom another one has too."""
     lost = len(trace) - len(np.unique(common))
-    more = (f"{show_count(lost, 'user')} of {trace.kind} who are not in {other}",) if lost else ()
+    more = (f"{show_count(lost, 'user')} of {trace.kind} not in {other}",) if lost else ()
     return replace(trace.of(common), dropped=(*trace.dropped, *more))
 
 

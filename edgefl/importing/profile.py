@@ -150,7 +150,7 @@ class _Draft:
 
     def _add_speed(self, trace: Trace) -> None:
         if trace.slowdown is not None:
-            self.columns["slowdown"] = [f"{value:.6g}" for value in trace.slowdown.tolist()]
+            self.columns["slowdown"] = [f"{value:.9g}" for value in trace.slowdown.tolist()]
             self.read.append(_spread("slowdown", trace.slowdown))
         if trace.ms_per_sample is None:
             return

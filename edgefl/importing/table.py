@@ -27,7 +27,7 @@ from edgefl.core.errors import Place, UserError
 from edgefl.core.nodes import short
 from edgefl.core.units import parse
 from edgefl.core.yamls import text_of
-from edgefl.importing.trace import Intervals, Trace, source_of
+from edgefl.importing.trace import Intervals, Trace, check_file, source_of
 
 CSV = "csv"
 _INTERVALS = ["client", "start_s", "end_s"]
@@ -114,6 +114,8 @@ def read(files: Sequence[Path], repeat_s: float | None) -> list[Trace]:
     Raises:
         UserError: a file is wrong.
     """
+    for path in files:
+        check_file(path)
     texts = {path: text_of(path) for path in files}
     timed = [path for path, text in texts.items() if _names(path, text) == _INTERVALS]
     tables = [path for path in files if path not in timed]

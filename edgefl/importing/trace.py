@@ -119,18 +119,29 @@ class Trace:
         return replace(self, **{key: of(getattr(self, key)) for key in (*columns, "intervals")})
 
 
+def check_file(path: Path) -> None:
+    """Checks that a file can be read as a whole.
+
+    Raises:
+        UserError: there is none, or it is too large.
+    """
+    try:
+        if not path.is_file():
+            raise UserError("no such file" if not path.exists() else "not a file", where=str(path))
+        if path.stat().st_size > _MOST_BYTES:
+            raise UserError(f"{path.name} is larger than {show_bytes(_MOST_BYTES)}", where=str(path))
+    except OSError as error:
+        raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
+
+
 def content_of(path: Path) -> bytes:
     """A file's content.
 
     Raises:
         UserError: it cannot be read, or is too large.
     """
+    check_file(path)
     try:
-        if not path.is_file():
-            raise UserError("no such file" if not path.exists() else "not a file", where=str(path))
-        size = path.stat().st_size
-        if size > _MOST_BYTES:
-            raise UserError(f"{path.name} is larger than {show_bytes(_MOST_BYTES)}", where=str(path))
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path.name}: {error.strerror}", where=str(path)) from error
@@ -138,7 +149,8 @@ def content_of(path: Path) -> bytes:
 
 def source_of(path: Path, origin: str = "") -> Source:
     """A file that was read, with its digest."""
-    return Source(path.name, sha256_of(path), origin)
+    # A name that is no Unicode could not be written into the profile.
+    return Source(path.name.encode(errors="replace").decode(), sha256_of(path), origin)
 
 
 def json_of(path: Path) -> Any:

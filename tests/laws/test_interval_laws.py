@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hardware import array, measured, step
+from hardware import array, measured, per_sample, step
 from hypothesis import given
 from hypothesis import strategies as st
 from plans import cost, device, link, sourced
@@ -34,6 +34,7 @@ BOARDS = {
     "roofline": roofline(),
     "systolic": array(on_chip="64 kB", launch_overhead=sourced("20 us")),
     "measured": measured([0.1, 0.3, 0.4]),
+    "per-sample": per_sample("20 ms"),
 }
 NET = link(radio={"base": "0.5 W", "tail": "1 W", "tail_time": "5 s", "up_w_per_mbps": 0.4})
 

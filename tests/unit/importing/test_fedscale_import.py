@@ -1,0 +1,254 @@
+"""FedScale's traces as profiles."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from imported import BEHAVIOR, CAPACITY, fleet, pickled, record, rows
+
+import edgefl
+from edgefl.core.availability.intervals import Intervals as Timetable
+from edgefl.core.errors import UserError
+from edgefl.core.units import parse
+from edgefl.importing import import_traces
+from edgefl.importing.classes import MOST_CLASSES, classes
+from edgefl.importing.fedscale import read
+from edgefl.importing.intervals import Gathered
+
+
+def test_capacity_is_a_relative_speed(tmp_path, monkeypatch):
+    """Slowdowns are computation over the median's; kbit/s are 1000 bits both ways; the rest is assumed."""
+    done = import_traces("fedscale-capacity", pickled(tmp_path, CAPACITY), tmp_path / "fast")
+    assert [row["slowdown"] for row in rows(done)] == ["0.5", "1", "2"]
+    of_users = [fleet(done, monkeypatch).links[row["link"]] for row in rows(done)]
+    assert [(link.down.value, link.up.value) for link in of_users] == [
+        (1e6, 1e6),
+        (8_000_500.0, 8_000_500.0),
+        (5e5, 5e5),
+    ]
+    for link in of_users:
+        assert link.down.status == "derived"
+        assert "SymbioticLab/FedScale" in link.down.source
+        assert done.sources[0].sha256[:16] in link.down.source
+        assert (link.latency.value, link.latency.status) == (0.07, "assumed")
+        assert link.radio.status == "assumed"
+    notes = record(done)["notes"]
+    assert done.sources[0].sha256 in notes
+    assert all(sentence in notes for sentence in (*done.read, *done.dropped))
+
+
+def test_the_device_and_the_link_below_can_be_others(tmp_path, monkeypatch):
+    """``device`` and ``link`` give what the trace does not say."""
+    path = pickled(tmp_path, CAPACITY)
+    done = import_traces("fedscale-capacity", path, tmp_path / "fast", device="pixel-6", link="flash-wifi")
+    assert record(done)["members"] == [{"device": "pixel-6", "link": "flash-wifi"}]
+    assert fleet(done, monkeypatch).links["link-0"].latency.value == 0.005
+
+
+@given(
+    st.lists(st.tuples(st.floats(1, 1e9), st.floats(1e-9, 1e3)), min_size=1, max_size=60), st.integers(1, 9)
+)
+def test_classes_round_by_no_more_than_they_say(values, most):
+    """At most so many classes, each user's within the rounding; none is rounded where all have their own."""
+    given_ = np.array(values)
+    found = classes(given_, most)
+    assert len(found.values) <= most
+    relative = np.abs(found.values[found.of] / given_ - 1)
+    assert relative.max() <= found.rounding
+    distinct = len(np.unique(given_, axis=0))
+    assert (found.rounding == 0) == (distinct <= most) or len(np.unique(np.log(given_), axis=0)) < distinct
+
+
+def test_many_rates_become_few_links(tmp_path):
+    """1000 rates from 100 kbit/s to 100 Mbit/s are 128 links; no user is more than ln 1000 / 128 / 2 off."""
+    users = {
+        number: {"computation": 1.0, "communication": 100 * 1000 ** (number / 999)} for number in range(1000)
+    }
+    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "fast")
+    links = record(done)["links"]
+    assert len(links) == MOST_CLASSES
+    rates = {name: parse(link["down"]["value"], "bit rate") for name, link in links.items()}
+    off = [
+        abs(rates[row["link"]] / (user["communication"] * 1e3) - 1)
+        for row, user in zip(rows(done), users.values(), strict=True)
+    ]
+    assert 0.02 < max(off) < np.exp(np.log(1000) / 128 / 2) - 1
+    assert any(f"rounded by at most {max(off):.1%}" in sentence for sentence in done.read)
+    assert f"rounded by at most {max(off):.1%}" in links["link-000"]["down"]["source"]
+
+
+def test_impossible_users_are_left_out_and_counted(tmp_path):
+    """NaN, infinities, zeros and negative numbers make no client."""
+    wrong = [float("nan"), float("inf"), 0, -1.0, 1e300]
+    users = CAPACITY | {
+        100 + place: {"computation": one, "communication": 10.0} for place, one in enumerate(wrong)
+    }
+    users |= {200 + place: {"computation": 9.0, "communication": one} for place, one in enumerate(wrong)}
+    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "fast")
+    assert len(rows(done)) == len(CAPACITY)
+    assert done.dropped == ("10 users without a possible speed and rate",)
+
+
+@pytest.mark.parametrize("hidden", [8, 256])
+def test_as_published_times_do_not_depend_on_the_model(tmp_path, monkeypatch, hidden):
+    """A job of n samples takes 3 x computation x n, whatever the model, times nothing else."""
+    users = {number: {"computation": 20.0 * number, "communication": 1000.0} for number in (1, 2, 3)}
+    done = import_traces("fedscale-capacity", pickled(tmp_path, users), tmp_path / "abs", as_published=True)
+    assert "whatever the model" in record(done)["notes"]
+    monkeypatch.setenv("EDGEFL_PATH", str(tmp_path / "abs"))
+    changes = {
+        "fleet": "abs",
+        "method": "fedavg",
+        "model": {"name": "mlp", "hidden": [hidden]},
+        "sweep": None,
+        "server.rounds": 1,
+        "local.epochs": 2,
+    }
+    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "run").runs
+    clients = {row["client"]: row for row in run.table("clients")}
+    for job in run.table("jobs"):
+        client = clients[job["client"]]
+        ms = 40.0 * client["slowdown"]
+        assert round(ms, 6) in {20.0, 40.0, 60.0}
+        assert job["full_power_s"] == pytest.approx(2 * client["samples"] * 3 * ms / 1000, rel=1e-6)
+
+
+users_of_a_trace = st.lists(
+    st.tuples(
+        st.lists(st.integers(-5, 110), max_size=6).map(sorted),
+        st.lists(st.integers(-5, 110), max_size=6).map(sorted),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(users_of_a_trace, st.lists(st.integers(0, 350), min_size=1, max_size=20))
+def test_availability_is_that_of_the_pairs(traced, times):
+    """At every time a user is available if the time, modulo the period, lies in one of its pairs."""
+    gathered = Gathered(100.0)
+    for starts, ends in traced:
+        gathered.add(starts, ends)
+    try:
+        intervals = gathered.intervals("f")
+    except UserError:
+        intervals = None
+    for user, (starts, ends) in enumerate(traced):
+        for t in times:
+            now = t % 100
+            pairs = zip(starts, ends, strict=False)
+            open_ = [start for start in starts[len(ends) :] if start == max(starts) and 0 <= start < 100]
+            expected = any(start <= now < end for start, end in pairs) or any(start <= now for start in open_)
+            if intervals is None:
+                assert not expected
+                continue
+            table = np.stack([intervals.user, intervals.start_s, intervals.end_s], axis=1)
+            at = Timetable(table, 100.0, np.arange(len(traced))).at(np.array([user]), np.array([float(t)]))
+            known = user <= intervals.user[-1]
+            assert not known or bool(at.available[0]) == expected
+
+
+def test_availability_repeats_and_ends_jobs_at_their_end(tmp_path, monkeypatch):
+    """finish_time is the period; a job counts if its client is there at its end."""
+    done = import_traces("fedscale-availability", pickled(tmp_path, BEHAVIOR), tmp_path / "there")
+    read_back = fleet(done, monkeypatch)
+    assert read_back.on_leave == "check-at-end"
+    assert read_back.availability.repeat == 200
+    assert read_back.users.dealt == "together"
+    whose = [int(row["availability"]) for row in rows(done)]
+    found = {(int(row["client"]), row["start_s"], row["end_s"]) for row in rows(done, "availability.csv")}
+    first, second, never = whose
+    assert found == {
+        (first, "10.0", "20.0"),
+        (first, "100.0", "130.0"),
+        (second, "0.0", "60.0"),
+        (second, "150.0", "200.0"),
+    }
+    assert never < max(whose)
+    assert "1 interval without an end: until the end of the period" in done.read
+    assert "1 user never available" in done.read
+
+
+def test_the_most_common_period_is_taken(tmp_path):
+    """A fleet has one period: users with another one are left out and counted."""
+    other = {"duration": 1, "active": [1], "inactive": [2], "finish_time": 300, "model": "D"}
+    done = import_traces(
+        "fedscale-availability", pickled(tmp_path, BEHAVIOR | {9: other}), tmp_path / "there"
+    )
+    assert record(done)["availability"]["repeat"] == "200 s"
+    assert len(rows(done)) == len(BEHAVIOR)
+    assert done.dropped[0] == "1 user with another finish_time than most, 200 s"
+
+
+def test_both_traces_make_one_profile(tmp_path, monkeypatch):
+    """In either order; they do not say who is who, so columns are dealt independently."""
+    capacity = pickled(tmp_path, CAPACITY | {10: CAPACITY[9]}, "capacity")
+    behavior = pickled(tmp_path, BEHAVIOR, "behavior")
+    one = import_traces("fedscale-capacity", [capacity, behavior], tmp_path / "one")
+    two = import_traces("fedscale-availability", [behavior, capacity], tmp_path / "two")
+    assert one.dealt == two.dealt == "independently"
+    assert fleet(one, monkeypatch).users.dealt == "independently"
+    assert rows(one) == rows(two)
+    assert [int(row["availability"]) for row in rows(one)] == [0, 2, 1, 0]
+    assert "the traces do not say which of their users are the same" in record(one)["notes"]
+
+
+def test_a_sample_is_a_random_one(tmp_path):
+    """``users`` takes so many at random, the same ones each time, and says so."""
+    users = {number: {"computation": 1.0 + number, "communication": 9.0} for number in range(1000)}
+    path = pickled(tmp_path, users)
+    one, two = (import_traces("fedscale-capacity", path, tmp_path / name, users=100) for name in ("a", "b"))
+    assert one.users == len(rows(one)) == 100
+    assert rows(one) == rows(two)
+    slow = [float(row["slowdown"]) for row in rows(one)]
+    assert 0.8 < np.median(slow) < 1.2
+    assert one.dropped[-1] == "900 users of fedscale-capacity: 100 were drawn at random"
+
+
+WRONG = {
+    "a list": [1, 2],
+    "no users": {},
+    "a user that is no dict": {1: 5},
+    "another trace": {1: {"speed": 1.0}},
+    "a text for a number": {1: {"computation": "1", "communication": 2.0}},
+    "a truth for a number": {1: {"computation": True, "communication": 2.0}},
+    "a list for a number": {1: {"computation": [1], "communication": 2.0}},
+    "a user without a rate": {**CAPACITY, "x": {"computation": 1.0}},
+    "nobody possible": {1: {"computation": 0, "communication": 0}},
+    "no lists": {1: {"active": 5, "inactive": [], "finish_time": 9}},
+    "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
+    "no period": {1: {"active": [1], "inactive": [2], "finish_time": 0}},
+    "a period that is not a number": {1: {"active": [1], "inactive": [2], "finish_time": float("nan")}},
+    "nobody available": {1: {"active": [], "inactive": [], "finish_time": 9}},
+}
+
+
+@pytest.mark.parametrize("data", WRONG.values(), ids=WRONG)
+def test_wrong_content_is_named(data, tmp_path):
+    """A pickle that is no such trace is refused at its file."""
+    path = pickled(tmp_path, data)
+    with pytest.raises(UserError) as raised:
+        read(path)
+    assert str(path) in str(raised.value)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3),
+    max_leaves=4,
+)
+entries = st.fixed_dictionaries({"computation": values, "communication": values}) | st.fixed_dictionaries(
+    {"active": values | st.lists(st.floats()), "inactive": st.lists(st.floats()), "finish_time": values}
+)
+
+
+@given(st.dictionaries(st.integers(0, 5) | st.text(max_size=2), entries | values, max_size=4))
+def test_any_content_is_read_or_refused(tmp_path_factory, data):
+    """Whatever users have, a trace comes of it or a UserError."""
+    path = pickled(tmp_path_factory.getbasetemp(), data)
+    with suppress(UserError):
+        assert len(read(path)) > 0

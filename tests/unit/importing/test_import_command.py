@@ -1,0 +1,148 @@
+"""``edgefl import``: what it prints, refuses and leaves behind."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+import pytest
+from commands import run_command
+from imported import BEHAVIOR, CAPACITY, SPEEDS, pickled, table, written
+
+import edgefl
+from edgefl.core.yamls import Document
+
+
+@pytest.fixture
+def trace(tmp_path, monkeypatch):
+    """A file of FedScale's capacities, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EDGEFL_PATH", raising=False)
+    return pickled(tmp_path, CAPACITY, "capacity")
+
+
+def test_it_says_what_was_made_and_how_to_run_it(trace, capsys, monkeypatch):
+    """Users, what was read and dropped, the files, and last a command that really runs."""
+    users = CAPACITY | {1: {"computation": 0, "communication": 1}}
+    pickled(trace.parent, users, "capacity")
+    status, out, err = run_command(capsys, "import", "fedscale-capacity", "capacity", "--out", "their fleet",
+                                   "--name", "theirs")  # fmt: skip
+    assert (status, err) == (0, "")
+    first, *_, last = out.splitlines()
+    assert first == "3 users, dealt together"
+    assert "dropped: 1 user without a possible speed and rate" in out
+    assert "saved their fleet/profiles/theirs.yaml" in out
+    assert last == (
+        "run it: EDGEFL_PATH='their fleet'${EDGEFL_PATH:+:$EDGEFL_PATH} "
+        "edgefl run quickstart --set fleet=theirs"
+    )
+    monkeypatch.setenv("EDGEFL_PATH", "their fleet")
+    few = {"fleet": "theirs", "server.rounds": 1, "method": "fedavg", "sweep": None}
+    (run,) = edgefl.run("quickstart", overrides=few, engine="null", out="run").runs
+    assert {row["slowdown"] for row in run.table("clients")} == {0.5, 1.0, 2.0}
+
+
+def test_a_folder_that_is_searched_needs_no_path(trace, capsys):
+    """In the working directory, the command that follows has no EDGEFL_PATH."""
+    _, out, _ = run_command(capsys, "import", "fedscale-capacity", trace, "--out", ".", "--name", "theirs")
+    assert out.splitlines()[-1] == "run it: edgefl run quickstart --set fleet=theirs"
+
+
+def test_json_is_one_document(trace, capsys):
+    """With the files, their sources and what was dropped."""
+    status, out, _ = run_command(capsys, "import", "fedscale-capacity", trace, "--out", "x", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["path"] == "x/profiles/x.yaml"
+    assert found["users"] == 3
+    assert found["sources"][0]["file"] == "capacity"
+    assert found["dropped"] == []
+
+
+def test_nothing_is_overwritten_unasked(trace, capsys):
+    """A profile that exists stays, unless it is forced; another's name is never taken."""
+    command = ["import", "fedscale-capacity", trace, "--out", "x"]
+    assert run_command(capsys, *command)[0] == 0
+    before = (trace.parent / "x/profiles/x.yaml").read_bytes()
+    status, _, err = run_command(capsys, *command, "--device", "pixel-6")
+    assert status == 2
+    assert "--force" in err
+    assert (trace.parent / "x/profiles/x.yaml").read_bytes() == before
+    assert run_command(capsys, *command, "--device", "pixel-6", "--force")[0] == 0
+    assert (trace.parent / "x/profiles/x.yaml").read_bytes() != before
+    for name in ("home-lab", "pixel-6"):
+        status, _, err = run_command(capsys, *command, "--name", name)
+        assert status == 2
+        assert "belongs to another" in err
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["import", "fedscale-capacty", "capacity", "--out", "x"], "did you mean 'fedscale-capacity'"),
+        (
+            ["import", "fedscale-availability", "capacity", "--out", "x"],
+            "try edgefl import fedscale-capacity",
+        ),
+        (["import", "fedscale-capacity", "capacity", "capacity", "--out", "x"], "one of each kind"),
+        (["import", "fedscale-capacity", *["capacity"] * 3, "--out", "x"], "two that go together"),
+        (["import", "fedscale-capacity", "nowhere", "--out", "x"], "no such file"),
+        (["import", "fedscale-capacity", ".", "--out", "x"], "not a file"),
+        (["import", "fedscale-capacity", "capacity", "--out", "X Y"], "invalid profile name 'X Y'"),
+        (["import", "fedscale-capacity", "capacity", "--out", "capacity"], "cannot make the folder"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--device", "nokia"], "unknown device"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--link", "pigeon"], "unknown link"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--ready", "wifi"], "--ready is for"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1 h"], "--repeat is for"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1"], "is not a time"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--dealt", "apart"], "together or"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--users", "0"], "--users"),
+        (["import", "flash-speeds", "speeds", "--out", "x", "--as-published"], "--as-published is for"),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_message(trace, changes, said, capsys):
+    """Status 2, what is wrong, and no folder left behind."""
+    written(trace.parent, SPEEDS, "speeds")
+    status, _, err = run_command(capsys, *changes)
+    assert status == 2
+    assert said in " ".join(err.split())
+    assert "Traceback" not in err
+    assert {path.name for path in trace.parent.iterdir()} == {"capacity", "speeds"}
+
+
+def test_a_full_disk_leaves_nothing(trace, capsys, monkeypatch):
+    """Where the last of three files cannot be written, none is there, and no folder."""
+    pickled(trace.parent, BEHAVIOR, "behavior")
+    calls = []
+
+    def full(_):
+        calls.append(1)
+        if len(calls) == 3:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    status, _, err = run_command(
+        capsys, "import", "fedscale-capacity", "capacity", "behavior", "--out", "a/b"
+    )
+    assert status == 1
+    assert "no space left" in err
+    assert {path.name for path in trace.parent.iterdir()} == {"capacity", "behavior"}
+
+
+def test_the_same_files_make_the_same_profile(trace, capsys):
+    """To the byte, whatever the folder."""
+    table(trace.parent, "down_mbps,slowdown", "1,2", "3,4")
+    for out in ("one", "two"):
+        assert run_command(capsys, "import", "csv", "users.csv", "--out", out, "--name", "same")[0] == 0
+    one, two = (Document.read(trace.parent / out / "profiles/same.yaml").data for out in ("one", "two"))
+    assert one == two
+
+
+def test_the_library_does_the_same(trace):
+    """``edgefl.import_traces`` writes the profile and returns what the command prints."""
+    done = edgefl.import_traces("fedscale-capacity", trace, "x")
+    assert isinstance(done, edgefl.Imported)
+    assert done.path.is_file()
+    assert done.dealt == "together"

@@ -1,0 +1,138 @@
+"""Pickles of plain data, and of anything else."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import struct
+import tracemalloc
+from collections import OrderedDict
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edgefl.core.errors import UserError
+from edgefl.importing.pickles import load
+
+KEYS = st.text(max_size=3) | st.integers(-(2**63), 2**63 - 1)
+ATOMS = KEYS | st.none() | st.booleans() | st.floats(allow_nan=False)
+PLAIN = st.recursive(
+    ATOMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+
+
+@given(PLAIN, st.integers(0, pickle.HIGHEST_PROTOCOL))
+@settings(max_examples=100, deadline=None)
+def test_plain_data_are_read_from_every_protocol(data, protocol):
+    """What the standard library pickles of dict, list, text and numbers is what is read."""
+    assert load(pickle.dumps(data, protocol), "f") == data
+
+
+class _Calls:
+    def __init__(self, function, *arguments):
+        self.asked = function, arguments
+
+    def __reduce__(self):
+        return self.asked
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_function_is_refused_by_name_and_not_called(protocol, tmp_path):
+    """A pickle that would run a command is refused with the command's function, and nothing runs."""
+    mark = tmp_path / "ran"
+    hostile = pickle.dumps({1: _Calls(os.system, f"touch {mark}")}, protocol)
+    with pytest.raises(UserError, match=r"asks for (posix|nt)\.system"):
+        load(hostile, "trace.pkl")
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "asked"),
+    [
+        (np.float64(1.0), r"numpy.*scalar"),
+        (OrderedDict(a=1), "collections.OrderedDict"),
+        ({1: {2, 3}}, "EMPTY_SET"),
+        ({1: (2, 3)}, "TUPLE2"),
+        ({1: b"x"}, "SHORT_BINBYTES"),
+        ({1: 2**64}, "more than 64 bits"),
+    ],
+)
+def test_other_types_are_refused_by_what_they_are(data, asked):
+    """NumPy numbers, sets, tuples, bytes and enormous integers are refused, and the message says which."""
+    with pytest.raises(UserError, match=asked):
+        load(pickle.dumps(data), "trace.pkl")
+
+
+@pytest.mark.parametrize(
+    ("program", "asked"),
+    [
+        (b"cos\nsystem\n", "os.system"),
+        (b"(ios\nsystem\n", "os.system"),
+        (b"\x8c\x02os\x8c\x06system\x93", "os.system"),
+        (b"Pid\n", "PERSID"),
+        (b"}Q", "BINPERSID"),
+        (b"\x82\x01", "extension registry"),
+        (b"\x83\x01\x00", "extension registry"),
+        (b"\x84\x01\x00\x00\x00", "extension registry"),
+        (b"}}b", "BUILD"),
+        (b"}]R", "REDUCE"),
+        (b"}]\x81", "NEWOBJ"),
+        (b"(}o", "OBJ"),
+        (b"\x97", "NEXT_BUFFER"),
+    ],
+)
+def test_opcodes_that_make_objects_are_refused(program, asked):
+    """Classes, persistent identifiers, the extension registry and calls are refused by what they are."""
+    with pytest.raises(UserError, match=asked):
+        load(b"\x80\x05" + program + b".", "f")
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"\x80\x04\x8d" + struct.pack("<Q", 2**62) + b"x.",
+        b"\x80\x04\x95" + struct.pack("<Q", 2**62) + b"}.",
+        b"\x80\x02}r" + struct.pack("<I", 2**32 - 1) + b".",
+        b"\x80\x02\x8b" + struct.pack("<i", 2**31 - 1) + b"1.",
+        b"\x80\x04\x8e" + struct.pack("<Q", 2**40) + b"x.",
+    ],
+    ids=["text", "frame", "memo", "integer", "bytes"],
+)
+def test_huge_counts_take_no_memory(hostile):
+    """What a file claims to hold is not allocated before it is read."""
+    tracemalloc.start()
+    with suppress(UserError):
+        load(hostile, "f")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000
+
+
+def test_nesting_and_cycles_are_no_danger():
+    """Lists in lists in lists, and a list that contains itself, are read without recursion."""
+    depth = 50_000
+    nested = load(b"\x80\x02" + b"]" * depth + b"a" * (depth - 1) + b".", "f")
+    assert isinstance(nested, list)
+    cyclic = load(b"\x80\x02]q\x00h\x00a.", "f")
+    assert cyclic[0] is cyclic
+
+
+def test_a_pickle_that_is_cut_off_is_refused():
+    """Every beginning of a pickle is refused, and says that it is cut off or invalid."""
+    whole = pickle.dumps({1: {"a": 1.5, "b": [1, 2]}})
+    for length in range(len(whole)):
+        with pytest.raises(UserError, match=r"cut off|not a valid pickle"):
+            load(whole[:length], "f")
+
+
+@given(st.binary(max_size=60), st.integers(0, 40), PLAIN)
+@settings(max_examples=150, deadline=None)
+def test_garbage_is_a_users_mistake(garbage, place, data):
+    """Any bytes, also in the middle of a pickle, are plain data or a UserError."""
+    whole = pickle.dumps(data)
+    for content in (garbage, whole[:place] + garbage + whole[place + 1 :]):
+        with suppress(UserError):
+            load(content, "f")

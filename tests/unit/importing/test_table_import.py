@@ -1,0 +1,138 @@
+"""Tables of users as profiles."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from imported import fleet, rows, table
+
+from edgefl.core.errors import UserError
+from edgefl.importing import import_traces
+from edgefl.importing.table import read
+
+
+def test_a_spreadsheet_of_links(tmp_path, monkeypatch):
+    """Rates and latencies with units in the first line make a link for each kind of user."""
+    path = table(
+        tmp_path,
+        "user,Down_mbps,up_kbps,Latency_ms,colour",
+        "ann,10,500,40,red",
+        "ben,20,1000,0,blue",
+        "cem,10,500,40,red",
+    )
+    done = import_traces("csv", path, tmp_path / "office")
+    read_back = fleet(done, monkeypatch)
+    links = [read_back.links[row["link"]] for row in rows(done)]
+    assert [(one.down.value, one.up.value, one.latency.value) for one in links] == [
+        (10e6, 5e5, 0.04),
+        (20e6, 1e6, 0.0),
+        (10e6, 5e5, 0.04),
+    ]
+    assert len(read_back.links) == 2
+    assert {one.down.status for one in links} == {"derived"}
+    assert {one.radio.status for one in links} == {"assumed"}
+    assert done.dropped == ("column 'colour'", "the names of users")
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [
+        ("down", "12 Mbit/s"),
+        ("down_bps", "12000000"),
+        ("down_kbps", "12000"),
+        ("down_mbps", "12"),
+        ("down_gbps", "0.012"),
+    ],
+)
+def test_units_stand_in_the_first_line_or_in_the_fields(column, field, tmp_path, monkeypatch):
+    """12 Mbit/s in every notation; what is not given is the base link's, assumed."""
+    done = import_traces("csv", table(tmp_path, column, field), tmp_path / "office", link="ethernet")
+    (link,) = fleet(done, monkeypatch).links.values()
+    assert link.down.value == pytest.approx(12e6, rel=1e-12)
+    assert link.up.status == "assumed"
+    assert "ethernet" in link.up.source
+
+
+def test_names_of_the_catalogue_and_slowdowns(tmp_path, monkeypatch):
+    """Devices and links are those of the catalogue, and stay with their users."""
+    path = table(tmp_path, "link,device,slowdown", "4g,pixel-6,1.5", "ethernet,raspberry-pi-5,1")
+    done = import_traces("csv", path, tmp_path / "office")
+    assert rows(done) == [
+        {"device": "pixel-6", "link": "4g", "slowdown": "1.5"},
+        {"device": "raspberry-pi-5", "link": "ethernet", "slowdown": "1"},
+    ]
+    assert fleet(done, monkeypatch).users.count == 2
+
+
+def test_intervals_are_those_of_their_numbers(tmp_path, monkeypatch):
+    """A second file, in either place, has the intervals; users may share them, and have none."""
+    users = table(tmp_path, "availability", "5", "2", "4", "5")
+    intervals = table(tmp_path, "client,start_s,end_s", "2,0,10", "5,20,30.5", "5,40,50", name="times.csv")
+    done = import_traces("csv", [intervals, users], tmp_path / "office", repeat="1 h")
+    assert fleet(done, monkeypatch).availability.repeat == 3600
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in rows(done, "availability.csv"):
+        found.setdefault(row["client"], []).append((row["start_s"], row["end_s"]))
+    five = [("20.0", "30.5"), ("40.0", "50.0")]
+    assert [found.get(row["availability"], []) for row in rows(done)] == [five, [("0.0", "10.0")], [], five]
+    with pytest.raises(UserError, match="at least 50 s"):
+        import_traces("csv", [users, intervals], tmp_path / "other", repeat="49 s")
+
+
+WRONG = [
+    (["colour", "red"], "at least one of", ":1"),
+    (["down;up", "1;2"], "between commas", ":1"),
+    (["down_mbps,down", "1,2 Mbit/s"], "two columns give down", ":1"),
+    (["down_mbps"], "no users", ":1"),
+    (["", ""], "at least one of", ":1"),
+    (["down_mbps", "1", "x"], "down_mbps 'x' must be a number of mbps", ":3"),
+    (["down_mbps", "nan"], "must be a number", ":2"),
+    (["down_mbps", "0"], "at least 1 bit/s", ":2"),
+    (["down", "12"], "such as '12 Mbit/s'", ":2"),
+    (["latency_ms", "-1"], "0 or more", ":2"),
+    (["latency", "5 apples"], "such as '40 ms'", ":2"),
+    (["slowdown", "1_0"], "between 1e-9", ":2"),
+    (["slowdown", "0"], "between 1e-9", ":2"),
+    (["slowdown,up_mbps", "1"], "1 fields, and the first line has 2", ":2"),
+    (["device", "nobodys-phone"], "unknown device 'nobodys-phone'", "column device"),
+    (["link", "nobodys-link"], "unknown link 'nobodys-link'", "column link"),
+    (["link,down_mbps", "4g,1"], "remove one of the columns", ":1"),
+    (["availability", "1"], "needs a second file", "users.csv"),
+]
+
+
+@pytest.mark.parametrize(("lines", "what", "where"), WRONG, ids=[str(lines)[:30] for lines, *_ in WRONG])
+def test_mistakes_have_a_place(lines, what, where, tmp_path):
+    """Each mistake is told with what must be, and with its line or column."""
+    with pytest.raises(UserError, match=what) as raised:
+        import_traces("csv", table(tmp_path, *lines), tmp_path / "office")
+    assert where in raised.value.where
+    assert not (tmp_path / "office").exists()
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path):
+    """Two tables, intervals without a table or a column, and numbers without intervals."""
+    users, numbers = table(tmp_path, "slowdown", "1"), table(tmp_path, "availability", "7", name="n.csv")
+    times = table(tmp_path, "client,start_s,end_s", "2,0,10", name="times.csv")
+    for files, what in (
+        ([users, numbers], "one table"),
+        ([times], "one table"),
+        ([users, times], "no column 'availability'"),
+        ([numbers, times], "no client 7"),
+    ):
+        with pytest.raises(UserError, match=what):
+            import_traces("csv", files, tmp_path / "office")
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+def test_garbage_is_a_users_mistake(tmp_path_factory, content):
+    """Any bytes, alone and below a first line that is right, are a table or a UserError."""
+    path = tmp_path_factory.getbasetemp() / "garbage.csv"
+    for text in (content, b"slowdown,down\n" + content):
+        path.write_bytes(text)
+        try:
+            (trace,) = read([path], None)
+            assert len(trace) > 0
+        except UserError:
+            pass
