@@ -144,7 +144,10 @@ def _done(one: Transfer, moved: Fraction, now: Number) -> bool:
 
 @dataclass(frozen=True)
 class Client:
-    """What one does in a round: bits down and up, each with its own link's rate, and work between them."""
+    """What one does in a round: bits down and up, each with its own link's rate, and work between them.
+
+    Each transfer begins with a delay.
+    """
 
     down: Fraction
     down_cap: Number
@@ -152,16 +155,25 @@ class Client:
     up: Fraction
     up_cap: Number
     cell: int = -1
+    delay: Fraction = Fraction(0)
+
+
+def downloads(clients: Sequence[Client]) -> list[Transfer]:
+    """Theirs; the round begins at 0."""
+    return [Transfer(one.delay, one.down, one.down_cap, one.cell) for one in clients]
+
+
+def uploads(clients: Sequence[Client], received_at: Sequence[Number]) -> list[Transfer]:
+    """Theirs, after downloads that ended at these times."""
+    begun = [end + one.work + one.delay for end, one in zip(received_at, clients, strict=True)]
+    return [Transfer(begin, one.up, one.up_cap, one.cell) for begin, one in zip(begun, clients, strict=True)]
 
 
 def received(down: Limits, clients: Sequence[Client]) -> list[Number]:
-    """When each client's download ends; all begin at 0."""
-    moves = [Transfer(Fraction(0), one.down, one.down_cap, one.cell) for one in clients]
-    return [moved.end for moved in fluid(down, moves)]
+    """When each client's download ends."""
+    return [moved.end for moved in fluid(down, downloads(clients))]
 
 
 def arrivals(down: Limits, up: Limits, clients: Sequence[Client]) -> list[Number]:
     """When each client's upload arrives."""
-    begun = [end + one.work for end, one in zip(received(down, clients), clients, strict=True)]
-    moves = [Transfer(begin, one.up, one.up_cap, one.cell) for begin, one in zip(begun, clients, strict=True)]
-    return [moved.end for moved in fluid(up, moves)]
+    return [moved.end for moved in fluid(up, uploads(clients, received(down, clients)))]

@@ -1,0 +1,171 @@
+"""The world on shared links: its rounds are those of the fluid model, and obey the laws of arrivals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from exact_sharing import Client, Limits, arrivals, downloads, fluid, received, uploads
+from fleets import AVAILABILITY, LIMIT_S, POLICIES, SPEED, fleets, only
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from plans import in_cells, plan, prices, sourced, told
+
+from edgefl.core.fleet import Cell, Failures
+from edgefl.core.units import RESOLVED
+
+FEW, FEWER = settings(max_examples=30), settings(max_examples=15)
+CLOSE = 1e-9
+MBIT, MBIT_BYTES = 1e6, 125_000
+whole, from_zero = (st.integers(least, 9).map(Fraction) for least in (1, 0))
+
+
+@st.composite
+def rounds(draw):
+    """(down, up, clients), in Mbit and Mbit/s."""
+    of_cells = draw(st.lists(st.tuples(whole, whole), max_size=2))
+    down, up = (Limits(draw(whole), tuple(each[way] for each in of_cells)) for way in (0, 1))
+    cell = st.integers(-1, len(of_cells) - 1)
+    client = st.builds(Client, from_zero, whole, from_zero, from_zero, whole, cell, from_zero)
+    return down, up, draw(st.lists(client, min_size=1, max_size=5))
+
+
+def networked(down, up, clients, **settings_):
+    """A plan of such rounds."""
+
+    def column(name, factor):
+        return [float(getattr(one, name)) * factor for one in clients]
+
+    table = prices(
+        "train",
+        len(clients),
+        compute_s=column("work", 1),
+        down_bytes=[int(each) for each in column("down", MBIT_BYTES)],
+        up_bytes=[int(each) for each in column("up", MBIT_BYTES)],
+        down_bps=column("down_cap", MBIT),
+        up_bps=column("up_cap", MBIT),
+        down_s=column("delay", 1),
+        up_s=column("delay", 1),
+    )
+    bare = plan([table], **settings_)
+    cells = {}
+    for place, rates in enumerate(zip(down.cells, up.cells, strict=True)):
+        ways = {way: sourced(float(rate) * MBIT) for way, rate in zip(("down", "up"), rates, strict=True)}
+        cells[f"cell {place}"] = Cell.model_validate({**ways, "clients": len(clients)}, context=RESOLVED)
+    members = replace(bare.clients, cell=np.array([one.cell for one in clients]), cells=tuple(cells))
+    return limited(
+        replace(bare, clients=members, fleet=bare.fleet.model_copy(update={"cells": cells})),
+        downlink=float(down.server) * MBIT,
+        uplink=float(up.server) * MBIT,
+    )
+
+
+def limited(plan_, **links):
+    """The plan with these links of the server."""
+    server = plan_.scenario.server.model_copy(update=links)
+    return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
+
+
+def by_client(rows, name):
+    """A column, (rounds, clients); infinite where it has no number."""
+    clients = int(rows["client"].max()) + 1
+    ordered = rows[np.lexsort((rows["client"], rows["round"]))][name].reshape(-1, clients)
+    return np.where(np.isnan(ordered), np.inf, ordered)
+
+
+def of_whole_numbers(*numbers, cell=-1):
+    """A client of these."""
+    return Client(*map(Fraction, numbers), cell)
+
+
+LATER_BY_A_CELL = [of_whole_numbers(4, 9, 0, 0, 1, cell=0), of_whole_numbers(4, 9, 10, 0, 1)]
+LATER_BY_DOWNLINK = [
+    of_whole_numbers(5, 1, 0, 10, 1),
+    of_whole_numbers(5, 1, 0, 5, 1),
+    of_whole_numbers(5, 2, 5, 5, 1),
+]
+
+
+@given(rounds())
+@example((Limits(Fraction(3), (Fraction(1),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
+@example((Limits(Fraction(3), (Fraction(2),)), Limits(Fraction(9), (Fraction(9),)), LATER_BY_A_CELL))
+@example((Limits(Fraction(3)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
+@example((Limits(Fraction(4)), Limits(Fraction(2)), LATER_BY_DOWNLINK))
+@FEW
+def test_rounds_are_those_of_the_fluid_model(system):
+    """Every download and every arrival, in a first round and in a second, which begins when the first ends.
+
+    Among them, rounds that end later with more capacity: see ``test_arrival_laws``.
+    """
+    down, up, clients = system
+    rows = told(networked(down, up, clients, rounds=2))[2]
+    for name, first in (("received_s", received(down, clients)), ("arrived_s", arrivals(down, up, clients))):
+        end = max(arrivals(down, up, clients))
+        expected = [[float(start + each) for each in first] for start in (0, end)]
+        np.testing.assert_allclose(by_client(rows, name), expected, rtol=CLOSE)
+    assert by_client(rows, "up_bytes").tolist() == [[int(one.up * MBIT_BYTES) for one in clients]] * 2
+
+
+@given(rounds(), st.fractions("1/2", 20, max_denominator=7))
+@FEW
+def test_what_is_broken_off_has_moved_its_bytes(system, until):
+    """At any time, whole bytes as of the fluid model."""
+    down, up, clients = system
+    rows = told(networked(down, up, clients, until={"time": float(until), "rounds": 1}))[2]
+    first = by_client(rows, "down_bytes")[0], by_client(rows, "up_bytes")[0]
+    moves = [replace(one, broken_off=until) for one in downloads(clients)]
+    sent = [replace(one, broken_off=until) for one in uploads(clients, received(down, clients))]
+    for moved, limits, each in zip(first, (down, up), (moves, sent), strict=True):
+        expected = [float(one.amount) * MBIT_BYTES for one in fluid(limits, each)]
+        np.testing.assert_allclose(moved, expected, rtol=0, atol=1)
+
+
+# A client's battery would feel how long its transfers last, and so would when it is there.
+PLAIN = {name: values for name, values in AVAILABILITY.items() if name != "charging"}
+SYNC = {
+    "policies": only(POLICIES, "sync"),
+    "availability": PLAIN,
+    "failures": Failures(),
+    "instant": False,
+    "until": {"rounds": 2, "time": LIMIT_S},
+}
+links = st.floats(1e5, 2e7)
+
+
+def first_exchange(plan_, *names):
+    """Columns of the jobs that are dispatched first, by job; infinite where there is no number."""
+    rows = told(plan_)[2]
+    rows = np.sort(rows[rows["dispatched_s"] == rows["dispatched_s"].min(initial=np.inf)], order="job")
+    return [np.where(np.isnan(rows[name]), np.inf, rows[name]) for name in names]
+
+
+@given(fleets(**SYNC), links, links, st.none() | links, st.floats(1, 9))
+@FEWER
+def test_more_at_the_server_makes_no_transfer_later(plan_, down_bps, up_bps, cell_bps, factor):
+    """Whatever clients do meanwhile: leave, pause, slow down.
+
+    More uplink leaves downloads as they were, to the bit, and makes no arrival later; more downlink makes no
+    download later.
+    """
+    if cell_bps is not None:
+        plan_ = in_cells(plan_, cell_bps, size=2)
+
+    def times(down=1.0, up=1.0):
+        shared = limited(plan_, downlink=down_bps * down, uplink=up_bps * up)
+        return first_exchange(shared, "received_s", "arrived_s")
+
+    received_s, arrived_s = times()
+    same_s, sooner_s = times(up=factor)
+    np.testing.assert_array_equal(same_s, received_s)
+    assert (sooner_s <= arrived_s * (1 + CLOSE)).all()
+    assert (times(down=factor)[0] <= received_s * (1 + CLOSE)).all()
+
+
+@given(fleets(**SYNC | {"speed": only(SPEED, "load")}, throttling=(None,) * 3), links, links, links)
+@FEWER
+def test_sharing_makes_no_arrival_earlier(plan_, down_bps, up_bps, cell_bps):
+    """Where devices do not heat up, nobody arrives before the time that it needs by itself."""
+    shared = limited(in_cells(plan_, cell_bps, size=3), downlink=down_bps, uplink=up_bps)
+    (alone,), (together,) = first_exchange(plan_, "arrived_s"), first_exchange(shared, "arrived_s")
+    assert (alone <= together * (1 + CLOSE)).all()
