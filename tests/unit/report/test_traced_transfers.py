@@ -14,7 +14,7 @@ from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED
 from edgefl.report.critical.traced import alone_on
 
-PIECES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=2, max_size=5)
+PIECES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=5)
 
 
 def on_trace(pieces, end, latency_s=0.5):
