@@ -10,7 +10,7 @@ import pytest
 from fleets import fleets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plans import with_server
+from plans import in_cells, with_server
 from recorded import recorded
 
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -54,10 +54,11 @@ RATES = st.none() | st.floats(1e6, 1e8)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(fleets(), RATES, RATES)
-def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink):
-    """Whatever the policy, the fleet and the server's link: rounds from start to end, by their causes."""
+@given(fleets(), RATES, RATES, st.none() | st.integers(1, 4))
+def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink, size):
+    """Whatever the policy, the fleet and what clients share: rounds from start to end, by their causes."""
     plan_ = with_server(plan_, uplink=uplink, downlink=downlink)
+    plan_ = in_cells(plan_, 3e6, size) if size else plan_
     with recorded(plan_) as reader:
         if not reader.rows("merges"):
             return
@@ -74,7 +75,7 @@ def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink)
             assert not mine.any()
     assert (causes >= 0).all()
     assert causes.sum(axis=1) == pytest.approx(parts.to_s - parts.from_s, rel=1e-9, abs=1e-9)
-    if uplink is None and downlink is None:
+    if uplink is None and downlink is None and size is None:
         assert not causes[:, CAUSES.index("sharing")].any()
 
 
