@@ -134,6 +134,12 @@ def plan(
     return Plan(scenario, clients, tuple(table), fleet, refusals, params, choice)
 
 
+def with_server(plan_: Plan, **settings) -> Plan:
+    """A plan whose server has other settings, in base units."""
+    server = plan_.scenario.server.model_copy(update=settings)
+    return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
+
+
 def play(plan_: Plan, feedback=lambda _: Feedback()) -> tuple[list[Event], list[Need]]:
     """Runs a plan; ``feedback`` answers each need."""
     events, needs, _ = played(plan_, feedback)

@@ -1,7 +1,8 @@
 """What an exchange costs the capacities that clients share: the server's link, and cells.
 
-Clients are assigned in their members' shares, without a draw, and each has the mean payload of the models.
-Nothing is simulated: bytes over a rate is the least time in which all are through, however the transfers lie.
+Those that take part are clients of all links and cells in proportion, and each has the mean payload of the
+models. Nothing is simulated: bytes over a rate is the least time in which all are through, in whatever order
+they are sent.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.core.corners import Interval
+from edgefl.core.dealing import dealt
 from edgefl.core.fleet import Cell, Fleet
 from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.max_min import Uses, max_min
 from edgefl.core.scenario import Scenario
+
+# Of a rate: a difference below it is rounding.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -78,14 +83,14 @@ def shared_links(
     rates: dict[Way, float | None] = {"down": scenario.server.downlink, "up": scenario.server.uplink}
     if not fleet.cells and not any(rates.values()):
         return None
-    found: list[SharedLink] = []
+    groups, found = _groups(fleet, scenario), list[SharedLink]()
     for payload in payloads:
         clients = scenario.task.clients if payload.everyone else _at_once(scenario, policy)
         for way, rate in rates.items():
-            sharing = _Sharing(fleet, links, payload, way)
+            sharing = _Sharing(fleet, groups, links, payload, way)
             if rate is not None:
-                found += sharing.of_server(rate, clients, scenario.task.clients)
-            found += sharing.of_cells(scenario.task.clients)
+                found += sharing.of_server(rate, clients)
+            found += sharing.of_cells()
     return found
 
 
@@ -97,25 +102,51 @@ def _at_once(scenario: Scenario, policy: Any) -> int:
     return min(math.ceil(asked * getattr(policy, "factor", 1.0)), clients)
 
 
+class _Group(NamedTuple):
+    """Clients with the same link, in cells of the same name.
+
+    Attributes:
+        link: its name.
+        cell: the cells'; None for none.
+        clients: how many they are.
+    """
+
+    link: str
+    cell: str | None
+    clients: int
+
+
+def _groups(fleet: Fleet, scenario: Scenario) -> list[_Group]:
+    """The groups of a scenario's clients."""
+    found, cells = dealt(fleet, scenario.task.clients, scenario.seed), [None, *fleet.cells]
+    cell = np.array([cells.index(member.cell) for member in fleet.members])[found.member]
+    pairs, counts = np.unique(np.stack([found.link.place, cell]), axis=1, return_counts=True)
+    return [
+        _Group(found.link.names[link], cells[cell], count)
+        for link, cell, count in zip(*pairs.tolist(), counts.tolist(), strict=True)
+    ]
+
+
 class _Sharing:
     """An exchange's transfers one way."""
 
-    def __init__(self, fleet: Fleet, links: Mapping[str, Link], payload: Payload, way: Way) -> None:
-        self._cells, self._cell = fleet.cells, [member.cell for member in fleet.members]
-        shares = np.array([member.share for member in fleet.members])
-        self._share = shares / shares.sum()
-        own = [links[member.link] for member in fleet.members]
+    def __init__(
+        self, fleet: Fleet, groups: Sequence[_Group], links: Mapping[str, Link], payload: Payload, way: Way
+    ) -> None:
+        self._cells, self._cell = fleet.cells, [group.cell for group in groups]
+        self._clients = np.array([group.clients for group in groups])
+        own = [links[group.link] for group in groups]
         self._delay_s = np.array([link.delay_s for link in own])
         self._own_bps = np.array([link.down_bps if way == "down" else link.up_bps for link in own])
         self._exchange, self._way = payload.exchange, way
         self._bytes = np.array(payload.down if way == "down" else payload.up)
 
-    def of_server(self, rate: float, asked: int, clients: int) -> Iterator[SharedLink]:
-        """What the server's link, of a rate, costs if so many of all clients are asked."""
-        flows = asked * self._share
+    def of_server(self, rate: float, asked: int) -> Iterator[SharedLink]:
+        """What the server's link, of a rate, costs if so many of the clients are asked."""
+        flows = asked * self._clients / self._clients.sum()
         cells = {name: self._rate(cell) for name, cell in self._cells.items()}
         # As many of each cell transfer as there are clients asked, so that cells of a name act as one.
-        count = {name: _cells_of(cell, clients * self._in(name)) for name, cell in self._cells.items()}
+        count = {name: max(1, -(-self._in(name) // cell.clients)) for name, cell in self._cells.items()}
         capacities = [rate, *(cells[name] * count[name] for name in cells)]
         at = {name: place for place, name in enumerate(cells, start=1)}
         uses = [(flow, 0) for flow in range(len(flows))]
@@ -127,26 +158,27 @@ class _Sharing:
         name = f"server.{self._way}link"
         yield from self._shared(name, rate, asked, capacities, uses, np.array(caps), flows)
 
-    def of_cells(self, clients: int) -> Iterator[SharedLink]:
+    def of_cells(self) -> Iterator[SharedLink]:
         """What each cell costs if all of its clients take part."""
         for name, cell in self._cells.items():
             inside = self._in(name)
-            if inside == 0:
+            if not inside:
                 continue
-            members = min(cell.clients, max(1, round(clients * inside)))
+            clients = min(cell.clients, inside)
             mine = np.array([one == name for one in self._cell])
-            flows = members * np.where(mine, self._share, 0.0) / inside
+            flows = clients * np.where(mine, self._clients, 0) / inside
             uses = [(flow, 0) for flow in np.flatnonzero(mine).tolist()]
             rate = self._rate(cell)
             title = f"cell {name}, {self._way}"
-            yield from self._shared(title, rate, members, [rate], uses, self._own_bps, flows)
+            yield from self._shared(title, rate, clients, [rate], uses, self._own_bps, flows)
 
     def _rate(self, cell: Cell) -> float:
         return cell.down.known if self._way == "down" else cell.up.known
 
-    def _in(self, name: str) -> float:
-        """The share of clients that are in cells of a name."""
-        return float(sum(share for share, cell in zip(self._share, self._cell, strict=True) if cell == name))
+    def _in(self, name: str) -> int:
+        """How many clients are in cells of a name."""
+        each = zip(self._clients.tolist(), self._cell, strict=True)
+        return sum(clients for clients, cell in each if cell == name)
 
     def _shared(
         self,
@@ -158,11 +190,11 @@ class _Sharing:
         caps: np.ndarray,
         flows: np.ndarray,
     ) -> Iterator[SharedLink]:
-        """A capacity's record, given how many flows there are of each member, (members,)."""
+        """A capacity's record, given how many flows there are of each group, (groups,)."""
         there = flows > 0
         if not self._bytes.any():
             return
-        # Of a member's flows, all alike, the sum is a flow whose level is theirs.
+        # Of a group's flows, all alike, the sum is a flow whose level is theirs.
         counts = np.where(there, flows, 1.0)
         flow, resource = np.array(uses).T
         rates = max_min(capacities, Uses(flow, resource, np.ones(len(uses))), caps * counts, 1 / counts)
@@ -182,11 +214,3 @@ class _Sharing:
             each_bps=Interval(float(each_bps.min()), float(each_bps.max())),
             is_full=bool(rates[there].sum() >= rate * (1 - _ROUNDING)),
         )
-
-
-_ROUNDING = 1e-9
-
-
-def _cells_of(cell: Cell, clients: float) -> int:
-    """How many cells so many clients fill."""
-    return max(1, math.ceil(clients / cell.clients))

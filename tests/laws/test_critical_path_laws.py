@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from fleets import fleets
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from plans import in_cells, with_server
 from recorded import recorded
 
 from edgefl.core.samplers.fixed import Params as Fixed
@@ -19,6 +21,7 @@ from edgefl.planning.plan import plan
 from edgefl.planning.recorded import Recorded
 from edgefl.planning.repricing import Repricer
 from edgefl.report.critical.again import Again
+from edgefl.report.critical.causes import CAUSES
 from edgefl.report.critical.explain import Explainer
 from edgefl.report.critical.path import PHASES
 from edgefl.report.critical.savings import CHANGES
@@ -46,10 +49,16 @@ SCENARIO = {
 }
 
 
+# Of the server's link; clients' own are of 1 to 8 Mbit/s.
+RATES = st.none() | st.floats(1e6, 1e8)
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
-@given(fleets())
-def test_parts_follow_each_other_and_sum_to_their_round(plan_):
-    """Whatever the policy and the fleet: rounds from start to end, parts by their causes."""
+@given(fleets(), RATES, RATES, st.none() | st.integers(1, 4))
+def test_parts_follow_each_other_and_sum_to_their_round(plan_, uplink, downlink, size):
+    """Whatever the policy, the fleet and what clients share: rounds from start to end, by their causes."""
+    plan_ = with_server(plan_, uplink=uplink, downlink=downlink)
+    plan_ = in_cells(plan_, 3e6, size) if size else plan_
     with recorded(plan_) as reader:
         if not reader.rows("merges"):
             return
@@ -66,6 +75,8 @@ def test_parts_follow_each_other_and_sum_to_their_round(plan_):
             assert not mine.any()
     assert (causes >= 0).all()
     assert causes.sum(axis=1) == pytest.approx(parts.to_s - parts.from_s, rel=1e-9, abs=1e-9)
+    if uplink is None and downlink is None and size is None:
+        assert not causes[:, CAUSES.index("sharing")].any()
 
 
 @cache

@@ -52,9 +52,10 @@ OTHERS = {
 
 
 @cache
-def planned(policy="sync", selector="random"):
+def planned(policy="sync", selector="random", uplink=None):
     """A plan with corners at half and twice each price."""
     server = {**SCENARIO["server"], "policy": {"name": policy, **OTHERS[policy]}, "selector": selector}
+    server["uplink"] = uplink
     method = SCENARIO["method"] if policy == "sync" else "fedavg"
     (draft,) = drafts({**SCENARIO, "server": server, "method": method})
     found = plan(draft, DataAccess(need="embedded"))
@@ -97,6 +98,23 @@ def summed(found, look=lambda _: None):
     result = summary(reader), look(reader)
     store.abandon()
     return result
+
+
+@pytest.mark.parametrize("policy", OTHERS)
+def test_on_a_shared_link_prices_bound_what_jobs_took(policy):
+    """At their own prices they took what they took, and no less or more at the corners; their times stand."""
+    found = planned(policy, uplink="2 Mbit/s")
+
+    def again(reader):
+        prices = read_prices(reader)
+        own = Repriced(read_jobs(reader), prices, prices, blind=False, shared=reader.meta["shared"])
+        return own.joules(reader.meta["virtual_s"])
+
+    result, joules = summed(found, again)
+    assert joules == pytest.approx(result.energy.joules, rel=1e-9)
+    assert result.joules_between.low < joules < result.joules_between.high
+    assert result.virtual_s_between is None
+    assert result.virtual_s > 1.5 * summed(planned(policy))[0].virtual_s or policy == "deadline"
 
 
 @pytest.mark.parametrize("policy", OTHERS)

@@ -11,17 +11,21 @@ from edgefl.core.repricing import COLUMNS, Jobs, Repriced
 MB = 10**6
 
 
-def took_s(busy_s, up_bytes, up_bps, *, shared=True):
-    """How long an upload takes at another rate that took so long.
-
-    Its payload is 1 MB, behind 8 Mbit/s and a handshake of 0.5 s.
-    """
+def repriced(busy_s, up_bytes, up_bps, *, shared=True):
+    """An upload that took so long, at another rate: of 1 MB, behind 8 Mbit/s and a handshake of 0.5 s."""
     columns = {name: np.zeros(1) for name in COLUMNS}
     ints = ("client", "kind", "exchange", "version", "into_version", "down_bytes", "up_bytes")
     columns |= {name: np.zeros(1, dtype=np.int64) for name in ints}
     columns |= {"transmit_s": np.array([busy_s]), "up_bytes": np.array([up_bytes])}
-    before, after = ((prices("train", 1, up_delay_s=0.5, up_bps=bps, up_bytes=MB),) for bps in (8e6, up_bps))
-    return Repriced(Jobs.of(columns), before, after, blind=False, shared=shared).took_s()[0]
+    columns |= {"arrived_s": np.array([busy_s])}
+    rest = {"up_delay_s": 0.5, "up_bytes": MB, "transmit_j_per_mbit": 1}
+    before, after = ((prices("train", 1, up_bps=bps, **rest),) for bps in (8e6, up_bps))
+    return Repriced(Jobs.of(columns), before, after, blind=False, shared=shared)
+
+
+def took_s(*job, **options):
+    """How long the upload takes then."""
+    return repriced(*job, **options).took_s()[0]
 
 
 @pytest.mark.parametrize(
@@ -46,3 +50,10 @@ def test_a_transfer_on_its_own_link_takes_its_ratio():
     """As before: 1.5 s become 2.5."""
     assert took_s(1.5, MB, 4e6, shared=False) == pytest.approx(2.5)
     assert took_s(1.5, MB, 4e6) == pytest.approx(2.5)
+
+
+def test_bytes_of_a_transfer_under_way_go_by_its_time():
+    """Of 8 Mbit in 4 s, 4 until half of the time, at 1 J each; alone all would have been through."""
+    assert repriced(4, MB, 8e6).joules(2.0) == pytest.approx(4)
+    assert repriced(4, MB, 8e6, shared=False).joules(2.0) == pytest.approx(8)
+    assert repriced(4, MB, 8e6).joules(4.0) == pytest.approx(8)

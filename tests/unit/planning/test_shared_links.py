@@ -22,10 +22,11 @@ def shared(*, policy=None, cells=None, clients=12, participants=None, payload=No
     """
     own, inside = ({"device": "board", "link": "cable", "cell": cell} for cell in (None, "home"))
     fleet = Fleet.model_validate({"members": [own, inside] if cells else [own], "cells": cells or {}})
+    fleet = fleet.model_copy(update={"links": {"cable": link()}})
     scenario = plan([prices("train", clients)], participants=participants).scenario
     scenario = scenario.model_copy(update={"server": scenario.server.model_copy(update=server)})
     payloads = [payload or Payload("train", everyone=False, down=[0], up=[MB])]
-    found = shared_links(scenario, policy, fleet, {"cable": link()}, payloads)
+    found = shared_links(scenario, policy, fleet, fleet.links, payloads)
     return None if found is None else {one.capacity: one for one in found}
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from plans import plan, prices
+from plans import plan, prices, with_server
 
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.transfers import transfers
@@ -28,12 +28,6 @@ def split(busy_s, up_bytes, *, uplink=8e6, cell=-1):
     found = SimpleNamespace(jobs=jobs, fleet=SimpleNamespace(kind=zero))
     parts = transfers(found, Recorded(plan_, {}, {}), zero, "up")
     return {name: pytest.approx(float(one[0])) for name, one in zip(parts._fields, parts, strict=True)}
-
-
-def with_server(plan_, **settings):
-    """A plan whose server has other settings."""
-    server = plan_.scenario.server.model_copy(update=settings)
-    return replace(plan_, scenario=plan_.scenario.model_copy(update={"server": server}))
 
 
 @pytest.mark.parametrize(

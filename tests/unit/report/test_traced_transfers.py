@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from plans import link
+from plans import link, plan, prices, with_server
+from recorded import recorded
 
 from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED
+from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.traced import alone_on
+from edgefl.report.critical.transfers import transfers
+from edgefl.report.timeline import timeline
 
-PIECES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=2, max_size=5)
+PIECES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 5)), min_size=1, max_size=5)
 
 
 def on_trace(pieces, end, latency_s=0.5):
@@ -60,3 +64,23 @@ def test_a_transfer_takes_what_its_trace_lets_through(pieces, end, begin_s, bits
     delay_s, alone_s = alone_on(one, "up", 0, clients, np.array([float(begin_s)]), np.array([float(bits)]))
     assert delay_s == [0.5]
     assert alone_s[0] == pytest.approx(0.5 + walked(pieces, end, begin_s + offset_s + 0.5, bits), abs=1e-6)
+
+
+@pytest.mark.parametrize(("uplink", "shares"), [(1e12, False), (12.0, True)])
+def test_what_a_trace_adds_is_rate_and_what_others_add_is_sharing(uplink, shares):
+    """In the world, five clients on one trace of 0 to 9 bit/s, behind a server's link."""
+    moving = on_trace([(3, 1), (2, 0), (1, 9)], "repeat")
+    table = [
+        prices("train", 5, compute_s=[1, 2, 3, 4, 5], up_bytes=[1, 2, 3, 4, 5], up_bps=2.5, up_delay_s=0.5)
+    ]
+    plan_ = with_server(plan(table, rounds=4, links={"cable": moving}), uplink=uplink)
+    with recorded(plan_) as reader:
+        found = timeline(reader)
+    jobs = np.arange(len(found.jobs))
+    parts = transfers(found, Recorded(plan_, {}, {"cable": moving}), jobs, "up")
+    assert sum(parts) == pytest.approx(found.jobs.transmit_s)
+    assert parts.sharing.any() == shares
+    own = jobs, found.jobs.worked_s, 8.0 * found.jobs.up_bytes
+    _, alone_s = alone_on(moving, "up", plan_.scenario.seed, found.jobs.client, *own[1:])
+    assert (parts.rate + parts.latency == pytest.approx(alone_s)) or shares
+    assert (found.jobs.transmit_s >= alone_s - 1e-9).all()

@@ -1,0 +1,120 @@
+"""What commands say of links that clients share, of runs whose server has a slow uplink."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from commands import run_command
+from plans import sourced
+from replayed import assert_same
+
+import edgefl
+from edgefl.report.perfetto.choice import Window
+from edgefl.report.perfetto.counters import counters
+from edgefl.store import read
+
+FAST = {"sweep": None, "server.rounds": 2}
+SLOW = {**FAST, "server.uplink": "200 kbit/s"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run on a slow uplink, and one without."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, settings in {"fast": FAST, "slow": SLOW}.items():
+        edgefl.run("quickstart", overrides=settings, engine="null", out=folder / name)
+    return folder
+
+
+def printed(capsys, *arguments):
+    """What a command prints that succeeds."""
+    status, out, err = run_command(capsys, *arguments)
+    assert status == 0, err
+    return out
+
+
+def of(command, settings, *more):
+    """A command about the scenario with settings."""
+    given = [word for key, value in settings.items() for word in ("--set", f"{key}={value or 'null'}")]
+    return command, "quickstart", *given, *more
+
+
+def test_a_profile_says_what_a_shared_link_costs(capsys):
+    """The least time of all payloads; nothing where nothing is shared."""
+    (slow,) = json.loads(printed(capsys, *of("profile", SLOW, "--json")))["profiles"]
+    (shared,) = slow["shared"]
+    assert (shared["capacity"], shared["bps"]) == ("server.uplink", 2e5)
+    up = sum(slow["exchanges"][0]["up"].values())
+    assert shared["at_least_s"] == pytest.approx(8 * up * shared["clients"] / 2e5)
+    assert "server.uplink │ 200 kbit/s" in printed(capsys, *of("profile", SLOW))
+    (fast,) = json.loads(printed(capsys, *of("profile", FAST, "--json")))["profiles"]
+    assert "shared" not in fast
+
+
+def test_a_check_says_what_sharing_costs(capsys):
+    """Most of the time goes to uploads that wait for others; nothing is said where nothing is shared."""
+    (slow,) = json.loads(printed(capsys, *of("check", SLOW, "--json")))["runs"]
+    sharing = slow["sharing"]
+    assert 0.5 < sharing["share"] < 1
+    assert sharing["upload"]["seconds"] > 10 * sharing["upload"]["alone_s"]
+    assert sharing["download"]["seconds"] == pytest.approx(sharing["download"]["alone_s"])
+    assert "an upload" in printed(capsys, *of("check", SLOW))
+    (fast,) = json.loads(printed(capsys, *of("check", FAST, "--json")))["runs"]
+    assert "sharing" not in fast
+
+
+def test_an_explanation_tells_sharing_from_the_clients_own_links(capsys, folder):
+    """Without sharing the run would be the fast one; who is slow is not the clients' links."""
+    fast, slow = (edgefl.open(folder / name).runs[0] for name in ("fast", "slow"))
+    found = slow.explain()
+    uploads = next(one for one in found.phases if one.phase == "upload")
+    assert next(iter(uploads.by_cause)) == "sharing"
+    assert found.unknown_since == ["server.uplink"]
+    saved = {one.change: one.saved_s for one in found.savings}
+    assert saved["unshared"] == pytest.approx(found.seconds - fast.explain().seconds)
+    assert 0 < saved["server"] < saved["unshared"]
+    assert "cells" not in saved
+    out = printed(capsys, "explain", slow.folder)
+    assert "upload (shared link)" in out.splitlines()[0]
+    assert "server link twice as fast" in out
+
+
+def test_a_replay_on_another_uplink_is_a_run_there(tmp_path, folder):
+    """Row for row, on a link that another run did not have, and back."""
+    for name, other, uplink in (("fast", "slow", "200 kbit/s"), ("slow", "fast", None)):
+        edgefl.replay(folder / name, overrides={"server.uplink": uplink}, out=tmp_path / name)
+        assert_same(tmp_path / name, folder / other)
+
+
+def test_a_replay_on_a_fleet_with_cells_takes_longer(folder):
+    """One cell for all clients is as slow as a server's link."""
+    cell = {"down": sourced("1 Gbit/s"), "up": sourced("200 kbit/s"), "clients": 20}
+    fleet = {
+        "members": [{"device": "laptop-cpu", "link": "ethernet", "cell": "home"}],
+        "cells": {"home": cell},
+    }
+    own = {"members": [{"device": "laptop-cpu", "link": "ethernet"}]}
+    (shared, alone) = edgefl.replay(folder / "fast", fleet=[fleet, own]).runs
+    assert shared.summary().virtual_s > 10 * alone.summary().virtual_s
+
+
+def test_a_comparison_names_the_uplink_with_its_unit(capsys, folder):
+    """The runs differ in it."""
+    lines = printed(capsys, "compare", folder / "fast", folder / "slow").splitlines()
+    (line,) = [line for line in lines if line.startswith("server.uplink")]
+    assert [cell.strip() for cell in line.split("│")[1:]] == ["-", "200 kbit/s"]
+
+
+def test_a_timeline_counts_the_transfers_that_share_a_link(folder):
+    """As many uploads at once as clients are asked, and no such counter where nothing is shared."""
+    found = {}
+    for name in ("fast", "slow"):
+        with read(folder / name) as reader:
+            found[name] = {one.name: one for one in counters(reader, Window())}
+    assert found["slow"].keys() - found["fast"].keys() == {"downloads", "uploads"}
+    uploads = found["slow"]["uploads"].value
+    with read(folder / "slow") as reader:
+        (asked,) = reader.query("SELECT COUNT(*) AS jobs FROM jobs WHERE round = 0")
+    assert uploads.max() == asked["jobs"]
+    assert uploads[-1] == 0
