@@ -20,6 +20,9 @@ settings.load_profile("edgefl")
 # The reference: what is compared to the last bit must not change with what auto chooses.
 os.environ["EDGEFL_ENGINE"] = "loop"
 
+# Before torch is loaded: with small operators a second thread only waits, and xdist keeps all cores busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds ``--bless``."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 import torch
 from builders import build_method, build_net
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save
 
@@ -31,6 +31,9 @@ LOSSY = [
 ]
 REAL = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 OTHER = (torch.int64, torch.int32, torch.uint8, torch.bool)
+
+# Each law is checked for every codec.
+HALF = settings(max_examples=30)
 
 names = st.text('ab.é"\\\n0', min_size=1, max_size=4)
 shapes = st.lists(st.integers(0, 7), max_size=3).map(tuple)
@@ -75,6 +78,7 @@ def on_meta(tree):
 
 
 @pytest.mark.parametrize(("codec", "params"), CODECS)
+@HALF
 @given(payloads())
 def test_sizes_are_the_bytes_that_are_written(codec, params, given_):
     """From tensors without values, by part, exactly; arguments are not modified."""
@@ -87,6 +91,7 @@ def test_sizes_are_the_bytes_that_are_written(codec, params, given_):
 
 
 @pytest.mark.parametrize(("codec", "params"), CODECS)
+@HALF
 @given(payloads())
 def test_what_is_carried_is_what_is_read(codec, params, given_):
     """``carried`` is a short cut of encoding and decoding, to the last bit; shapes are all it takes."""
@@ -96,6 +101,7 @@ def test_what_is_carried_is_what_is_read(codec, params, given_):
 
 
 @pytest.mark.parametrize(("codec", "params"), LOSSY)
+@HALF
 @given(payloads(), st.binary(min_size=1, max_size=9))
 def test_bytes_that_do_not_fit_are_refused(codec, params, given_, more):
     """A message of the wrong length is refused."""
@@ -106,6 +112,7 @@ def test_bytes_that_do_not_fit_are_refused(codec, params, given_, more):
 
 
 @pytest.mark.parametrize(("codec", "params"), CODECS)
+@HALF
 @given(payloads())
 def test_integers_and_empty_tensors_arrive_as_they_are(codec, params, given_):
     """No codec rounds a count."""
@@ -117,6 +124,7 @@ def test_integers_and_empty_tensors_arrive_as_they_are(codec, params, given_):
 
 
 @pytest.mark.parametrize(("codec", "params"), CODECS)
+@HALF
 @given(st.lists(tensors((torch.float32,), st.just((3, 4))), min_size=2, max_size=5))
 def test_stacked_tensors_are_coded_each_on_its_own(codec, params, stacked):
     """Under vmap every client has its own scale and its own largest entries, to the last bit."""
@@ -127,6 +135,7 @@ def test_stacked_tensors_are_coded_each_on_its_own(codec, params, stacked):
 
 
 @pytest.mark.parametrize(("codec", "params"), CODECS)
+@HALF
 @given(payloads())
 def test_coding_twice_is_coding_once(codec, params, given_):
     """Coding again changes nothing, up to rounding."""
