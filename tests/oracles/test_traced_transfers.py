@@ -91,6 +91,20 @@ def link_of(found, end):
     return Link.model_validate({**data, "trace": {"rows": rows, "end": end}}, context=RESOLVED)
 
 
+def play_on(link, table, **options):
+    """The rows of the jobs of clients that all are on a link."""
+    plan_ = plan(table, **options)
+    return told(replace(plan_, fleet=plan_.fleet.model_copy(update={"links": {"cable": link}})))[2]
+
+
+def test_a_transfer_may_end_as_an_outage_begins():
+    """It does not wait until the outage is over for what rounding has left of it."""
+    down = [(0, 8000), (400, 4000), (700, 8000), (1300, 0), (60_000, 1000)]
+    link = link_of([{"down": down, "up": [(0, 10**6), (1000, 10**6)]}], "hold")
+    table = [prices("train", 1, down_bytes=(2400 + 1200 + 4800) // 8, up_bytes=1, compute_s=WORK_S)]
+    assert play_on(link, table)["received_s"].tolist() == pytest.approx([1.3])
+
+
 @given(
     st.lists(traces(), min_size=1, max_size=3).filter(lambda found: len({len(one) for one in found}) == 1),
     st.sampled_from(["repeat", "hold"]),
@@ -102,9 +116,7 @@ def test_a_transfer_is_the_integral_of_its_trace(found, end, seed, sizes):
     link, held = link_of(found, end), end == "hold"
     down, up = zip(*sizes, strict=True)
     table = [prices("train", len(sizes), down_bytes=down, up_bytes=up, compute_s=WORK_S)]
-    plan_ = plan(table, rounds=3, seed=seed)
-    plan_ = replace(plan_, fleet=plan_.fleet.model_copy(update={"links": {"cable": link}}))
-    _, _, rows = told(plan_)
+    rows = play_on(link, table, rounds=3, seed=seed)
     which, offset_s = link.dealt(seed, np.arange(len(sizes)))
     assert len(rows) == 3 * len(sizes)
     for job in rows:

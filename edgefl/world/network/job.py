@@ -123,6 +123,11 @@ class Job:
         return 8 * self._way.size_bytes
 
     @property
+    def is_carried(self) -> bool:
+        """Whether nothing is left of a transfer that was stopped, but for a rounding error."""
+        return self.left_bits <= _ROUNDING * self.bits
+
+    @property
     def delay_s(self) -> float:
         """Of one transfer, on a link that does not change."""
         return self._way.delay_s
