@@ -158,8 +158,6 @@ class Pool:
             if flow.is_in:
                 self._capacity.remove(flow)
             if flow.local is not None:
-                # Read before its flows are fewer.
-                self._read(self._cells[flow.cell])
                 self._cells[flow.cell].capacity.remove(flow.local)
                 touched[flow.cell] = None
         for cell in touched:
