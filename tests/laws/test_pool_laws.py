@@ -112,6 +112,18 @@ def test_order_does_not_matter(system, random):
         assert one.end_s == pytest.approx(found[place].end_s, rel=1e-12)
 
 
+@given(systems(), st.floats(0, 1))
+def test_looking_changes_nothing(system, share):
+    """Not a bit: a run whose costs are looked at half-way goes on as one that nobody looks at."""
+
+    def look(pool, flows, now):
+        if not math.isinf(pool.next_s):
+            for flow in flows.values():
+                assert pool.left(flow, now + share * (pool.next_s - now)) <= pool.left(flow, now)
+
+    assert Driver(*system, look).moved() == Driver(*system).moved()
+
+
 @given(systems())
 def test_who_is_never_limited_ends_to_the_bit(system):
     """At begin + size / cap, whatever the others do and however often shares are solved anew."""

@@ -143,8 +143,8 @@ class Job:
 
     def pause(self, now_s: float) -> None:
         """Its client leaves."""
-        if self.holds_until_s is not None:
-            self.left_delay_s, self.holds_until_s = self.holds_until_s - now_s, None
+        self.left_delay_s = None if self.holds_until_s is None else self.holds_until_s - now_s
+        self.holds_until_s = None
         self._busy_s = self.busy_until(now_s)
         self.alone, self.is_paused = False, True
         self.step += 1

@@ -91,6 +91,16 @@ def test_who_pauses_gives_its_share_back():
     assert (one["arrived_s"], one["transmit_s"], one["up_bytes"]) == (5.5, 2.5, 2 * MB)
 
 
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_who_pauses_twice_shakes_hands_once(stepwise):
+    """Away in the handshake and while bytes flow: 0.5 s and 0.5 s of handshakes, 1 s and 1 s of bytes."""
+    table = prices("train", 1, up_bytes=2 * MB, up_bps=8e6, up_s=1.0)
+    there = availability("0,0,0.5 0,2,3.5 0,5,100")
+    plan_ = plan([table], availability=there, on_leave="pause")
+    (row,) = told(plan_, stepwise=stepwise)[2]
+    assert (row["arrived_s"], row["transmit_s"]) == (6, 3)
+
+
 def test_an_upload_that_is_sent_again_shares_again():
     """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate."""
     table = prices("train", 1, up_bytes=MB, up_bps=8e6, up_s=0.5)
