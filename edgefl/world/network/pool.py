@@ -229,9 +229,9 @@ class Pool:
 
     def _leave(self, member: Flow | _Cell) -> None:
         """A member of the server's capacity is about to pass its level."""
-        if isinstance(member, _Cell):
-            self._read(member)
         if member not in self._left:
+            if isinstance(member, _Cell):
+                self._read(member)
             self._left[member] = self._bits(member, self._now_s)
 
     def _settle(self) -> None:

@@ -117,12 +117,6 @@ class Shared:
             self._enter(job, DOWN, now_s)
         self._sleep()
 
-    def catch_up(self) -> None:
-        """Looks at the work of all jobs that were received."""
-        if self._received:
-            self._work()
-            self._sleep()
-
     def drop(self, jobs: Ints) -> None:
         """Jobs were broken off."""
         for number in jobs.tolist():
