@@ -55,8 +55,8 @@ class Progress(NamedTuple):
     states: Floats
 
 
-class Dooms(NamedTuple):
-    """What the draws have in store for jobs, an array each; infinite for those that are spared.
+class DrawnFailures(NamedTuple):
+    """The failures that are drawn for jobs, an array each; infinite for none.
 
     Attributes:
         lost_s: when a job is lost, whatever it does until then.
@@ -274,16 +274,16 @@ class Timeline:
             exchange: its name.
             retries_s: when an upload that was corrupted too often is given up; infinite for the others.
         """
-        dooms = self.dooms(rows, exchange)
-        lost = np.minimum(retries_s, dooms.lost_s)
-        lost = np.minimum(lost, crashes_s(rows, dooms.crashes_at))
+        drawn = self.drawn_failures(rows, exchange)
+        lost = np.minimum(retries_s, drawn.lost_s)
+        lost = np.minimum(lost, crashes_s(rows, drawn.crashes_at))
         if self._comes_and_goes:
             gone_s = self._gone(rows["client"], rows, np.minimum(lost, rows["arrived_s"]))
             lost = np.minimum(lost, gone_s)
         return np.where(lost < rows["arrived_s"], lost, np.inf)
 
-    def dooms(self, rows: Rows, exchange: str) -> Dooms:
-        """What the draws have in store for jobs of an exchange, given by its name."""
+    def drawn_failures(self, rows: Rows, exchange: str) -> DrawnFailures:
+        """The failures that are drawn for jobs of an exchange, given by its name."""
         failures, clients, nth = self._fleet.failures, rows["client"], rows["nth"]
         lost_s, crashes_at = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
         if failures.timeout is not None:
@@ -297,7 +297,7 @@ class Timeline:
             (uniform,) = draws.uniforms(stream, clients, nth, count=1)
             crash_s = rows["dispatched_s"] - np.log(uniform) * _HOUR_S / failures.crash_per_hour
             lost_s = np.minimum(lost_s, crash_s)
-        return Dooms(lost_s, crashes_at)
+        return DrawnFailures(lost_s, crashes_at)
 
     def _gone(self, clients: Ints, rows: Rows, until_s: Floats) -> Floats:
         """When clients leave before a time, for as long as it matters; infinite if they do not."""
@@ -321,7 +321,7 @@ def crashes_s(rows: Rows, crashes_at: Floats) -> Floats:
 
     Args:
         rows: jobs with the times of their work.
-        crashes_at: see ``Dooms``.
+        crashes_at: see ``DrawnFailures``.
     """
     # The work of a client that is away for ever has no end, or no beginning.
     does = np.isfinite(crashes_at) & np.isfinite(rows["received_s"])
