@@ -98,9 +98,8 @@ class Timeline:
         self.plain = not (self.pauses or self._curve)
         self._curves = len(fleet.speed)
         # A job's times are those of the battery at its dispatch, whatever is taken from it meanwhile.
-        self._batteries = (
-            self.timetable if self.pauses and isinstance(self.timetable, BatteryTimetable) else None
-        )
+        minds = self.pauses or self.loses or self._checks_at_end
+        self._batteries = self.timetable if minds and isinstance(self.timetable, BatteryTimetable) else None
         self.states_of_each = self._curves + (2 if self._batteries else 0)
 
     def drawn(self, exchange: str, clients: Ints, nth: Ints, work_s: Floats) -> tuple[Floats, Ints]:
@@ -255,15 +254,16 @@ class Timeline:
             at = at[(left[at] > 0) & (after < stop[at])]
         return Progress(t, amount_s - left, busy, powered, states)
 
-    def absent(self, clients: Ints, t_s: Floats) -> Bools:
+    def absent(self, clients: Ints, t_s: Floats, states: Floats) -> Bools:
         """Whose uploads arrive in vain, since the client is away then and that is checked, (n,).
 
-        A client that leaves at the very moment is still there.
+        A client that leaves at the very moment is still there. For the arguments see ``presence``.
         """
         found = np.zeros(len(clients), dtype=bool)
         if self._checks_at_end:
-            away = np.flatnonzero(~self.timetable.at(clients, t_s).available)
-            found[away] = ~self.timetable.at(clients[away], np.nextafter(t_s[away], -np.inf)).available
+            away = np.flatnonzero(~self.presence(clients, t_s, states).available)
+            before_s = np.nextafter(t_s[away], -np.inf)
+            found[away] = ~self.presence(clients[away], before_s, states[away]).available
         return found
 
     def losses(self, rows: Rows, exchange: str, retries_s: Floats) -> Floats:

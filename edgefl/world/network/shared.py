@@ -324,11 +324,11 @@ class Shared:
             self._start(job, now_s)
 
     def _arrive(self, job: Job, now_s: float) -> None:
-        rows = self._table.rows
+        rows, states = self._table.rows, self._table.states[job.slot : job.slot + 1]
         busy_s = job.busy_until(now_s)
         if not job.alone:
             rows["transmit_s"][job.slot] = busy_s
-        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]))[0]:
+        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]), states)[0]:
             # As of a job that is broken off then.
             rows["transmit_s"][job.slot] = min(busy_s, rows["transmit_s"][job.slot])
             self._leave(job, now_s, lost=True)
