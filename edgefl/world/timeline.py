@@ -55,8 +55,8 @@ class Progress(NamedTuple):
     states: Floats
 
 
-class Dooms(NamedTuple):
-    """What the draws have in store for jobs, an array each; infinite for those that are spared.
+class DrawnFailures(NamedTuple):
+    """The failures that are drawn for jobs, an array each; infinite for none.
 
     Attributes:
         lost_s: when a job is lost, whatever it does until then.
@@ -98,9 +98,8 @@ class Timeline:
         self.plain = not (self.pauses or self._curve)
         self._curves = len(fleet.speed)
         # A job's times are those of the battery at its dispatch, whatever is taken from it meanwhile.
-        self._batteries = (
-            self.timetable if self.pauses and isinstance(self.timetable, BatteryTimetable) else None
-        )
+        minds = self.pauses or self.loses or self._checks_at_end
+        self._batteries = self.timetable if minds and isinstance(self.timetable, BatteryTimetable) else None
         self.states_of_each = self._curves + (2 if self._batteries else 0)
 
     def drawn(self, exchange: str, clients: Ints, nth: Ints, work_s: Floats) -> tuple[Floats, Ints]:
@@ -255,15 +254,16 @@ class Timeline:
             at = at[(left[at] > 0) & (after < stop[at])]
         return Progress(t, amount_s - left, busy, powered, states)
 
-    def absent(self, clients: Ints, t_s: Floats) -> Bools:
+    def absent(self, clients: Ints, t_s: Floats, states: Floats) -> Bools:
         """Whose uploads arrive in vain, since the client is away then and that is checked, (n,).
 
-        A client that leaves at the very moment is still there.
+        A client that leaves at the very moment is still there. For the arguments see ``presence``.
         """
         found = np.zeros(len(clients), dtype=bool)
         if self._checks_at_end:
-            away = np.flatnonzero(~self.timetable.at(clients, t_s).available)
-            found[away] = ~self.timetable.at(clients[away], np.nextafter(t_s[away], -np.inf)).available
+            away = np.flatnonzero(~self.presence(clients, t_s, states).available)
+            before_s = np.nextafter(t_s[away], -np.inf)
+            found[away] = ~self.presence(clients[away], before_s, states[away]).available
         return found
 
     def losses(self, rows: Rows, exchange: str, retries_s: Floats) -> Floats:
@@ -274,16 +274,16 @@ class Timeline:
             exchange: its name.
             retries_s: when an upload that was corrupted too often is given up; infinite for the others.
         """
-        dooms = self.dooms(rows, exchange)
-        lost = np.minimum(retries_s, dooms.lost_s)
-        lost = np.minimum(lost, crashes_s(rows, dooms.crashes_at))
+        drawn = self.drawn_failures(rows, exchange)
+        lost = np.minimum(retries_s, drawn.lost_s)
+        lost = np.minimum(lost, crashes_s(rows, drawn.crashes_at))
         if self._comes_and_goes:
             gone_s = self._gone(rows["client"], rows, np.minimum(lost, rows["arrived_s"]))
             lost = np.minimum(lost, gone_s)
         return np.where(lost < rows["arrived_s"], lost, np.inf)
 
-    def dooms(self, rows: Rows, exchange: str) -> Dooms:
-        """What the draws have in store for jobs of an exchange, given by its name."""
+    def drawn_failures(self, rows: Rows, exchange: str) -> DrawnFailures:
+        """The failures that are drawn for jobs of an exchange, given by its name."""
         failures, clients, nth = self._fleet.failures, rows["client"], rows["nth"]
         lost_s, crashes_at = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
         if failures.timeout is not None:
@@ -297,7 +297,7 @@ class Timeline:
             (uniform,) = draws.uniforms(stream, clients, nth, count=1)
             crash_s = rows["dispatched_s"] - np.log(uniform) * _HOUR_S / failures.crash_per_hour
             lost_s = np.minimum(lost_s, crash_s)
-        return Dooms(lost_s, crashes_at)
+        return DrawnFailures(lost_s, crashes_at)
 
     def _gone(self, clients: Ints, rows: Rows, until_s: Floats) -> Floats:
         """When clients leave before a time, for as long as it matters; infinite if they do not."""
@@ -321,7 +321,7 @@ def crashes_s(rows: Rows, crashes_at: Floats) -> Floats:
 
     Args:
         rows: jobs with the times of their work.
-        crashes_at: see ``Dooms``.
+        crashes_at: see ``DrawnFailures``.
     """
     # The work of a client that is away for ever has no end, or no beginning.
     does = np.isfinite(crashes_at) & np.isfinite(rows["received_s"])

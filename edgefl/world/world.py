@@ -117,7 +117,10 @@ class World:
         return [prices for prices in rounds if (self.round + 1) % prices.every == 0]
 
     def predicted_s(self, exchange: Prices, clients: Ints) -> Floats:
-        """How long jobs take, with each client's slowdown and without jitter, pauses or throttling."""
+        """How long jobs take, with each client's slowdown and without jitter, pauses or throttling.
+
+        Each client has its own link to itself, and a link that follows a trace has its mean rates.
+        """
         demand = exchange.demand(self.plan.clients.kind[clients])
         seconds: Floats = demand.down_s + demand.work_s * self.plan.clients.slowdown[clients] + demand.up_s
         return seconds

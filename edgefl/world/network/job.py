@@ -39,7 +39,7 @@ class Job:
         given_up: whether its last upload is one too many that arrives with errors.
         finish_by: when its uploads are due; None if nobody asks.
         least_work_s: the least time of its work, from when it is received.
-        crashes_at: see ``edgefl.world.timeline.Dooms``.
+        crashes_at: see ``edgefl.world.timeline.DrawnFailures``.
         stage: DOWN, WORK or UP.
         step: counts what it does; what was to follow an earlier step does not happen.
         over: whether it arrived, was lost or was broken off.

@@ -1,4 +1,4 @@
-"""Capacities that are shared max-min fairly, and queues of what changes its place.
+"""Capacities that are shared max-min fairly, and priority queues of their members.
 
 Rates are compared as whole numbers of 2^-52 bit/s, which every double of at least 1 is: sums do not depend on
 the order of members, and rounding puts nobody on both sides of a level.
@@ -55,7 +55,7 @@ class _Entry(NamedTuple):
     member: Any
 
 
-class Queue(Generic[M]):
+class PriorityQueue(Generic[M]):
     """Members by a number, the least first; a member that has changed its place since is in it no more."""
 
     __slots__ = ("_entries", "_most")
@@ -106,7 +106,7 @@ class Capacity(Generic[M]):
         self._used = 0
         self.weight = 0
         # The largest limit first, and the least first.
-        self._capped, self._at_level = Queue[M](), Queue[M]()
+        self._capped, self._at_level = PriorityQueue[M](), PriorityQueue[M]()
 
     @property
     def level_bps(self) -> float:

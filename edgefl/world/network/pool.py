@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from edgefl.world.network.levels import Capacity, Member, Queue
+from edgefl.world.network.levels import Capacity, Member, PriorityQueue
 
 
 class Flow(Member):
@@ -69,7 +69,7 @@ class _Cell(Member):
         # Its clock's reading at a time, or at a reading of the server's clock.
         self.reading, self.since = 0.0, 0.0
         # Flows at its level by the readings at which they end.
-        self.ends = Queue[_Local]()
+        self.ends = PriorityQueue[_Local]()
 
 
 class Pool:
@@ -93,7 +93,7 @@ class Pool:
         self._reading = 0.0
         self._level_bps = math.inf
         # Members that have their limits by times, and the others by readings, at which a flow of theirs ends.
-        self._dues, self._marks = Queue[Flow | _Cell](), Queue[Flow | _Cell]()
+        self._dues, self._marks = PriorityQueue[Flow | _Cell](), PriorityQueue[Flow | _Cell]()
         # What is left of members that have no place in these queues yet.
         self._left: dict[Flow | _Cell, float] = {}
 
@@ -229,9 +229,9 @@ class Pool:
 
     def _leave(self, member: Flow | _Cell) -> None:
         """A member of the server's capacity is about to pass its level."""
-        if isinstance(member, _Cell):
-            self._read(member)
         if member not in self._left:
+            if isinstance(member, _Cell):
+                self._read(member)
             self._left[member] = self._bits(member, self._now_s)
 
     def _settle(self) -> None:

@@ -20,10 +20,10 @@ from edgefl.core.draws import Floats
 from edgefl.core.plan import Bools, Ints, Plan
 from edgefl.core.price import Demand
 from edgefl.world.clock import Clock
-from edgefl.world.network.courses import Courses
 from edgefl.world.network.direct import Transfer, work
 from edgefl.world.network.job import DOWN, UP, WORK, Job
 from edgefl.world.network.pool import Flow, Pool
+from edgefl.world.network.traces import ClientTraces
 from edgefl.world.table import Rows, Table
 from edgefl.world.tails import Tails
 from edgefl.world.timeline import Timeline, crashes_s
@@ -78,7 +78,7 @@ class Shared:
             Pool(server.downlink or math.inf, [cells[name].down.known for name in plan.clients.cells]),
             Pool(server.uplink or math.inf, [cells[name].up.known for name in plan.clients.cells]),
         )
-        self._courses = Courses(plan)
+        self._traces = ClientTraces(plan)
         self._jobs: dict[int, Job] = {}
         # Times, ranks, an order, what is done, to which job, and the job's step that it belongs to.
         self._agenda: list[tuple[float, int, int, _Handler, Job, int]] = []
@@ -104,7 +104,7 @@ class Shared:
         lost_s = np.full(len(rows), np.inf)
         crashes_at = lost_s
         if self.timeline.losing:
-            lost_s, crashes_at = self.timeline.dooms(rows, prices.exchange)
+            lost_s, crashes_at = self.timeline.drawn_failures(rows, prices.exchange)
         watched = self.timeline.pauses or self.timeline.loses
         looks_s = rows["there_s"] if watched else np.full(len(rows), np.inf)
         jobs = Job.of_each(slots, rows, prices.demand(rows["kind"]), clients.cell, given_up, finish_by)
@@ -116,12 +116,6 @@ class Shared:
             self._at(looks, _ELSE, self._look, job)
             self._enter(job, DOWN, now_s)
         self._sleep()
-
-    def catch_up(self) -> None:
-        """Looks at the work of all jobs that were received."""
-        if self._received:
-            self._work()
-            self._sleep()
 
     def drop(self, jobs: Ints) -> None:
         """Jobs were broken off."""
@@ -221,10 +215,10 @@ class Shared:
 
     def _send(self, job: Job, now_s: float) -> None:
         """A transfer begins with its handshakes."""
-        course, delay_s = self._courses.of(job.client, job.stage), job.delay_s
+        trace, delay_s = self._traces.of(job.client, job.stage), job.delay_s
         job.left_bits = job.bits
-        if course is not None and job.bits:
-            delay_s, job.alone = course.at(now_s).delay_s, False
+        if trace is not None and job.bits:
+            delay_s, job.alone = trace.at(now_s).delay_s, False
         self._hold(job, now_s + delay_s)
 
     def _hold(self, job: Job, until_s: float) -> None:
@@ -243,9 +237,9 @@ class Shared:
     def _start(self, job: Job, now_s: float) -> None:
         """Bytes flow, or flow at another rate."""
         cap_bps, alone_s = job.cap_bps, job.alone_until_s(job.completed + 1) if job.alone else None
-        course = self._courses.of(job.client, job.stage)
-        if course is not None:
-            cap_bps, _, until_s = course.at(now_s)
+        trace = self._traces.of(job.client, job.stage)
+        if trace is not None:
+            cap_bps, _, until_s = trace.at(now_s)
             self._at(until_s, _STATION, self._change, job, job.step)
         if cap_bps:
             job.flow = Flow(job, cap_bps, job.cell, alone_s)
@@ -330,11 +324,11 @@ class Shared:
             self._start(job, now_s)
 
     def _arrive(self, job: Job, now_s: float) -> None:
-        rows = self._table.rows
+        rows, states = self._table.rows, self._table.states[job.slot : job.slot + 1]
         busy_s = job.busy_until(now_s)
         if not job.alone:
             rows["transmit_s"][job.slot] = busy_s
-        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]))[0]:
+        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]), states)[0]:
             # As of a job that is broken off then.
             rows["transmit_s"][job.slot] = min(busy_s, rows["transmit_s"][job.slot])
             self._leave(job, now_s, lost=True)

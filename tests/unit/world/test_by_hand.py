@@ -125,6 +125,22 @@ def test_an_older_job_that_is_charged_does_not_touch_the_one_in_flight(stepwise)
     assert row["work_s"] == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize("stepwise", [False, True])
+@pytest.mark.parametrize("on_leave", ["check-at-end", "lose", "pause"])
+def test_an_older_job_that_drains_a_battery_does_not_lose_the_one_in_flight(on_leave, stepwise):
+    """A job has the battery of its dispatch, whatever is taken from it until the job arrives."""
+    table = prices("train", 1, compute_s=10.0, compute_w=50.0)
+    world = world_of(plan([table], availability=charging(minimum=0.1), on_leave=on_leave), stepwise=stepwise)
+    older = world.dispatch("train", 0)
+    world.env.run(older.ended)
+    newer = world.dispatch("train", 0)
+    world.env.run(until=15.0)
+    world.discard(older, Kind.LATE)
+    world.env.run(until=21.0)
+    assert newer.arrived.tolist() == [True]
+    assert world.candidates().tolist() == []
+
+
 def test_a_client_whose_lost_job_drained_it_is_no_candidate():
     """The battery pays for a lost job before anybody asks for it."""
     table = prices("train", 1, compute_s=10.0, compute_w=100.0)

@@ -82,6 +82,17 @@ def test_a_lost_job_leaves_the_link_to_the_others():
     assert (other["ending"], other["arrived_s"], other["transmit_s"]) == (MERGED, 3.5, 2.5)
 
 
+def test_a_late_job_that_is_dropped_leaves_the_link_to_the_next_round():
+    """Each round, 0.5 MB take 1 s at half of 8 Mbit/s; the other upload is dropped after 2 s."""
+    table = prices("train", 2, up_bytes=[MB // 2, 4 * MB], up_bps=8e6)
+    params = valid(catalogue.load("policies", "deadline").Params, seconds="2 s")
+    rows = told(on(plan([table], rounds=3, policy="deadline", params=params), uplink=8e6))[2]
+    first, late = (rows[rows["client"] == client] for client in (0, 1))
+    assert (first["arrived_s"] - first["dispatched_s"]).tolist() == pytest.approx([1] * 3)
+    assert late["ending"].tolist() == [LATE] * 3
+    assert late["up_bytes"].tolist() == pytest.approx([1.5 * MB] * 3, abs=1)
+
+
 def test_who_pauses_gives_its_share_back():
     """Away from 1 s to 4 s: until 1 s half the link each, then the other's alone, then the first one's."""
     table = prices("train", 2, up_bytes=2 * MB, up_bps=8e6)

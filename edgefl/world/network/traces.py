@@ -1,4 +1,4 @@
-"""What clients meet on links that change."""
+"""The traces that clients' links follow."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Piece(NamedTuple):
     until_s: float
 
 
-class Course:
-    """One direction of a trace, from a client's place in it on."""
+class ClientTrace:
+    """One direction of the trace that a client's link follows, from the client's place in it on."""
 
     __slots__ = ("_bps", "_delay_s", "_length_s", "_offset_s", "_t_s")
 
@@ -53,8 +53,8 @@ class Course:
             base, place = (base + self._length_s, 0) if last else (base, place + 1)
 
 
-class Courses:
-    """The courses of a run's clients."""
+class ClientTraces:
+    """The traces of a run's clients."""
 
     def __init__(self, plan: Plan) -> None:
         """From the run's seed."""
@@ -70,8 +70,8 @@ class Courses:
                 self._dealt |= {client: (link, trace, offset) for client, trace, offset in each}
         self._rates: dict[tuple[int, int, int], _Lists] = {}
 
-    def of(self, client: int, way: int) -> Course | None:
-        """A client's course in a direction, 0 for down and 1 for up; None if its link does not change."""
+    def of(self, client: int, way: int) -> ClientTrace | None:
+        """A client's trace in a direction, 0 for down and 1 for up; None if its link does not change."""
         dealt = self._dealt.get(client)
         if dealt is None:
             return None
@@ -79,7 +79,7 @@ class Courses:
         key = id(link), which, way
         if key not in self._rates:
             self._rates[key] = _lists(link.rates(which, WAYS[way]))
-        return Course(self._rates[key], offset_s)
+        return ClientTrace(self._rates[key], offset_s)
 
 
 def _lists(rates: Rates) -> _Lists:
