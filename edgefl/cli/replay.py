@@ -75,7 +75,7 @@ def replay(
             if as_json:
                 _print_json(result, refused, target)
             else:
-                _print(result, folders, target)
+                _print(result, folders, given, target)
     if refused:
         raise typer.Exit(UserError.exit_status)
 
@@ -127,8 +127,9 @@ def _print_json(result: Replay, refused: Sequence[NotReplayed], target: float | 
     print_json(Replays(group_dir, Comparison(found), runs, refused))
 
 
-def _print(result: Replay, folders: Sequence[Path], target: float | None) -> None:
+def _print(result: Replay, folders: Sequence[Path], given: Sequence[Override], target: float | None) -> None:
     """Prints one replay beside its run, or a row for each of several."""
+    from edgefl.core.drafts import setting_words
     from edgefl.report.comparison import comparison, read_runs
     from edgefl.report.replays import Replayed, replays_table
     from edgefl.report.summary import summaries
@@ -145,6 +146,7 @@ def _print(result: Replay, folders: Sequence[Path], target: float | None) -> Non
     else:
         found = summaries(made, target)
         pairs = zip(result.runs, found, strict=True)
-        console.print(replays_table([Replayed(run.fleet, run.source, each) for run, each in pairs]))
+        words = [setting_words(one.key, one.node.plain) for one in given]
+        console.print(replays_table([Replayed(run.fleet, run.source, each) for run, each in pairs], words))
     if result.saved:
         console.print(f"saved in {result.folder}", soft_wrap=True)

@@ -114,8 +114,13 @@ class _Cost:
         return line.compared.show(self.show, self.of, line.compared.all(self.missing))
 
 
-def replays_table(runs: Sequence[Replayed]) -> RenderableType:
-    """A row for each run, or each average over seeds, on each fleet; each fleet's cheapest is marked."""
+def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> RenderableType:
+    """A row for each run, or each average over seeds, on each fleet; each fleet's cheapest is marked.
+
+    Args:
+        runs: the replays.
+        given: the settings that all of them have in place of their runs' own, in words.
+    """
     lines, costs = _lines(runs), dict(_costs([run.summary for run in runs]))
     least = {head: _least(lines, cost) for head, cost in costs.items()}
     averaged = [line.compared for line in lines if len(line.compared.runs) > 1]
@@ -129,7 +134,8 @@ def replays_table(runs: Sequence[Replayed]) -> RenderableType:
     for head, cost in costs.items():
         columns[head] = _marked(cost, least[head])
     # One run a fleet is the cheapest whatever it costs.
-    notes = [f"{LEAST} the least on its fleet"] if any(least.values()) else []
+    notes = [f"all with {', '.join(given)}"] if given else []
+    notes += [f"{LEAST} the least on its fleet"] if any(least.values()) else []
     notes += [over_seeds(averaged)] if averaged else []
     table = Fitted(lines, columns, left=("run",), wraps=("fleet", "run"), names=2)
     return Group(table, *(Line(note, "dim") for note in notes))

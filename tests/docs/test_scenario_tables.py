@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from edgefl.core.fleet import Failures, Fleet
+from edgefl.core.fleet import Cell, Failures, Fleet
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import (
     Checkpoint,
@@ -42,6 +42,7 @@ RECORDS: dict[str, tuple[type[BaseModel], frozenset[str]]] = {
     "checkpoint": (Checkpoint, frozenset()),
     "Published figures": (Published, frozenset()),
     "Fleets": (Fleet, frozenset()),
+    "cells": (Cell, frozenset()),
     "failures": (Failures, frozenset()),
 }
 

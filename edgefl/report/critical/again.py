@@ -6,6 +6,7 @@ also take longer, and it learns something else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -23,6 +24,8 @@ from edgefl.world.needs import Feedback, Merge
 
 Progress = Callable[[str, int, int], None]
 _SHOWN_EVERY = 64
+# Sums of the same times in another order differ by as much.
+_ROUNDING = 1e-12
 
 
 class Again:
@@ -66,8 +69,10 @@ class Again:
             return None
         if change == "link" and any(link.trace for link in fleet.links.values()):
             return None
-        t_s = self._run(self._changed(change))
-        return None if t_s is None else float(self._merged_s[-1]) - t_s
+        now_s, t_s = float(self._merged_s[-1]), self._run(self._changed(change))
+        if t_s is None:
+            return None
+        return 0.0 if math.isclose(t_s, now_s, rel_tol=_ROUNDING) else now_s - t_s
 
     def _changed(self, change: str) -> Plan:
         if change not in CHANGES:
