@@ -22,6 +22,7 @@ from edgefl.core.overrides import PAIRS, SWEEP, Override, gives, meet, put, with
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
 from edgefl.core.units import RESOLVED
+from edgefl.core.wording import quoted
 from edgefl.core.yamls import Document
 
 T = TypeVar("T")
@@ -306,7 +307,7 @@ def _words(value: Any) -> str:
         return " ".join([str(value["name"]), *own])
     if isinstance(value, list):
         return f"[{', '.join(map(_words, value))}]"
-    return str(value)
+    return quoted(value) if value is None or isinstance(value, bool) else str(value)
 
 
 def _named_apart(runs: list[Draft]) -> list[Draft]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from edgefl.core.devices import Board
+from edgefl.core.fleet import Cell, Fleet
 from edgefl.core.link import Link
 from edgefl.core.sourced import Sourced, sourced
 
@@ -51,6 +52,12 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
         yield from _guesses(f"link {name}", link)
 
 
+def of_cells(fleet: Fleet) -> Iterator[str]:
+    """A line for each of a fleet's cells whose rates are assumed."""
+    for name, cell in fleet.cells.items():
+        yield from _guesses(f"cell {name}", cell)
+
+
 def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
     """What becomes of energies where one of some powers has no value."""
     if any(power.value is None for power in powers):
@@ -60,7 +67,7 @@ def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
             yield f"{what} unknown, so its clients' energy is unknown"
 
 
-def _guesses(name: str, record: Board | Link) -> Iterator[str]:
+def _guesses(name: str, record: Board | Link | Cell) -> Iterator[str]:
     # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's.
     given = [(key, number) for key, number in sourced(record) if key.split(".")[0] in record.model_fields_set]
     guesses = [key for key, number in given if number.status == "assumed"]

@@ -26,7 +26,7 @@ from edgefl.core.scenario import LABELS, Scenario
 from edgefl.core.units import show_share
 from edgefl.core.user_code import returned, user_code
 from edgefl.data import Federation
-from edgefl.planning.assumed import assumptions
+from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.carbon import carbon_notes, with_carbon
 from edgefl.planning.fit import fit_note, fitted
 from edgefl.planning.fleets import devices_of, fleet_of
@@ -175,6 +175,7 @@ def planned(
             *([note(scenario.local, each[admitted])] if each is not None and admitted.any() else []),
             *tight(clients, table, devices),
             *ground.assumed,
+            *of_cells(fleet),
             *fleet.availability.assumptions(clients),
             *(line for speed in fleet.speed for line in speed.assumptions(clients)),
             *carbon_notes(fleet.carbon),

@@ -25,7 +25,7 @@ from edgefl.core.price import Price, peak_bytes
 from edgefl.core.scenario import Task
 from edgefl.core.traces import Steps
 from edgefl.data import Federation
-from edgefl.planning.assumed import assumptions
+from edgefl.planning.assumed import assumptions, of_cells
 from edgefl.planning.by_layer import priced, shown
 from edgefl.planning.costs import DeviceCost, ExchangeCost, Intervals, Priced, Profile
 from edgefl.planning.fit import fit_note, fitted
@@ -127,7 +127,7 @@ def profile(
         method=scenario.method.name,
         batch_size=learning.spec.local.size,
         assumed=[*notes, *fit_note(scenario.local, learning.spec.local)],
-        assumptions=assumptions(profiler.devices, profiler.links),
+        assumptions=(*assumptions(profiler.devices, profiler.links), *of_cells(profiler.fleet)),
         exchanges=exchanges,
         layers=[layers(net) for net in learning.nets] if options.layers else None,
         shared=_shared(draft, options, profiler, exchanges),

@@ -12,10 +12,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from plans import in_cells, plan, prices, sourced, told
 
+from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.fleet import Cell, Failures
+from edgefl.core.link import Link
 from edgefl.core.units import RESOLVED
 
-FEW, FEWER = settings(max_examples=30), settings(max_examples=15)
+FEW, FEWER = settings(max_examples=30), settings(max_examples=12)
 CLOSE = 1e-9
 MBIT, MBIT_BYTES = 1e6, 125_000
 whole, from_zero = (st.integers(least, 9).map(Fraction) for least in (1, 0))
@@ -121,7 +123,67 @@ def test_what_is_broken_off_has_moved_its_bytes(system, until):
         np.testing.assert_allclose(moved, expected, rtol=0, atol=1)
 
 
-# A client's battery would feel how long its transfers last, and so would when it is there.
+@st.composite
+def courses(draw):
+    """(when, rate) from 0 on, in Mbit/s; some are 0, though not the first and the last."""
+    times = sorted(draw(st.sets(st.integers(1, 15), max_size=3)))
+    rates = [draw(st.integers(0, 9)) for _ in times[1:]]
+    return list(zip([0, *times], [draw(st.integers(1, 9)), *rates, *([9] if times else [])], strict=True))
+
+
+def without(course, gap):
+    """The course of a client that is away from one time until another: as a transfer's cap and changes."""
+    away, back = gap
+    known = {when: rate for when, rate in course if not away <= when < back}
+    at_back = next(rate for when, rate in reversed(course) if when <= back)
+    caps = sorted({**known, back: at_back, away: 0}.items())
+    return Fraction(caps[0][1]), tuple((Fraction(when), Fraction(rate)) for when, rate in caps[1:])
+
+
+def traced(plan_, ways, gaps):
+    """The plan with a link of its own for each client, and with a time for which each is away."""
+
+    def rows(course):
+        return " ".join(f"{when},{rate * MBIT}" for when, rate in course)
+
+    def link(down, up):
+        trace = {"rows": [{"down": rows(down), "up": rows(up)}], "end": "hold"}
+        silent = {"latency": sourced(0.0), "radio": sourced({"base": 0.0})}
+        return Link.model_validate({"title": "", "trace": trace, **silent}, context=RESOLVED)
+
+    there = " ".join(f"{place},0,{away} {place},{back},1000" for place, (away, back) in enumerate(gaps))
+    held = {f"link {place}": link(*each) for place, each in enumerate(ways)}
+    fleet = {"links": held, "availability": Intervals(rows=there), "on_leave": "pause"}
+    clients = replace(plan_.clients, link=np.arange(len(ways)), links=tuple(held))
+    return replace(plan_, clients=clients, fleet=plan_.fleet.model_copy(update=fleet))
+
+
+@given(rounds(), st.data())
+@FEW
+def test_traces_and_pauses_are_changes_of_a_flows_cap(system, data):
+    """Transfers over links that change, of clients that are away for a while, end as in the fluid model."""
+    down, up, clients = system
+    clients = [replace(one, delay=Fraction(0), up=one.up + 1, down=one.down + 1) for one in clients]
+    gap = st.tuples(st.integers(1, 15), st.integers(1, 9)).map(lambda each: (each[0], sum(each)))
+    ways = [data.draw(st.tuples(courses(), courses())) for _ in clients]
+    gaps = [data.draw(gap) for _ in clients]
+    rows = told(traced(networked(down, up, clients), ways, gaps))[2]
+    moves = []
+    for one, way, away in zip(downloads(clients), ways, gaps, strict=True):
+        cap, changes = without(way[0], away)
+        moves.append(replace(one, cap=cap, changes=changes))
+    received_at = [moved.end for moved in fluid(down, moves)]
+    moves = []
+    for place, one in enumerate(uploads(clients, received_at)):
+        away, back = gaps[place]
+        cap, changes = without(ways[place][1], gaps[place])
+        late = back - away if received_at[place] <= away < one.begin else 0
+        moves.append(replace(one, begin=one.begin + late, cap=cap, changes=changes))
+    for name, ends in (("received_s", received_at), ("arrived_s", [moved.end for moved in fluid(up, moves)])):
+        np.testing.assert_allclose(by_client(rows, name)[0], [float(end) for end in ends], rtol=CLOSE)
+
+
+# What a transfer draws from a battery, and so when its client is there, depends on how long it lasts.
 PLAIN = {name: values for name, values in AVAILABILITY.items() if name != "charging"}
 SYNC = {
     "policies": only(POLICIES, "sync"),

@@ -112,6 +112,18 @@ def test_order_does_not_matter(system, random):
         assert one.end_s == pytest.approx(found[place].end_s, rel=1e-12)
 
 
+@given(systems(), st.floats(0, 1))
+def test_looking_changes_nothing(system, share):
+    """Not a bit: a run whose costs are looked at half-way goes on as one that nobody looks at."""
+
+    def look(pool, flows, now):
+        if not math.isinf(pool.next_s):
+            for flow in flows.values():
+                assert pool.left(flow, now + share * (pool.next_s - now)) <= pool.left(flow, now)
+
+    assert Driver(*system, look).moved() == Driver(*system).moved()
+
+
 @given(systems())
 def test_who_is_never_limited_ends_to_the_bit(system):
     """At begin + size / cap, whatever the others do and however often shares are solved anew."""
@@ -171,3 +183,18 @@ def test_a_hundred_thousand_small_transfers():
         end_s = now
     assert moved == [1_000 * times] * clients
     assert end_s == pytest.approx(bits * clients * times / link_bps, rel=CLOSE)
+
+
+def test_a_given_end_holds_until_somebody_limits_the_flow():
+    """Its user may have reckoned otherwise: the end is kept to the bit, and reckoned anew once it is not."""
+    given_s, ends = 1.0000000000000002, []
+    for others in ([], [7.0], [7.0, 7.0]):
+        pool, flow = Pool(10.0), Flow("first", 4.0, alone_s=given_s)
+        pool.start(flow, 4.0, 0.0)
+        for cap_bps in others:
+            pool.start(Flow("other", cap_bps), 100.0, 0.5)
+        ends.append(pool.next_s)
+        assert pool.finish() == [flow]
+        assert (flow.alone_s is None) == (len(others) == 2)
+    assert ends[:2] == [given_s, given_s]
+    assert ends[2] == pytest.approx(1.1)

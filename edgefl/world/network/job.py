@@ -123,6 +123,11 @@ class Job:
         return 8 * self._way.size_bytes
 
     @property
+    def is_carried(self) -> bool:
+        """Whether nothing is left of a transfer that was stopped, but for a rounding error."""
+        return self.left_bits <= _ROUNDING * self.bits
+
+    @property
     def delay_s(self) -> float:
         """Of one transfer, on a link that does not change."""
         return self._way.delay_s
@@ -138,8 +143,8 @@ class Job:
 
     def pause(self, now_s: float) -> None:
         """Its client leaves."""
-        if self.holds_until_s is not None:
-            self.left_delay_s, self.holds_until_s = self.holds_until_s - now_s, None
+        self.left_delay_s = None if self.holds_until_s is None else self.holds_until_s - now_s
+        self.holds_until_s = None
         self._busy_s = self.busy_until(now_s)
         self.alone, self.is_paused = False, True
         self.step += 1

@@ -110,17 +110,17 @@ class Pool:
 
     def stop(self, flow: Flow, now_s: float) -> float:
         """A flow is broken off; returns the bits that are left of it."""
+        self._advance(now_s)
         bits = self.left(flow, now_s)
         flow.alone_s = None
         self._remove([flow])
         return bits
 
     def left(self, flow: Flow, now_s: float) -> float:
-        """The bits that are left of a flow."""
-        self._advance(now_s)
+        """The bits that are left of a flow; changes nothing, not even what is rounded next."""
         if flow.is_within:
-            return max(0.0, flow.at - self._read(self._cells[flow.cell]))
-        return self._bits(flow)
+            return max(0.0, flow.at - self._cell_clock(self._cells[flow.cell], now_s))
+        return self._bits(flow, now_s)
 
     def rate_bps(self, flow: Flow) -> float:
         """A flow's rate now."""
@@ -147,9 +147,14 @@ class Pool:
         return ended
 
     def _advance(self, now_s: float) -> None:
-        if self._capacity.weight:
-            self._reading += self._level_bps * (now_s - self._now_s)
+        self._reading = self._clock(now_s)
         self._now_s = now_s
+
+    def _clock(self, now_s: float) -> float:
+        """The server's clock at a time, if nothing happens before."""
+        if not self._capacity.weight:
+            return self._reading
+        return self._reading + self._level_bps * (now_s - self._now_s)
 
     def _remove(self, flows: Iterable[Flow]) -> None:
         """Takes flows out."""
@@ -158,8 +163,6 @@ class Pool:
             if flow.is_in:
                 self._capacity.remove(flow)
             if flow.local is not None:
-                # Read before its flows are fewer.
-                self._read(self._cells[flow.cell])
                 self._cells[flow.cell].capacity.remove(flow.local)
                 touched[flow.cell] = None
         for cell in touched:
@@ -190,12 +193,18 @@ class Pool:
         cell.limit(cell.capacity.level_bps, cell.capacity.weight)
         self._join(cell, max(0.0, cell.ends.first() - reading))
 
+    def _cell_clock(self, cell: _Cell, now_s: float) -> float:
+        """A cell's clock at a time, if nothing happens before."""
+        if not cell.is_in:
+            return cell.reading
+        if cell.capped:
+            return cell.reading + cell.limit_bps * (now_s - cell.since)
+        return cell.reading + (self._clock(now_s) - cell.since)
+
     def _read(self, cell: _Cell) -> float:
-        """A cell's clock now."""
-        if cell.is_in:
-            now = self._now_s if cell.capped else self._reading
-            cell.reading += (cell.limit_bps if cell.capped else 1.0) * (now - cell.since)
-            cell.since = now
+        """A cell's clock now, from which it goes on."""
+        cell.reading = self._cell_clock(cell, self._now_s)
+        cell.since = self._now_s if cell.capped else self._reading
         return cell.reading
 
     def _join(self, member: Flow | _Cell, bits: float) -> None:
@@ -205,23 +214,25 @@ class Pool:
 
     def _quit(self, flow: Flow) -> float:
         """Takes a flow out of the server's capacity; returns what is left of it."""
-        left = self._bits(flow)
+        left = self._bits(flow, self._now_s)
         self._capacity.remove(flow)
         return left
 
-    def _bits(self, member: Flow | _Cell) -> float:
+    def _bits(self, member: Flow | _Cell, now_s: float) -> float:
         """What is left of a member of the server's capacity until a flow ends."""
         if isinstance(member, _Cell):
-            return max(0.0, member.ends.first() - self._read(member))
+            return max(0.0, member.ends.first() - self._cell_clock(member, now_s))
         if not member.capped:
-            return max(0.0, member.at - self._reading)
-        left_s = member.at - self._now_s
+            return max(0.0, member.at - self._clock(now_s))
+        left_s = member.at - now_s
         return left_s * member.limit_bps if left_s > 0 and member.limit_bps else 0.0
 
     def _leave(self, member: Flow | _Cell) -> None:
         """A member of the server's capacity is about to pass its level."""
+        if isinstance(member, _Cell):
+            self._read(member)
         if member not in self._left:
-            self._left[member] = self._bits(member)
+            self._left[member] = self._bits(member, self._now_s)
 
     def _settle(self) -> None:
         """Brings the server's level up to date, and puts members where they belong in queues."""

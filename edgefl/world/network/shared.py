@@ -254,7 +254,10 @@ class Shared:
     def _change(self, job: Job, now_s: float) -> None:
         """The rate of the client's link changes."""
         self._stop(job, now_s)
-        self._start(job, now_s)
+        if job.is_carried:
+            self._complete(job, now_s)
+        else:
+            self._start(job, now_s)
 
     def _stop(self, job: Job, now_s: float) -> None:
         """No more bytes flow, and nothing follows."""

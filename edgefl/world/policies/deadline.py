@@ -61,27 +61,34 @@ def serve(world: World, params: Params) -> Generator[simpy.Event, Any, None]:
     late = {prices.exchange: world.no_flights() for prices in world.plan.prices}
     while world.serving:
         for exchange in world.due():
-            if exchange.everyone:
-                yield from world.collect(exchange)
-            else:
-                late[exchange.exchange] = yield from _round(world, params, exchange, late[exchange.exchange])
+            yield from _round(world, params, exchange, late)
         yield from world.end_round()
 
 
 def _round(
-    world: World, params: Params, exchange: Prices, late: Flights
-) -> Generator[simpy.Event, Any, Flights]:
-    """One exchange; returns the jobs that are still on their way."""
+    world: World, params: Params, exchange: Prices, late: dict[str, Flights]
+) -> Generator[simpy.Event, Any, None]:
+    """One exchange; ``late`` are the jobs of each that are still on their way."""
+    name = exchange.exchange
     clients = yield from world.invite(exchange)
-    deadline_s = _deadline_s(world, params, exchange, clients)
-    by = world.now_s + deadline_s if params.allow_partial else None
-    flights = late + world.dispatch(exchange.exchange, clients, finish_by=by)
-    yield world.ended(flights) | world.env.timeout(deadline_s * (1 + _ROUNDING))
+    if exchange.everyone:
+        flights = world.dispatch(name, clients)
+        yield world.ended(flights)
+    else:
+        deadline_s = _deadline_s(world, params, exchange, clients)
+        by = world.now_s + deadline_s if params.allow_partial else None
+        flights = late.pop(name) + world.dispatch(name, clients, finish_by=by)
+        yield world.ended(flights) | world.env.timeout(deadline_s * (1 + _ROUNDING))
+    # A client's older job is merged before its newer one, whatever exchanges they are of.
+    for other, jobs in late.items():
+        if len(here := jobs[jobs.arrived]):
+            yield from world.merge(other, here, scales=params.staleness.scale)
+            late[other] = jobs[jobs.in_flight]
     arrived, under_way = flights[flights.arrived], flights[flights.in_flight]
     if params.late == "drop" and len(under_way):
         world.discard(under_way, Kind.LATE)
-    yield from world.merge(exchange.exchange, arrived, scales=params.staleness.scale)
-    return under_way[under_way.open]
+    yield from world.merge(name, arrived, scales=params.staleness.scale)
+    late[name] = under_way[under_way.open]
 
 
 def _deadline_s(world: World, params: Params, exchange: Prices, clients: Ints) -> float:

@@ -240,6 +240,13 @@ def test_bases_are_named_without_brackets():
     ]
 
 
+def test_runs_are_named_in_the_words_of_yaml():
+    """A setting without a value is null, and one of two is true or false."""
+    policy = "{name: deadline, quantile: 0.8, allow_partial: true}"
+    (draft,) = _load(f"sweep: {{server.participants: [null], server.policy: [{policy}]}}\n")
+    assert draft.scenario.name == "participants null, deadline quantile 0.8 allow_partial true"
+
+
 def test_a_sweep_over_whole_components():
     """A component given as a whole, by name or with parameters, replaces the other."""
     drafts = _load("sweep: {method: [local, {name: fedprox, mu: 1}]}\n")

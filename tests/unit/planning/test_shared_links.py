@@ -9,6 +9,7 @@ from plans import link, plan, prices, sourced
 
 from edgefl.core.corners import Interval
 from edgefl.core.fleet import Fleet
+from edgefl.planning.assumed import of_cells
 from edgefl.planning.sharing import Payload, shared_links
 
 MB = 10**6
@@ -86,3 +87,9 @@ def test_cells_limit_their_clients_below_the_server():
     assert home.each_bps == pytest.approx((0.5e6, 0.5e6))
     assert server.is_full
     assert server.each_bps == pytest.approx((0.5e6, 17e6 / 8))
+
+
+def test_assumed_rates_of_cells_are_told():
+    """As those of devices and links are."""
+    fleet = Fleet.model_validate({"members": [{"device": "board", "link": "cable"}], "cells": CELLS})
+    assert list(of_cells(fleet)) == ["cell home: assumed down, up"]

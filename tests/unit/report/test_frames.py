@@ -161,7 +161,7 @@ def test_files_hold_the_table(runs, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["jbos"], "did you mean 'jobs'?"),
-        (["nothing-like-it"], "known: checkpoints, class_counts, client_evaluations"),
+        (["nothing-like-it"], "known: cells, checkpoints, class_counts, client_evaluations"),
         (["jobs", "--out", "jobs.json"], "jobs.json must end in .csv or .parquet"),
         (["jobs", "--out", "there.csv"], "there.csv exists"),
         (["jobs", "--out", "none/jobs.csv"], "the folder none does not exist"),

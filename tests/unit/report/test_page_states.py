@@ -120,7 +120,8 @@ def test_runs_of_one_name_are_told_apart(folders):
         "state, failed, seed 0 failed",
         "state, nobody, seed 0 failed",
     ]
-    assert [setting(value) for value in (None, "", [], 8)] == ["not set", "empty", "none", "8"]
+    assert [setting(value, "key") for value in (None, "", [], 8)] == ["not set", "empty", "none", "8"]
+    assert setting(2e5, "server.uplink") == "200 kbit/s"
 
 
 def test_a_killed_run_has_no_machine_yet(folders):

@@ -23,7 +23,7 @@ from edgefl.runs.provenance import differences, digests, provenance, trainers
 
 PACKAGE = Path(edgefl.__file__).parent
 # What only shows or exports what a run did, and what needs no run.
-OTHERS = {"calibrate", "cli", "export", "report", "trackers"}
+OTHERS = {"calibrate", "cli", "export", "importing", "report", "trackers"}
 
 METHOD = """
 from helping_hand import NOTHING

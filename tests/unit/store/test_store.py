@@ -461,11 +461,16 @@ def test_a_groups_runs_are_in_the_order_of_their_numbers(tmp_path):
 
 
 def test_nothing_is_pickled():
-    """No module imports a pickler or torch's own save and load, except for messages to our own workers."""
+    """No module imports a pickler or torch's own save and load, except for messages to our own workers.
+
+    And others' traces are read by an unpickler that knows plain data alone.
+    """
     messages = {"processes.py", "worker.py", "fresh.py"}
     refused = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "shelve", "joblib", "marshal"}
     for path in Path(edgefl.__file__).parent.rglob("*.py"):
         if path.parent.name in {"compute", "core"} and path.name in messages:
+            continue
+        if path.match("importing/pickles.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = []

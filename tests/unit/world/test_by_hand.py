@@ -177,3 +177,15 @@ def test_what_is_over_when_the_run_ends_counts(end_s, stations, stepwise):
     passed = [row[name] for name in ("received_s", "worked_s", "arrived_s") if row[name] <= end_s]
     assert passed == [2.0, 6.0][:stations]
     assert (row["receive_s"], row["work_s"], row["transmit_s"]) == (2, end_s - 2, 0)
+
+
+def test_a_late_job_is_merged_before_its_client_s_next_one_of_another_exchange():
+    """Every job of the second exchange is late: it is merged when its client has done the first one again."""
+    table = [
+        prices("all", 1, compute_s=1.0, everyone=True, stateful=True),
+        prices("train", 1, compute_s=1.0, stateful=True),
+    ]
+    deadline = component("policies", "deadline", seconds=0.5, late="merge")
+    needs = told(plan(table, policy="deadline", params=deadline, rounds=3))[1]
+    merges = [(need.exchange, need.t_s) for need in needs if isinstance(need, Merge) and need.merged]
+    assert merges == [("all", 1), ("train", 3), ("all", 3), ("train", 5), ("all", 5)]
