@@ -58,7 +58,7 @@ def _neutral(setting: Setting) -> Broken | Inapplicable | None:
         return Inapplicable("the method has no neutral parameters")
     name = setting.planned.plan.scenario.method.name
     pair = (setting.of_other({"name": name, **neutral}), setting.of_other({"name": "fedavg"}))
-    method, fedavg = (last_version(each.learned()) for each in pair)
+    method, fedavg = (last_version(each.ended()) for each in pair)
     if differences(method, fedavg, identical):
         return Broken(f"differs from FedAvg at {dict(neutral) or 'its defaults'}", (setting.build,))
     return None

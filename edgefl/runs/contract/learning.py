@@ -210,7 +210,7 @@ def _trained(carry: Carry) -> dict[str, Tensor]:
 
 def predictions(setting: Setting) -> Broken | None:
     """Models predict finite logits, whatever the temperature of training."""
-    learner, method, cold = setting.learned(), setting.built, setting.on(_colder)
+    learner, method, cold = setting.ended(), setting.built, setting.on(_colder)
     server, state = last_version(learner), learner.context.state(0)
     federation = learner.context.builder.learning.federation
     x = normalised(federation, federation.test[:64], split="test")

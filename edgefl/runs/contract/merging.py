@@ -27,7 +27,7 @@ def order(setting: Setting) -> Broken | None:
 
 def weights(setting: Setting) -> Broken | Inapplicable | None:
     """Arrivals count in proportion to their weights, whatever these sum to."""
-    plain, doubled = (_models(setting.learned(weigh)) for weigh in (tuple, _doubled))
+    plain, doubled = _models(setting.ended()), _models(setting.learned(_doubled))
     if differences(plain, doubled, close):
         merges = tuple(exchange.merge for exchange in setting.built.exchanges)
         hint = "divide by the sum of the arrivals' weights, as weighted_mean does"

@@ -35,7 +35,7 @@ from edgefl.runs.contract.setting import (
 def runs(setting: Setting) -> None:
     """A run gets to its end."""
     try:
-        setting.learned()
+        setting.ended()
     except Exception:
         # Tensors without data, kept since planning, are told as such.
         if forgetful(setting) is None:
@@ -49,7 +49,7 @@ def repeatable(setting: Setting) -> Broken | None:
             found = driven(calls(one), _drawn)
         if found is not None:
             return found
-    learner, other = setting.learned(), setting.learned()
+    learner, other = setting.ended(), setting.learned()
     if differences(last_version(learner), last_version(other), identical):
         return Broken("two runs with one seed end with different server states", _functions(setting))
     states, others = learner.context.states, other.context.states

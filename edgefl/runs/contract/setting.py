@@ -142,17 +142,40 @@ class Setting:
 
     def learned(self, weigh: Callable[[Sequence[float]], tuple[float, ...]] = tuple) -> Learner:
         """A learner after all merges of the run, in which arrivals have other weights than the policy's."""
-        learner = self.learner()
+        moment = self._moments[0]
         for need in self._merges:
-            learner.merge(replace(need, weights=weigh(need.weights)))
-        return learner
+            moment = self._merged(moment, replace(need, weights=weigh(need.weights)))
+        return self._at(moment)
+
+    def ended(self) -> Learner:
+        """A learner after all merges of the run that ``rounds`` gives."""
+        return self._after(len(self._merges))
 
     def rounds(self) -> Iterator[Round]:
         """The run before each of its merges."""
+        for place, need in enumerate(self._merges):
+            yield Round(self._after(place), need)
+
+    @cached_property
+    def _moments(self) -> list[_Moment]:
+        """The run before its merges, as far as it was asked for: it is trained only once."""
+        return [_Moment.of(self.learner())]
+
+    def _after(self, merges: int) -> Learner:
+        """A learner after the run's first merges."""
+        for need in self._merges[len(self._moments) - 1 : merges]:
+            self._moments.append(self._merged(self._moments[-1], need))
+        return self._at(self._moments[merges])
+
+    def _merged(self, moment: _Moment, need: Merge) -> _Moment:
+        learner = self._at(moment)
+        learner.merge(need)
+        return _Moment.of(learner)
+
+    def _at(self, moment: _Moment) -> Learner:
         learner = self.learner()
-        for need in self._merges:
-            yield Round(learner, need)
-            learner.merge(need)
+        moment.put_into(learner)
+        return learner
 
     def firsts(self) -> Iterator[Round]:
         """The run before the first merge of each exchange."""
@@ -161,6 +184,32 @@ class Setting:
             if one.need.exchange not in known:
                 known.add(one.need.exchange)
                 yield one
+
+
+class _Moment(NamedTuple):
+    """What a learner holds between two merges.
+
+    Attributes:
+        versions: the server versions.
+        states: by client, the job that wrote its state, and the state.
+    """
+
+    versions: dict[int, Tree]
+    states: dict[int, tuple[int, Tree | None]]
+
+    @classmethod
+    def of(cls, learner: Learner) -> _Moment:
+        """A learner's; copies."""
+        states = learner.context.states
+        written = {client: (states.job(client), copied(states.get(client))) for client in states.clients()}
+        return cls(copied(learner.context.versions), written)
+
+    def put_into(self, learner: Learner) -> None:
+        """Gives a new learner copies: methods under check may write to what they are given."""
+        learner.context.versions = copied(self.versions)
+        for client, (job, state) in self.states.items():
+            if state is not None:
+                learner.context.states.put(client, job, copied(state))
 
 
 @dataclass(frozen=True)
