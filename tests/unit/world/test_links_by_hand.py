@@ -12,6 +12,7 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
+from edgefl.world.network.pool import Pool
 
 MERGED, LATE, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST))
 MB = 10**6
@@ -138,3 +139,15 @@ def test_repeated_traces_begin_anywhere():
     assert min(took_s) == pytest.approx(2 + 2 / 3)
     assert max(took_s) == pytest.approx(2 + 4 / 3)
     assert len(set(took_s)) > count / 4
+
+
+def test_an_interrupt_ends_a_run_half_way_through_a_change(monkeypatch):
+    """Nothing is reckoned from what is left, which would raise an error of its own."""
+    table = prices("train", 2, up_bytes=MB, up_bps=8e6)
+
+    def interrupted(self, flow, bits, now_s):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pool, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        told(on_trace(plan([table]), [(0, 8e6), (10, 8e6)]))
