@@ -158,7 +158,7 @@ def test_an_interrupt_ends_a_run_half_way_through_a_change(monkeypatch):
 
 def test_jobs_that_ended_are_forgotten():
     """Not only once the timeouts that they did not need would have been due."""
-    table = prices("train", 2, compute_s=[1.0, 1.5], up_bytes=MB, up_bps=8e6)
+    table = prices("train", 9, compute_s=[1 + 0.37 * each for each in range(9)], up_bytes=1000, up_bps=8e6)
     fedasync = valid(catalogue.load("policies", "fedasync").Params)
     failures = valid(Failures, timeout=86_400.0)
     plan_ = on(plan([table], policy="fedasync", params=fedasync, rounds=300, failures=failures), uplink=8e6)
