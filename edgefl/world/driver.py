@@ -80,18 +80,22 @@ def simulate(
     world = World(plan, emit, ended, settled=settled, stepwise=stepwise, at_least=at_least, ledger=ledger)
     world.refuse()
     server = world.env.process(_serve(world))
+    interrupted = False
     try:
         while server.is_alive and world.env.peek() < math.inf:
             try:
                 world.env.step()
             except BaseException as error:  # noqa: BLE001 - a policy of the user's own may raise anything
+                interrupted = not isinstance(error, Exception)
                 raise _explained(error) from None
             while world.needs:
                 need, answered = world.needs.popleft()
                 feedback = yield need
                 answered.succeed(feedback)
     finally:
-        world.close()
+        # An interrupt may have come half-way through any change.
+        if not interrupted:
+            world.close()
     result = server.value if server.triggered else None
     if isinstance(result, BaseException):
         raise _explained(result)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Protocol, TypeAlias
 
@@ -37,6 +37,14 @@ _EARLY = 1 - 1e-9
 _CHARGED = (("receive_s", "down_bytes"), ("transmit_s", "up_bytes"))
 
 _Handler: TypeAlias = Callable[[Job, float], None]
+_Due: TypeAlias = tuple[float, int, int, _Handler, Job, int]
+# From so many on, what is due is rid of what no longer holds.
+_FEW = 64
+
+
+def _holds(due: _Due) -> bool:
+    _, _, _, _, job, step = due
+    return not job.over and step in (-1, job.step)
 
 
 class Leaves(Protocol):
@@ -81,7 +89,8 @@ class Shared:
         self._traces = ClientTraces(plan)
         self._jobs: dict[int, Job] = {}
         # Times, ranks, an order, what is done, to which job, and the job's step that it belongs to.
-        self._agenda: list[tuple[float, int, int, _Handler, Job, int]] = []
+        self._agenda: list[_Due] = []
+        self._most = _FEW
         self._order = count()
         # Jobs that were received, and by when their work has to be looked at.
         self._received: list[Job] = []
@@ -161,11 +170,15 @@ class Shared:
     def _at(self, t_s: float, rank: int, handler: _Handler, job: Job, step: int = -1) -> None:
         """Calls a handler at a time; not if the job is over or, unless it is -1, has left the step."""
         if t_s < math.inf:
+            if len(self._agenda) >= self._most:
+                self._agenda = [due for due in self._agenda if _holds(due)]
+                heapify(self._agenda)
+                self._most = _FEW + 2 * len(self._agenda)
             heappush(self._agenda, (t_s, rank, next(self._order), handler, job, step))
 
     def _next_s(self) -> float:
         agenda = self._agenda
-        while agenda and (agenda[0][4].over or agenda[0][5] not in (-1, agenda[0][4].step)):
+        while agenda and not _holds(agenda[0]):
             heappop(agenda)
         down, up = self._pools
         return min(down.next_s, up.next_s, self._look_s, agenda[0][0] if agenda else math.inf)

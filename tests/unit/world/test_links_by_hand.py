@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,9 @@ from edgefl.core import catalogue
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.fleet import Failures
 from edgefl.core.link import Link
+from edgefl.world.needs import Feedback
+from edgefl.world.network.job import Job
+from edgefl.world.network.pool import Pool
 
 MERGED, LATE, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST))
 MB = 10**6
@@ -149,3 +153,32 @@ def test_repeated_traces_begin_anywhere():
     assert min(took_s) == pytest.approx(2 + 2 / 3)
     assert max(took_s) == pytest.approx(2 + 4 / 3)
     assert len(set(took_s)) > count / 4
+
+
+def test_an_interrupt_ends_a_run_half_way_through_a_change(monkeypatch):
+    """Nothing is reckoned from what is left, which would raise an error of its own."""
+    table = prices("train", 2, up_bytes=MB, up_bps=8e6)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pool, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        told(on_trace(plan([table]), [(0, 8e6), (10, 8e6)]))
+
+
+def test_jobs_that_ended_are_forgotten():
+    """Not only once the timeouts that they did not need would have been due."""
+    table = prices("train", 9, compute_s=[1 + 0.37 * each for each in range(9)], up_bytes=1000, up_bps=8e6)
+    fedasync = valid(catalogue.load("policies", "fedasync").Params)
+    failures = valid(Failures, timeout=86_400.0)
+    plan_ = on(plan([table], policy="fedasync", params=fedasync, rounds=300, failures=failures), uplink=8e6)
+    found = []
+
+    def answer(need):
+        if need.version == 300:
+            found.extend(one for one in gc.get_objects() if type(one) is Job)
+        return Feedback()
+
+    told(plan_, answer)
+    assert 1 <= len(found) < 150
