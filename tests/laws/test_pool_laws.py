@@ -185,6 +185,20 @@ def test_a_hundred_thousand_small_transfers():
     assert end_s == pytest.approx(bits * clients * times / link_bps, rel=CLOSE)
 
 
+@pytest.mark.parametrize(("server", "cells"), [(1e15, ()), (math.inf, (1e15,))])
+def test_what_was_moved_before_rounds_nothing(server, cells):
+    """Once nobody shared the link, clocks begin anew: beside 10^18 bits, doubles do not tell 100."""
+    pool, cell, now = Pool(server, cells), len(cells) - 1, 0.0
+    for bits in (1e18, 100.0):
+        flows = [Flow(place, 1e16, cell) for place in range(2)]
+        for flow in flows:
+            pool.start(flow, bits, now)
+        assert [pool.left(flow, now) for flow in flows] == [bits, bits]
+        while not math.isinf(pool.next_s):
+            now = pool.next_s
+            pool.finish()
+
+
 def test_a_given_end_holds_until_somebody_limits_the_flow():
     """Its user may have reckoned otherwise: the end is kept to the bit, and reckoned anew once it is not."""
     given_s, ends = 1.0000000000000002, []

@@ -98,7 +98,7 @@ class Pool:
         self._left: dict[Flow | _Cell, float] = {}
 
     def start(self, flow: Flow, bits: float, now_s: float) -> None:
-        """A flow that is not in the pool begins, or goes on, with so much left of it; its cap is not 0."""
+        """A new flow begins, with so much left of its transfer; its cap is not 0."""
         self._advance(now_s)
         if flow.local is None:
             self._join(flow, bits)
@@ -112,7 +112,6 @@ class Pool:
         """A flow is broken off; returns the bits that are left of it."""
         self._advance(now_s)
         bits = self.left(flow, now_s)
-        flow.alone_s = None
         self._remove([flow])
         return bits
 
