@@ -200,7 +200,10 @@ def test_what_was_moved_before_rounds_nothing(server, cells):
 
 
 def test_a_given_end_holds_until_somebody_limits_the_flow():
-    """Its user may have reckoned otherwise: the end is kept to the bit, and reckoned anew once it is not."""
+    """Its user may have reckoned otherwise: the end is kept to the bit, and reckoned anew once it is not.
+
+    An end that rounding has put before the beginning is then.
+    """
     given_s, ends = 1.0000000000000002, []
     for others in ([], [7.0], [7.0, 7.0]):
         pool, flow = Pool(10.0), Flow("first", 4.0, alone_s=given_s)
@@ -210,5 +213,8 @@ def test_a_given_end_holds_until_somebody_limits_the_flow():
         ends.append(pool.next_s)
         assert pool.finish() == [flow]
         assert (flow.alone_s is None) == (len(others) == 2)
+    pool = Pool()
+    pool.start(Flow("late", 4.0, alone_s=given_s), 4.0, 2.0)
+    assert (pool.next_s, len(pool.finish())) == (2.0, 1)
     assert ends[:2] == [given_s, given_s]
     assert ends[2] == pytest.approx(1.1)

@@ -106,6 +106,15 @@ def test_who_pauses_gives_its_share_back():
     assert (one["arrived_s"], one["transmit_s"], one["up_bytes"]) == (5.5, 2.5, 2 * MB)
 
 
+def test_who_pauses_for_ever_is_lost_as_it_leaves():
+    """From 1 s on the other client has the link to itself: 0.5 MB by then, 1.5 MB after."""
+    table = prices("train", 2, up_bytes=2 * MB, up_bps=8e6)
+    plan_ = plan([table], availability=availability("0,0,1 1,0,100"), on_leave="pause")
+    one, other = by_client(on(plan_, uplink=8e6))
+    assert (one["ending"], one["ended_s"], one["up_bytes"]) == (LOST, 1, MB // 2)
+    assert (other["ending"], other["arrived_s"]) == (MERGED, 2.5)
+
+
 @pytest.mark.parametrize("stepwise", [False, True])
 def test_who_pauses_twice_shakes_hands_once(stepwise):
     """Away in the handshake and while bytes flow: 0.5 s and 0.5 s of handshakes, 1 s and 1 s of bytes."""
