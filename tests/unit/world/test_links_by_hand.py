@@ -68,6 +68,23 @@ def test_energy_follows_the_time_that_a_transfer_takes():
         assert not rows["receive_j"].any()
 
 
+def test_downloads_take_their_time_too():
+    """Two of 1 MB share 8 Mbit/s: 2 s each at the radio's base power and idle power."""
+    table = prices("train", 2, down_bytes=MB, down_bps=8e6, idle_w=1.0, radio_w=0.5, receive_j_per_mbit=0.25)
+    rows = told(on(plan([table]), downlink=8e6))[2]
+    assert rows["receive_s"].tolist() == rows["receive_idle_j"].tolist() == [2, 2]
+    assert rows["receive_j"].tolist() == [0.5 * 2 + 0.25 * 8] * 2
+
+
+def test_who_is_away_when_its_shared_upload_arrives_is_lost():
+    """Both arrive at 2 s, not at 1 s as they would alone; one is away from 1.5 s on, and has sent it all."""
+    table = prices("train", 2, up_bytes=MB, up_bps=8e6)
+    there = availability("0,0,1.5 0,3,100 1,0,100")
+    one, other = by_client(on(plan([table], availability=there, on_leave="check-at-end"), uplink=8e6))
+    assert (one["ending"], one["ended_s"], one["up_bytes"], one["transmit_s"]) == (LOST, 2, MB, 2)
+    assert (other["ending"], other["arrived_s"]) == (MERGED, 2)
+
+
 def test_who_is_timed_out_has_sent_its_share():
     """8 Mbit/s for one, from 1 s on for two; both are given up after 4 s."""
     table = prices("train", 2, compute_s=[0.0, 1.0], up_bytes=[4 * MB, 4 * MB], up_bps=8e6)
