@@ -58,7 +58,8 @@ Dealt = Annotated[
     str | None,
     typer.Option(
         metavar="HOW",
-        help="Of two traces: together or independently; together by default if they name the same users.",
+        help="How users' columns are dealt to clients: together or independently; of two traces that do not "
+        "name the same users, independently by default, else together.",
     ),
 ]
 

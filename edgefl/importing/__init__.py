@@ -83,7 +83,7 @@ def import_traces(
         ready: flash-states: the conditions of being available; by default "locked,wifi,charged".
         repeat: csv: a time with its unit after which the intervals repeat.
         users: of more users than so many, a random sample is taken.
-        dealt: of two traces: "together" or "independently"; by default together if they say who is who.
+        dealt: "together" or "independently"; by default together, unless two traces do not say who is who.
         force: overwrite the profile.
         progress: called with a label, the steps done and the steps in all.
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from edgefl.core.errors import UserError
 from edgefl.core.poisson import Bools
-from edgefl.core.units import show_count
+from edgefl.core.units import show_bytes, show_count
 from edgefl.importing.intervals import Gathered
 from edgefl.importing.pickles import load
 from edgefl.importing.trace import Trace, content_of, mapping_of, named, source_of
@@ -46,12 +46,16 @@ def read(path: Path) -> Trace:
         UserError: the file is neither.
     """
     file = str(path)
-    data = mapping_of(load(content_of(path), file), "a dict of users", file)
+    content = content_of(path)
+    data = mapping_of(load(content, file), "a dict of users", file)
     first = next(iter(data.values()))
     for kind, keys in _KEYS.items():
         if isinstance(first, dict) and set(keys) <= first.keys():
             _check(data, keys, file)
-            return _capacity(data, path) if kind == CAPACITY else _availability(data, path)
+            if kind == CAPACITY:
+                return _capacity(data, path)
+            _check_sharing(data, len(content), file)
+            return _availability(data, path)
     either = " or ".join(", ".join(keys) for keys in _KEYS.values())
     raise UserError(f"the first user must be a dict with {either}; got {named(first)}", where=file)
 
@@ -61,6 +65,17 @@ def _check(data: dict[Any, Any], keys: tuple[str, ...], file: str) -> None:
     for user, entry in data.items():
         if not isinstance(entry, dict) or not wanted <= entry.keys():
             raise UserError(f"user {named(user)} must be a dict with {', '.join(keys)}", where=file)
+
+
+def _check_sharing(data: dict[Any, Any], size: int, file: str) -> None:
+    """Checks that users do not share lists, as which a small pickle can hold an enormous trace.
+
+    Raises:
+        UserError: there are more times than the pickle has bytes.
+    """
+    lists = (entry[key] for entry in data.values() for key in ("active", "inactive"))
+    if sum(len(one) for one in lists if isinstance(one, list)) > size:
+        raise UserError(f"users share lists: more times than the pickle's {show_bytes(size)}", where=file)
 
 
 def _number(value: Any, user: Any, key: str, file: str) -> float:

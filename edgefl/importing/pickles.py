@@ -35,7 +35,7 @@ Step = Callable[[Any], None]
 
 
 class _RefusedError(Exception):
-    """The pickle is no plain data; the message says what it asks for."""
+    """The pickle is not plain data; the message says what it asks for."""
 
 
 def _code(name: str) -> int:
@@ -45,7 +45,7 @@ def _code(name: str) -> int:
 
 def _refusing(name: str) -> Step:
     def refuse(_: Any) -> NoReturn:
-        raise _RefusedError(f"the pickle has the opcode {name}")
+        raise _RefusedError(f"the pickle uses the opcode {name}")
 
     return refuse
 
@@ -87,7 +87,7 @@ def load(content: bytes, file: str) -> Any:
         file: its name, for messages.
 
     Raises:
-        UserError: it is no pickle, is cut off, or asks for anything but plain data.
+        UserError: it is not a pickle, is cut off, or asks for anything but plain data.
     """
     try:
         return _Reader(BytesIO(content), encoding="utf-8").load()
@@ -95,10 +95,10 @@ def load(content: bytes, file: str) -> Any:
         raise UserError(
             str(error),
             where=file,
-            hint="only dict, list, int, float, str, bool and None are read; nothing of the file was executed",
+            hint="only dict, list, int, float, str, bool and None are read; nothing in the file was executed",
         ) from None
     except (EOFError, IndexError) as error:
-        raise UserError("the pickle is cut off, or is none", where=file) from error
+        raise UserError("not a pickle, or cut off", where=file) from error
     # Of a damaged program anything can follow.
     except Exception as error:
-        raise UserError(f"not a valid pickle: {type(error).__name__}", where=file) from error
+        raise UserError("not a valid pickle", where=file) from error

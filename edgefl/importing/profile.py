@@ -179,12 +179,11 @@ def _check_names(trace: Trace) -> None:
 
 def _notes(traces: list[Trace], dealt: str, read: list[str], dropped: list[str]) -> str:
     files = "; ".join(trace.cited() for trace in traces)
-    how = {
-        TOGETHER: "What is recorded of one user stays together.",
-        INDEPENDENTLY: (
-            "Each column is dealt on its own: the traces do not say which of their users are the same."
-        ),
-    }[dealt]
+    how = "What is recorded of one user stays together."
+    if dealt == INDEPENDENTLY:
+        unknown = len(traces) > 1 and not all(trace.identified for trace in traces)
+        why = ": the traces do not say which of their users are the same" if unknown else ""
+        how = f"Each column is dealt on its own{why}."
     made = f" Read: {'; '.join(read)}." if read else ""
     left = f" Dropped: {'; '.join(dropped)}." if dropped else ""
     return f"Made by edgefl import of {files}. {how}{made}{left}"

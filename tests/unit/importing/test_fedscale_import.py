@@ -15,6 +15,7 @@ from edgefl.core.availability.intervals import Intervals as Timetable
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
+from edgefl.importing.assumed import assumed
 from edgefl.importing.classes import MOST_CLASSES, classes
 from edgefl.importing.fedscale import read
 from edgefl.importing.intervals import Gathered
@@ -117,6 +118,13 @@ def test_as_published_times_do_not_depend_on_the_model(tmp_path, monkeypatch, hi
         assert job["full_power_s"] == pytest.approx(2 * client["samples"] * 3 * ms / 1000, rel=1e-6)
 
 
+def test_what_is_unknown_of_the_base_stays_unknown():
+    """A number that the base does not have is not assumed either."""
+    base = {"idle": {"status": "unknown", "source": "no figure"}}
+    source = "not in the trace, and unknown of the device d"
+    assert assumed(base, "the device d") == {"idle": {"status": "unknown", "source": source}}
+
+
 users_of_a_trace = st.lists(
     st.tuples(
         st.lists(st.integers(-5, 110), max_size=6),
@@ -128,14 +136,17 @@ users_of_a_trace = st.lists(
 
 
 @example(traced=[([0, 10], [50, 20])], times=[5, 30, 60])
+@example(traced=[([0, 50], [50, 60])], times=[50])
 @given(users_of_a_trace, st.lists(st.integers(0, 350), min_size=1, max_size=20))
 def test_availability_is_that_of_the_pairs(traced, times):
-    """At every time a user is available if the time, modulo the period, lies in one of its pairs."""
+    """A user is available if the time, modulo the period, lies in one of its pairs; no two of which touch."""
     gathered = Gathered(100.0)
     for starts, ends in traced:
         gathered.add(starts, ends)
     try:
         intervals = gathered.intervals("f")
+        next_ = intervals.user[1:] == intervals.user[:-1]
+        assert (intervals.start_s[1:] > intervals.end_s[:-1])[next_].all()
     except UserError:
         intervals = None
     for user, (starts, ends) in enumerate(traced):
@@ -186,8 +197,9 @@ def test_the_most_common_period_is_taken(tmp_path):
 
 
 def test_both_traces_make_one_profile(tmp_path, monkeypatch):
-    """In either order; they do not say who is who, so columns are dealt independently."""
-    capacity = pickled(tmp_path, CAPACITY | {10: CAPACITY[9], 11: CAPACITY[7]}, "capacity")
+    """In either order; equal numbers do not say who is who, so columns are dealt independently."""
+    users = [*CAPACITY.values(), CAPACITY[9], CAPACITY[7]]
+    capacity = pickled(tmp_path, dict(enumerate(users, 1)), "capacity")
     behavior = pickled(tmp_path, BEHAVIOR, "behavior")
     one = import_traces("fedscale-capacity", [capacity, behavior], tmp_path / "one")
     two = import_traces("fedscale-availability", [behavior, capacity], tmp_path / "two")
@@ -210,6 +222,7 @@ def test_a_sample_is_a_random_one(tmp_path):
     assert one.dropped[-1] == "900 users of fedscale-capacity: 100 were drawn at random"
 
 
+_SHARED = {"active": [*range(0, 400, 2)], "inactive": [*range(1, 400, 2)], "finish_time": 400}
 WRONG = {
     "a list": [1, 2],
     "no users": {},
@@ -224,6 +237,7 @@ WRONG = {
     "times that are texts": {1: {"active": ["x"], "inactive": [], "finish_time": 9}},
     "no period": {1: {"active": [1], "inactive": [2], "finish_time": 0}},
     "a period that is not a number": {1: {"active": [1], "inactive": [2], "finish_time": float("nan")}},
+    "lists that users share": dict.fromkeys(range(1000), _SHARED),
     "nobody available": {1: {"active": [], "inactive": [], "finish_time": 9}},
 }
 

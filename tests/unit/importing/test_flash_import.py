@@ -13,7 +13,7 @@ from imported import SPEEDS, STATES, fleet, record, rows, written
 from edgefl.core.errors import UserError
 from edgefl.core.units import parse
 from edgefl.importing import import_traces
-from edgefl.importing.flash import conditions_of, read
+from edgefl.importing.flash import CONDITIONS, conditions_of, read
 from edgefl.planning.fleets import link
 
 HOUR_S = 3600.0
@@ -60,14 +60,16 @@ def test_the_hosts_time_zone_does_not_matter(tmp_path, monkeypatch):
 
 
 SAYS = {
-    "battery_charged_on": ("charged", True),
-    "battery_charged_off": ("charged", False),
-    "screen_lock": ("locked", True),
-    "screen_unlock": ("locked", False),
-    "wifi": ("wifi", True),
-    "4g": ("wifi", False),
-    "unknown": ("wifi", False),
-    "55%": ("", True),
+    "battery_charged_on": {"charged": True},
+    "battery_charged_off": {"charged": False},
+    "screen_lock": {"locked": True},
+    "screen_unlock": {"locked": False},
+    "screen_on": {"screen-off": False},
+    "screen_off": {"screen-off": True},
+    "wifi": {"wifi": True, "online": True},
+    "4g": {"wifi": False, "online": True},
+    "unknown": {"wifi": False, "online": False},
+    "55%": {},
 }
 
 
@@ -78,7 +80,7 @@ SAYS = {
 def test_readiness_is_the_conjunction_of_what_was_said_last(tmp_path_factory, said, data):
     """At each hour a phone is available if the last that it said of each is true, in any order."""
     said = sorted(said, key=lambda message: message[0])
-    ready = data.draw(st.sets(st.sampled_from(["charged", "locked", "wifi"]), min_size=1))
+    ready = data.draw(st.sets(st.sampled_from(CONDITIONS), min_size=1))
     hours = data.draw(st.permutations(range(24)))
     told = sorted(said, key=lambda message: hours.index(message[0]))
     lines = [f"2020-02-03 {hour:02d}:00:00\t{state}" for hour, state in told]
@@ -91,7 +93,7 @@ def test_readiness_is_the_conjunction_of_what_was_said_last(tmp_path_factory, sa
         spans = []
     last_hour = said[-1][0]
     for hour in range(24):
-        known = dict(SAYS[state] for when, state in said if when <= hour)
+        known = {key: now for when, state in said if when <= hour for key, now in SAYS[state].items()}
         expected = hour < last_hour and all(known.get(one, False) for one in ready)
         assert any(start <= hour * HOUR_S < end for start, end in spans) == expected
 
@@ -123,6 +125,7 @@ def test_states_and_speeds_of_the_same_users_stay_together(tmp_path):
     } <= set(done.dropped)
     apart = import_traces("flash-states", both, tmp_path / "two", ready="locked", dealt="independently")
     assert (apart.users, apart.dealt) == (2, "independently")
+    assert "do not say which" not in record(apart)["notes"]
     strangers = written(tmp_path, {"q": SPEEDS["z"]}, "strangers")
     assert import_traces("flash-speeds", [strangers, states], tmp_path / "three").dealt == "independently"
     with pytest.raises(UserError, match="no users in common"):
