@@ -143,11 +143,15 @@ def test_who_pauses_twice_shakes_hands_once(stepwise):
 
 
 def test_an_upload_that_is_sent_again_shares_again():
-    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate."""
+    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate.
+
+    The last one arrives with errors too, and the job is lost.
+    """
     table = prices("train", 1, up_bytes=MB, up_bps=8e6, up_s=0.5)
     failures = Failures(corrupt=1 - 1e-12, retries=2)
     (alone,) = told(plan([table], failures=failures))[2]
     (slow,) = told(on(plan([table], failures=failures), uplink=4e6))[2]
+    assert alone["ending"] == slow["ending"] == LOST
     assert (alone["ended_s"], alone["up_bytes"], alone["transmit_s"]) == (4.5, 3 * MB, 4.5)
     assert (slow["ended_s"], slow["up_bytes"], slow["transmit_s"]) == (7.5, 3 * MB, 7.5)
 
