@@ -94,6 +94,16 @@ def test_who_is_timed_out_has_sent_its_share():
     assert (other["ending"], other["ended_s"], other["up_bytes"]) == (LOST, 4, 1.5 * MB)
 
 
+def test_partial_work_leaves_time_for_an_upload_on_the_clients_own_link():
+    """Of 10 steps of 1 s, 4 fit before 5 s with an upload of 1 s, which takes 2 s on the server's link."""
+    params = valid(
+        catalogue.load("policies", "deadline").Params, seconds="5 s", late="merge", allow_partial=True
+    )
+    table = prices("train", 1, compute_s=10.0, steps=10, up_bytes=MB, up_bps=8e6)
+    (row, *_) = told(on(plan([table], policy="deadline", params=params, rounds=2), uplink=4e6))[2]
+    assert (row["steps"], row["worked_s"], row["arrived_s"]) == (4, 4, 6)
+
+
 def test_a_lost_job_leaves_the_link_to_the_others():
     """From 2 s on the second client, who began at 1 s, has 8 Mbit/s alone: 0.5 MB by then, 1.5 MB after."""
     table = prices("train", 2, compute_s=[0.0, 1.0], up_bytes=2 * MB, up_bps=8e6)
