@@ -166,6 +166,22 @@ def test_an_upload_that_is_sent_again_shares_again():
     assert (slow["ended_s"], slow["up_bytes"], slow["transmit_s"]) == (7.5, 3 * MB, 7.5)
 
 
+def test_an_upload_that_is_sent_again_after_a_pause_is_sent_whole():
+    """Away from 0.5 s to 1 s in the first of two uploads of 1 s."""
+    failures = Failures(corrupt=1 - 1e-12, retries=1)
+    there = availability("0,0,0.5 0,1,100")
+    table = prices("train", 1, up_bytes=MB, up_bps=8e6)
+    (row,) = told(on(plan([table], failures=failures, availability=there, on_leave="pause"), uplink=8e6))[2]
+    assert (row["ended_s"], row["transmit_s"], row["up_bytes"]) == (2.5, 2, 2 * MB)
+
+
+def test_a_tail_lasts_from_a_shared_upload_to_the_next_job():
+    """1 s of work lies between an upload and the next."""
+    table = prices("train", 2, compute_s=1.0, up_bytes=MB, up_bps=8e6, tail_w=0.125, tail_s=4.0)
+    rows = told(on(plan([table], rounds=2, every=2), uplink=8e6))[2]
+    assert sorted(rows["earlier_tail_j"].tolist()) == [0, 0, 0.125, 0.125]
+
+
 def test_a_transfer_integrates_over_a_trace():
     """8 Mbit/s for 1 s, an outage of 2 s, 4 Mbit/s for good: 3 MB need 1 + 2 + 4 s."""
     table = prices("train", 1, up_bytes=3 * MB, up_bps=8e6)
