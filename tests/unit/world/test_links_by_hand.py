@@ -85,6 +85,15 @@ def test_who_is_away_when_its_shared_upload_arrives_is_lost():
     assert (other["ending"], other["arrived_s"]) == (MERGED, 2)
 
 
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_who_is_away_when_its_upload_arrives_is_lost(stepwise):
+    """Away from 0.5 s on, it arrives at 1 s."""
+    table = prices("train", 1, up_bytes=MB, up_bps=8e6)
+    plan_ = plan([table], availability=availability("0,0,0.5 0,3,100"), on_leave="check-at-end")
+    (row,) = told(plan_, stepwise=stepwise)[2]
+    assert (row["ending"], row["ended_s"], row["up_bytes"], row["transmit_s"]) == (LOST, 1, MB, 1)
+
+
 def test_who_is_timed_out_has_sent_its_share():
     """8 Mbit/s for one, from 1 s on for two; both are given up after 4 s."""
     table = prices("train", 2, compute_s=[0.0, 1.0], up_bytes=[4 * MB, 4 * MB], up_bps=8e6)
