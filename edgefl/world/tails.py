@@ -44,7 +44,6 @@ class Tails:
 
     def leave(self, rows: Rows) -> None:
         """Takes what jobs leave open, one of a client, given all of their times."""
-        self._catch_up()
         clients, moves = rows["client"], (rows["receive_s"] > 0) | (rows["transmit_s"] > 0)
         self._since_s[clients] = _since_s(rows)
         self._jobs[clients] = np.where(moves, rows["job"], rows["tail_job"])

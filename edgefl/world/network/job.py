@@ -147,7 +147,6 @@ class Job:
         self.holds_until_s = None
         self._busy_s = self.busy_until(now_s)
         self.alone, self.is_paused = False, True
-        self.step += 1
 
     def resume(self, now_s: float) -> None:
         """Its client is back."""

@@ -61,6 +61,25 @@ def test_a_client_that_pauses_cools_down(stepwise):
     assert (row["worked_s"], row["work_s"], row["arrived_s"]) == pytest.approx((26, 14, 27))
 
 
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_a_client_cools_down_while_transfers_that_are_lost_last(stepwise):
+    """Hot at 7 s, it loses an upload at 8 s and a download at 8.5 s, and works again at 9.1 s.
+
+    By then it has lost 2.1 s of heat: full speed for 1.1 s, 0.75 for the next, then 0.5.
+    """
+    thermal = component("speed", "thermal", onset=5.0, fall=1.0, floor=0.5, steps=1, recovery=6.0)
+    plan_ = plan(
+        [prices("train", 1, down_s=0.5, compute_s=6.0, up_s=10.0)],
+        availability=there("0,0,8 0,8.1,8.5 0,8.6,100"),
+        speed=(thermal,),
+        rounds=3,
+    )
+    rows = told(plan_, stepwise=stepwise)[2]
+    rows = rows[rows["dispatched_s"].argsort()]
+    assert rows["ending"][:2].tolist() == [LOST, LOST]
+    assert (rows["worked_s"][0], rows["work_s"][2]) == pytest.approx((7, 1.1 + 1 + 2 * (6 - 1.1 - 0.75)))
+
+
 @pytest.mark.parametrize("away_s", [0.01, 1.0, 30.0])
 @pytest.mark.parametrize("stepwise", [False, True])
 def test_the_shortest_absence_loses_a_job(away_s, stepwise):
@@ -164,6 +183,18 @@ def test_who_waits_for_jobs_that_are_discarded_goes_on_at_once(count, stepwise):
     world.discard(flights, Kind.LATE)
     assert all(wait.triggered for wait in waits)
     assert world.candidates().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_who_waits_goes_on_with_the_last_job_that_it_waits_for(stepwise):
+    """Of five, two have arrived at 3 s, since one is lost at 1.5 s; all that arrive have at 5 s."""
+    away = there("0,0,100 1,0,1.5 2,0,100 3,0,100 4,0,100")
+    plan_ = plan([prices("train", 5, compute_s=[1.0, 2, 3, 4, 5])], availability=away)
+    world = world_of(plan_, stepwise=stepwise)
+    flights = world.dispatch("train", range(5))
+    for count, when_s in ((2, 3), (None, 5)):
+        world.env.run(world.ended(flights, count))
+        assert world.now_s == when_s
 
 
 @pytest.mark.parametrize("stepwise", [False, True])

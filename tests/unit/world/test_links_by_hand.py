@@ -85,6 +85,15 @@ def test_who_is_away_when_its_shared_upload_arrives_is_lost():
     assert (other["ending"], other["arrived_s"]) == (MERGED, 2)
 
 
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_who_is_away_when_its_upload_arrives_is_lost(stepwise):
+    """Away from 0.5 s on, it arrives at 1 s."""
+    table = prices("train", 1, up_bytes=MB, up_bps=8e6)
+    plan_ = plan([table], availability=availability("0,0,0.5 0,3,100"), on_leave="check-at-end")
+    (row,) = told(plan_, stepwise=stepwise)[2]
+    assert (row["ending"], row["ended_s"], row["up_bytes"], row["transmit_s"]) == (LOST, 1, MB, 1)
+
+
 def test_who_is_timed_out_has_sent_its_share():
     """8 Mbit/s for one, from 1 s on for two; both are given up after 4 s."""
     table = prices("train", 2, compute_s=[0.0, 1.0], up_bytes=[4 * MB, 4 * MB], up_bps=8e6)
@@ -92,6 +101,16 @@ def test_who_is_timed_out_has_sent_its_share():
     one, other = by_client(plan_)
     assert (one["ending"], one["ended_s"], one["up_bytes"], one["transmit_s"]) == (LOST, 4, 2.5 * MB, 4)
     assert (other["ending"], other["ended_s"], other["up_bytes"]) == (LOST, 4, 1.5 * MB)
+
+
+def test_partial_work_leaves_time_for_an_upload_on_the_clients_own_link():
+    """Of 10 steps of 1 s, 4 fit before 5 s with an upload of 1 s, which takes 2 s on the server's link."""
+    params = valid(
+        catalogue.load("policies", "deadline").Params, seconds="5 s", late="merge", allow_partial=True
+    )
+    table = prices("train", 1, compute_s=10.0, steps=10, up_bytes=MB, up_bps=8e6)
+    (row, *_) = told(on(plan([table], policy="deadline", params=params, rounds=2), uplink=4e6))[2]
+    assert (row["steps"], row["worked_s"], row["arrived_s"]) == (4, 4, 6)
 
 
 def test_a_lost_job_leaves_the_link_to_the_others():
@@ -143,13 +162,33 @@ def test_who_pauses_twice_shakes_hands_once(stepwise):
 
 
 def test_an_upload_that_is_sent_again_shares_again():
-    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate."""
+    """Three uploads of 1 MB, each after its handshake; half as fast on a server's link of half the rate.
+
+    The last one arrives with errors too, and the job is lost.
+    """
     table = prices("train", 1, up_bytes=MB, up_bps=8e6, up_s=0.5)
     failures = Failures(corrupt=1 - 1e-12, retries=2)
     (alone,) = told(plan([table], failures=failures))[2]
     (slow,) = told(on(plan([table], failures=failures), uplink=4e6))[2]
+    assert alone["ending"] == slow["ending"] == LOST
     assert (alone["ended_s"], alone["up_bytes"], alone["transmit_s"]) == (4.5, 3 * MB, 4.5)
     assert (slow["ended_s"], slow["up_bytes"], slow["transmit_s"]) == (7.5, 3 * MB, 7.5)
+
+
+def test_an_upload_that_is_sent_again_after_a_pause_is_sent_whole():
+    """Away from 0.5 s to 1 s in the first of two uploads of 1 s."""
+    failures = Failures(corrupt=1 - 1e-12, retries=1)
+    there = availability("0,0,0.5 0,1,100")
+    table = prices("train", 1, up_bytes=MB, up_bps=8e6)
+    (row,) = told(on(plan([table], failures=failures, availability=there, on_leave="pause"), uplink=8e6))[2]
+    assert (row["ended_s"], row["transmit_s"], row["up_bytes"]) == (2.5, 2, 2 * MB)
+
+
+def test_a_tail_lasts_from_a_shared_upload_to_the_next_job():
+    """1 s of work lies between an upload and the next."""
+    table = prices("train", 2, compute_s=1.0, up_bytes=MB, up_bps=8e6, tail_w=0.125, tail_s=4.0)
+    rows = told(on(plan([table], rounds=2, every=2), uplink=8e6))[2]
+    assert sorted(rows["earlier_tail_j"].tolist()) == [0, 0, 0.125, 0.125]
 
 
 def test_a_transfer_integrates_over_a_trace():
