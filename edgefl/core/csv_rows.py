@@ -6,7 +6,7 @@ and ``rows`` is written as::
     @model_validator(mode="before")
     @classmethod
     def _content(cls, value: Any) -> Any:
-        return kept(value, of_file, of_rows)
+        return kept(value, of_file, of_rows, cls.model_fields)
 
 ``of_file`` makes the rows of a file's text, and ``of_rows`` makes them of such rows, in one canonical form;
 both raise ``RowError`` for a mistake. ``file_rows`` is for a record whose files are named otherwise.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -73,15 +73,19 @@ def finite(text: str) -> float:
     return value
 
 
-def kept(value: Any, of_file: Callable[[str], str], of_rows: Callable[[str], str]) -> Any:
+def kept(
+    value: Any, of_file: Callable[[str], str], of_rows: Callable[[str], str], known: Container[str]
+) -> Any:
     """A record's plain data with ``rows`` in canonical form in place of the file.
+
+    Data with a key that is not known is left as it is: pydantic tells it.
 
     Raises:
         ValueError: both ``file`` and ``rows`` are given, or neither, or rows are wrong.
         PydanticCustomError: there is no such file.
         UserError: the file is wrong.
     """
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or any(key not in known for key in value):
         return value
     file, rows = value.get("file"), value.get("rows")
     if (file is None) == (rows is None):

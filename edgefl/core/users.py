@@ -18,6 +18,7 @@ from edgefl.core.csv_rows import Line, RowError, finite, kept, lines
 from edgefl.core.errors import Place
 from edgefl.core.nodes import short
 from edgefl.core.params import Strict
+from edgefl.core.units import show_count
 from edgefl.core.user_files import found
 from edgefl.core.yamls import text_of
 
@@ -71,7 +72,7 @@ class Users(Strict):
     @model_validator(mode="before")
     @classmethod
     def _content(cls, value: Any) -> Any:
-        return kept(value, _canonical, _canonical)
+        return kept(value, _canonical, _canonical, cls.model_fields)
 
     @model_serializer(mode="wrap")
     def _without_file(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class Users(Strict):
     def assumption(self, clients: int) -> str:
         """How the users are dealt to so many clients, as a sentence."""
         *others, last = self.table().columns
-        listed = f"{', '.join(others)} and {last}" if others else f"the {last} of each"
+        listed = f"{', '.join(others)} and {last}" if others else f"{last} is all that is recorded"
         how = (
             " of one user stay together"
             if self.dealt == "together"
@@ -165,7 +166,7 @@ _READ: Mapping[str, tuple[Callable[[str], str], str]] = {
     "device": (_name, "a device's name"),
     "link": (_name, "a link's name"),
     "slowdown": (_number, "a number above 0"),
-    "availability": (_whole, f"a whole number between 0 and {_MOST_NUMBER - 1}"),
+    "availability": (_whole, f"a whole number between 0 and {_MOST_NUMBER - 1:,}"),
 }
 
 
@@ -178,7 +179,9 @@ def _canonical(text: str) -> str:
     found_: list[list[str]] = [[] for _ in header.fields]
     for fields, number in rows:
         if len(fields) != len(found_):
-            raise RowError(f"{len(fields)} fields, and the first line has {len(found_)}", number)
+            raise RowError(
+                f"{show_count(len(fields), 'field')}, but the first line has {len(found_)}", number
+            )
         for column, field, values in zip(header.fields, fields, found_, strict=True):
             read, what = _READ[column]
             try:
@@ -196,7 +199,8 @@ def _check_header(header: Line) -> None:
     if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
         *others, last = COLUMNS
         raise RowError(
-            f"the first line must have any of {', '.join(others)} and {last}, each once", header.number
+            f"the first line must name one or more of {', '.join(others)} and {last}, each once",
+            header.number,
         )
 
 

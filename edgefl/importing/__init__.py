@@ -111,7 +111,7 @@ def import_traces(
             traces.append(
                 fedscale.read(path)
                 if fedscale.CAPACITY in family
-                else flash.read(path, flash.conditions_of(ready or ",".join(flash.READY)))
+                else flash.read(path, flash.conditions_of(",".join(flash.READY) if ready is None else ready))
             )
     _check_kinds(kind, traces, paths)
     _check_uses(traces, as_published=as_published, ready=ready, repeat=repeat)
@@ -151,7 +151,7 @@ def _check_options(files: int, users: int | None, dealt: str | None) -> None:
     if users is not None and users < 1:
         raise UserError("must be at least 1", where="--users")
     if dealt not in {None, TOGETHER, INDEPENDENTLY}:
-        raise UserError(f"must be {TOGETHER} or {INDEPENDENTLY}", where="--dealt")
+        raise UserError(f"must be {TOGETHER!r} or {INDEPENDENTLY!r}; got {dealt!r}", where="--dealt")
 
 
 def _repeat(text: str | None) -> float | None:
@@ -196,13 +196,13 @@ def _check_uses(
     kinds = {trace.kind for trace in traces}
     timed = any(trace.intervals is not None for trace in traces)
     for option, given, of_use, what in (
-        ("--as-published", as_published, fedscale.CAPACITY in kinds, f"for {fedscale.CAPACITY} alone"),
-        ("--ready", ready is not None, flash.STATES in kinds, f"for {flash.STATES} alone"),
+        ("--as-published", as_published, fedscale.CAPACITY in kinds, f"only for {fedscale.CAPACITY}"),
+        ("--ready", ready is not None, flash.STATES in kinds, f"only for {flash.STATES}"),
         (
             "--repeat",
             repeat is not None,
             table.CSV in kinds and timed,
-            "for csv with intervals alone",
+            f"only for {table.CSV} with a file of intervals",
         ),
     ):
         if given and not of_use:

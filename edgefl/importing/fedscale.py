@@ -26,7 +26,7 @@ from edgefl.core.poisson import Bools
 from edgefl.core.units import show_bytes, show_count
 from edgefl.importing.intervals import Gathered
 from edgefl.importing.pickles import load
-from edgefl.importing.trace import Trace, content_of, mapping_of, named, source_of
+from edgefl.importing.trace import Trace, content_of, mapping_of, named, neither, source_of
 
 CAPACITY, AVAILABILITY = "fedscale-capacity", "fedscale-availability"
 TRAINING_PER_FORWARD = 3
@@ -56,8 +56,7 @@ def read(path: Path) -> Trace:
                 return _capacity(data, path)
             _check_sharing(data, len(content), file)
             return _availability(data, path)
-    either = " or ".join(", ".join(keys) for keys in _KEYS.values())
-    raise UserError(f"the first user must be a dict with {either}; got {named(first)}", where=file)
+    raise neither(first, _KEYS.values(), file)
 
 
 def _check(data: dict[Any, Any], keys: tuple[str, ...], file: str) -> None:

@@ -24,7 +24,7 @@ from edgefl.core.availability import DAY_S
 from edgefl.core.errors import UserError, nearest
 from edgefl.core.units import show_count
 from edgefl.importing.intervals import Gathered
-from edgefl.importing.trace import Trace, json_of, mapping_of, named, source_of
+from edgefl.importing.trace import Trace, json_of, mapping_of, named, neither, source_of
 
 STATES, SPEEDS = "flash-states", "flash-speeds"
 READY = ("locked", "wifi", "charged")
@@ -84,8 +84,7 @@ def read(path: Path, ready: Sequence[str]) -> Trace:
                 if not isinstance(entry, dict) or not set(keys) <= entry.keys():
                     raise UserError(f"user {named(user)} must have {', '.join(keys)}", where=file)
             return _states(data, path, ready) if kind == STATES else _speeds(data, path)
-    either = " or ".join(", ".join(keys) for keys in _KEYS.values())
-    raise UserError(f"the first user must have {either}; got {named(first)}", where=file)
+    raise neither(first, _KEYS.values(), file)
 
 
 def _speeds(data: dict[str, Any], path: Path) -> Trace:
@@ -135,7 +134,7 @@ def _states(data: dict[str, Any], path: Path, ready: Sequence[str]) -> Trace:
     phones = [_phone(user, entry, str(path)) for user, entry in data.items()]
     kept = [phone for phone in phones if phone.messages and phone.messages[0][0] < phone.messages[-1][0]]
     if not kept:
-        raise UserError("no user has messages of two times", where=str(path))
+        raise UserError("no user has known messages at two different times", where=str(path))
     start = datetime.combine(min(phone.messages[0][0] for phone in kept).date(), time())
     last = max(phone.messages[-1][0] for phone in kept)
     days = (last - start) // timedelta(days=1) + 1

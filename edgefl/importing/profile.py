@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import cycle, islice
@@ -196,13 +196,15 @@ def _meaning(base: Base) -> str:
 
 
 def _spread(what: str, values: Floats) -> str:
-    return f"{what} {values.min():.3g} to {values.max():.3g}, {np.median(values):.3g} in the median"
+    return _told(what, values, "{:.3g}".format)
 
 
 def _links_of(trace: Trace, base: Base) -> _Links:
     """Users' links: each their own, or classes where there are many."""
     path = catalogue.find("links", base.link, where="--link").path
     known = Document.parse(text_of(path, MOST_BYTES), str(path)).data
+    if "trace" in known:
+        raise UserError(f"the link {base.link} follows a trace; give one with constant rates", where="--link")
     below = {key: assumed(known[key], f"the link {base.link}") for key in _BELOW if key in known}
     given = {"down": trace.down_bps, "up": trace.up_bps, "latency": trace.latency_s}
     columns = {key: values for key, values in given.items() if values is not None}
@@ -229,9 +231,13 @@ def _links_of(trace: Trace, base: Base) -> _Links:
 
 
 def _range(key: str, values: Floats) -> str:
-    show = show_seconds if key == "latency" else show_bits
-    median = show(float(np.median(values)))
-    return f"{key} {show(values.min())} to {show(values.max())}, {median} in the median"
+    return _told(key, values, show_seconds if key == "latency" else show_bits)
+
+
+def _told(what: str, values: Floats, show: Callable[[float], str]) -> str:
+    """The range and the median of users' values, or the one that all have."""
+    least, median, most = (show(float(one)) for one in np.quantile(values, [0, 0.5, 1]))
+    return f"{what} {least}" if least == most else f"{what} {least} to {most}, {median} in the median"
 
 
 # In place of a latency of zero, which has no logarithm.

@@ -25,7 +25,7 @@ from edgefl.core.csv_rows import Line, RowError, finite, lines
 from edgefl.core.draws import Floats
 from edgefl.core.errors import Place, UserError
 from edgefl.core.nodes import short
-from edgefl.core.units import parse
+from edgefl.core.units import parse, show_count
 from edgefl.core.yamls import text_of
 from edgefl.importing.trace import Intervals, Trace, check_file, source_of
 
@@ -97,7 +97,7 @@ def _columns() -> Mapping[str, _Column]:
         found[of] = _Column(of, _rate, "a rate such as '12 Mbit/s'")
         for unit, one_bps in _RATES.items():
             read = partial(_rate, unit_bps=one_bps)
-            found[f"{of}_{unit}"] = _Column(of, read, f"a number of {unit}, of at least 1 bit/s")
+            found[f"{of}_{unit}"] = _Column(of, read, f"a number of {unit} between 1 bit/s and 1 Pbit/s")
     return found
 
 
@@ -154,7 +154,7 @@ def _parsed(text: str) -> tuple[dict[str, list[float | str]], list[str]]:
     found: dict[str, list[float | str]] = {of: [] for of in given}
     for fields, number in rows:
         if len(fields) != len(names):
-            raise RowError(f"{len(fields)} fields, and the first line has {len(names)}", number)
+            raise RowError(f"{show_count(len(fields), 'field')}, but the first line has {len(names)}", number)
         for name, column, field in zip(names, columns, fields, strict=True):
             if column is not None:
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgefl.core.draws import Floats
-from edgefl.core.errors import UserError, in_one_line
+from edgefl.core.errors import Place, UserError, in_one_line
 from edgefl.core.files import sha256_of
 from edgefl.core.nodes import short
 from edgefl.core.poisson import Ints
@@ -162,6 +163,10 @@ def json_of(path: Path) -> Any:
     content = content_of(path)
     try:
         return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise UserError(f"not valid JSON: {error.msg}", where=str(Place(str(path), error.lineno))) from None
+    except UnicodeDecodeError:
+        raise UserError("not valid JSON: not UTF-8 text", where=str(path)) from None
     except (ValueError, RecursionError) as error:
         raise UserError(f"not valid JSON: {in_one_line(error)}", where=str(path)) from None
 
@@ -177,6 +182,13 @@ def mapping_of(data: Any, what: str, file: str) -> dict[Any, Any]:
     if not data:
         raise UserError("the file has no users", where=file)
     return data
+
+
+def neither(first: Any, kinds: Iterable[Sequence[str]], file: str) -> UserError:
+    """The error that a file's first user has the keys of none of its format's traces."""
+    known = ", or ".join(", ".join(keys) for keys in kinds)
+    has = (short(", ".join(map(str, first))) or "no keys") if isinstance(first, dict) else named(first)
+    return UserError(f"the first user must have {known}; got {has}", where=file)
 
 
 def named(value: Any) -> str:

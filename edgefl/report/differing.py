@@ -11,13 +11,14 @@ from edgefl.report.tables import MISSING
 
 # Of a fleet that has no name.
 _TITLE = "fleet.title"
+_LINKS = "fleet.links."
 
 
 def differing(compared: Sequence[Compared]) -> dict[str, list[Any]]:
     """The settings in which they differ, by dotted key: their values in order, None where there is none.
 
     A fleet without a name is its title. A setting that differs only because runs have other components, which
-    lack it, is left out.
+    lack it, is left out. So is a link of the fleet's own that some lack; who is on which is told besides.
     """
     found = differences([one.settings for one in compared])
     if "fleet" in found:
@@ -26,6 +27,7 @@ def differing(compared: Sequence[Compared]) -> dict[str, list[Any]]:
         key: values
         for key, values in found.items()
         if not _is_another_component(key, [setting_text(value) for value in values], found)
+        and not _is_another_link(key, [one.settings for one in compared])
     }
 
 
@@ -48,6 +50,14 @@ def _is_another_component(key: str, texts: Sequence[str], found: Mapping[str, Se
         owners = tuple(found[owner][place] for owner in _owners(key) if owner in found)
         groups.setdefault(owners, set()).add(text)
     return all(len(group) == 1 for group in groups.values())
+
+
+def _is_another_link(key: str, settings: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a setting is of a link that not all fleets have: one that is replayed has all that it names."""
+    if not key.startswith(_LINKS):
+        return False
+    own = f"{_LINKS}{key.removeprefix(_LINKS).partition('.')[0]}."
+    return any(all(not other.startswith(own) for other in each) for each in settings)
 
 
 def _of_another(key: str, found: Mapping[str, Sequence[Any]]) -> bool:

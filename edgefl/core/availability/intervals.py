@@ -49,7 +49,7 @@ class Params(Availability):
     @model_validator(mode="before")
     @classmethod
     def _content(cls, value: Any) -> Any:
-        return kept(value, _of_file, _of_rows)
+        return kept(value, _of_file, _of_rows, cls.model_fields)
 
     @model_validator(mode="after")
     def _within_a_period(self) -> Self:

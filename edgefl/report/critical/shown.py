@@ -22,6 +22,8 @@ from edgefl.report.tables import MISSING, Fitted, Line
 _SHOWN, _ROUNDS, _CAUSES, _COLUMNS = 5, 3, 3, 2
 # Shares of a path that are not shown.
 _LEAST = 0.005
+# Of a whole, what sums in another order may differ by.
+_ROUNDING = 1e-9
 _CAUSE = {
     "rate": "link rate", "latency": "latency", "loss": "packet loss", "sharing": "shared link",
     "repeats": "repeated uploads",
@@ -64,7 +66,7 @@ def said(found: Explanation | RoundExplanation) -> str:
         rest = f", {show_share(most.held.seconds / found.seconds)} for clients on {most.device}"
     share = show_share(first.seconds / found.seconds)
     best = max(found.savings or (), key=lambda one: one.saved_s, default=None)
-    if best is not None and best.saved_s > 0:
+    if best is not None and best.saved_s > _ROUNDING * found.seconds:
         what = _CHANGE_OF_SHARED.get(best.change) or f"{_CHANGE[best.change]} for all"
         rest += f"; {what} would save {show_share(best.saved_s / found.seconds)}"
     return f"{took}: {share} of it {_mostly(first.phase, next(iter(first.by_cause)))}{rest}"
@@ -177,7 +179,7 @@ def _side(row: Sequence[Saving], whole_s: float, place: int) -> str:
 
 
 def _saved(one: Saving, whole_s: float) -> str:
-    if not one.saved_s:
+    if abs(one.saved_s) <= _ROUNDING * whole_s:
         return "nothing"
     text = f"{show_seconds(abs(one.saved_s))} ({show_share(abs(one.saved_s) / whole_s)})"
     return text if one.saved_s > 0 else f"{text} longer"

@@ -13,13 +13,17 @@ from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 
 _SCALE = 2**52
+# Doubles from here on are whole, and the product with the scale may be too large for one.
+_WHOLE_BPS = 2.0**53
 # More than all finite rates together, and than many of the others.
 _ENDLESS, _BEYOND = 1 << 1100, 1 << 1200
 _ticket = count().__next__
 
 
 def _exact(bps: float) -> int:
-    return _ENDLESS if math.isinf(bps) else round(bps * _SCALE)
+    if math.isinf(bps):
+        return _ENDLESS
+    return round(bps * _SCALE) if bps < _WHOLE_BPS else int(bps) * _SCALE
 
 
 class Member:

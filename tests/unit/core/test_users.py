@@ -159,7 +159,7 @@ def test_users_without_a_column():
             5,
             "2 recorded users for 5 clients, in turn; device and link are dealt independently of each other",
         ),
-        (of("link\n4g"), 1, "1 recorded user; the link of each"),
+        (of("link\n4g"), 1, "1 recorded user; link is all that is recorded"),
     ],
 )
 def test_it_says_how_users_are_dealt(users, clients, said):
@@ -167,7 +167,7 @@ def test_it_says_how_users_are_dealt(users, clients, said):
     assert users.assumption(clients) == f"fleet.users: {said}"
 
 
-FIRST = "the first line must have any of device, link, slowdown and availability, each once"
+FIRST = "the first line must name one or more of device, link, slowdown and availability, each once"
 
 
 @pytest.mark.parametrize(
@@ -178,15 +178,15 @@ FIRST = "the first line must have any of device, link, slowdown and availability
         ("link,link\n4g,4g\n", 1, FIRST),
         ("link,\n4g,\n", 1, FIRST),
         ("link\n", 1, "there are no users after the first line"),
-        ("device,link\npi,4g\npi\n", 3, "1 fields, and the first line has 2"),
-        ("link\n4g\n4g,5g\n", 3, "2 fields, and the first line has 1"),
+        ("device,link\npi,4g\npi\n", 3, "1 field, but the first line has 2"),
+        ("link\n4g\n4g,5g\n", 3, "2 fields, but the first line has 1"),
         ("device,link\npi,4g\n\npi,\n", 4, "link '' must be a link's name"),
         ("slowdown\n1\n0\n", 3, "slowdown '0' must be a number above 0"),
         ("slowdown\nnan\n", 2, "slowdown 'nan' must be a number above 0"),
         ("slowdown\n1e999\n", 2, "slowdown '1e999' must be a number above 0"),
         ("slowdown\n1_0\n", 2, "slowdown '1_0' must be a number above 0"),
         ("slowdown\n-3\n", 2, "slowdown '-3' must be"),
-        ("availability\n1.5\n", 2, "availability '1.5' must be a whole number between 0 and 99999999"),
+        ("availability\n1.5\n", 2, "availability '1.5' must be a whole number between 0 and 99,999,999"),
         ("availability\n-1\n", 2, "availability '-1' must be"),
         ("availability\n\u0663\n", 2, "must be a whole number"),
         ("availability\n100000000\n", 2, "availability '100000000' must be"),
@@ -207,6 +207,7 @@ def test_a_bad_table_has_one_message(table, text, line, what):
     ("text", "what"),
     [
         ("users: {dealt: together}", "give either 'file' or 'rows'"),
+        ("users: {fil: users.csv}", "unknown key 'fil'"),
         ("users: {file: nowhere.csv}", "no file 'nowhere.csv'"),
         (
             'users: {rows: "link\\n4g", dealt: alone}',

@@ -174,6 +174,12 @@ def test_wrong_content_is_named(data, tmp_path):
     assert str(path) in str(raised.value)
 
 
+def test_a_user_of_neither_trace_is_told_with_its_keys(tmp_path):
+    """What the file's first user has, beside what it should have."""
+    with pytest.raises(UserError, match=r"must have guid, messages, or down_u, .*; got speed, time"):
+        read(written(tmp_path, {"0": {"speed": 1, "time": 2}}), ["wifi"])
+
+
 json_values = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),

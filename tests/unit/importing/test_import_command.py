@@ -93,12 +93,18 @@ def test_nothing_is_overwritten_unasked(trace, capsys):
         (["import", "fedscale-capacity", "capacity", "--out", "capacity"], "cannot make the folder"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--device", "nokia"], "unknown device"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--link", "pigeon"], "unknown link"),
-        (["import", "fedscale-capacity", "capacity", "--out", "x", "--ready", "wifi"], "--ready is for"),
-        (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1 h"], "--repeat is for"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--ready", "wifi"], "--ready is only for"),
+        (
+            ["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1 h"],
+            "is only for csv",
+        ),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1"], "is not a time"),
-        (["import", "fedscale-capacity", "capacity", "--out", "x", "--dealt", "apart"], "together or"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--dealt", "apart"], "'together' or"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--users", "0"], "--users"),
-        (["import", "flash-speeds", "speeds", "--out", "x", "--as-published"], "--as-published is for"),
+        (["import", "fedscale-capacity", "speeds", "--out", "x"], "not a"),
+        (["import", "flash-speeds", "capacity", "--out", "x"], "not valid JSON: not UTF-8 text"),
+        (["import", "flash-speeds", "speeds", "--out", "x", "--ready", ""], "give at least one condition"),
+        (["import", "flash-speeds", "speeds", "--out", "x", "--as-published"], "--as-published is only for"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
 )
@@ -110,6 +116,20 @@ def test_bad_input_is_one_message(trace, changes, said, capsys):
     assert said in " ".join(err.split())
     assert "Traceback" not in err
     assert {path.name for path in trace.parent.iterdir()} == {"capacity", "speeds"}
+
+
+def test_a_link_that_changes_has_no_numbers_to_give(trace, capsys):
+    """Users' links take a latency from ``--link``, which must not follow a trace."""
+    links = trace.parent / "profiles/links"
+    links.mkdir(parents=True)
+    rows = "[{down: '0,8 1,8', up: '0,8 1,8', latency: '0,1 1,1'}]"
+    (links / "moving.yaml").write_text(
+        f"title: x\nradio: {{status: unknown, source: x}}\ntrace: {{rows: {rows}}}\n"
+    )
+    command = ["import", "fedscale-capacity", "capacity", "--out", "x", "--link", "moving"]
+    status, _, err = run_command(capsys, *command)
+    assert (status, "the link moving follows a trace" in err) == (2, True)
+    assert not (trace.parent / "x").exists()
 
 
 def test_a_full_disk_leaves_nothing(trace, capsys, monkeypatch):

@@ -299,6 +299,7 @@ INLINE = {
             {"task.samples.name": ["-", "lognormal"], "task.samples.mu": ["-", "4"]},
         ),
         ([], CHILLED, {"method.name": ["fedavg", "flexchill"]}),
+        ([], {"fleet.links.bus.title": "x", "fleet.link": "4g"}, {"fleet.link": ["-", "4g"]}),
         (["fleet"], INLINE, {"fleet": ["home-lab", "A lab"], "fleet.link": ["-", "4g"]}),
     ],
 )

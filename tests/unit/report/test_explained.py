@@ -15,6 +15,7 @@ from edgefl.core.availability.intervals import Params as Intervals
 from edgefl.core.units import RESOLVED
 from edgefl.planning.recorded import Recorded
 from edgefl.report.critical.explain import Explainer
+from edgefl.report.critical.records import Saving
 from edgefl.report.critical.shown import said, shown
 
 THERE = {"rows": "0,3,50 1,3,50", "repeat": 100}
@@ -87,6 +88,15 @@ def test_rounds_that_took_no_time_have_no_tables():
         explainer = Explainer(reader, Recorded(plan_, {}, {}))
     assert printed(shown(explainer.run()), 100).strip() == "run: 1 round took 0 s"
     assert printed(shown(explainer.round(0)), 100).strip() == "run: round 0 took 0 s"
+
+
+def test_rounding_is_no_saving():
+    """What differs by less than sums round is nothing, sooner or later."""
+    found = explained()
+    rounding = [Saving("device", "", 1e-12), Saving("work", "", -1e-12)]
+    text = printed(shown(replace(found, savings=rounding, clients=[])), 100)
+    assert text.count("nothing") == len(rounding)
+    assert " would save" not in said(replace(found, savings=rounding))
 
 
 @pytest.mark.parametrize("width", [30, 60, 100])
