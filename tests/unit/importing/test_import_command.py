@@ -93,12 +93,15 @@ def test_nothing_is_overwritten_unasked(trace, capsys):
         (["import", "fedscale-capacity", "capacity", "--out", "capacity"], "cannot make the folder"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--device", "nokia"], "unknown device"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--link", "pigeon"], "unknown link"),
-        (["import", "fedscale-capacity", "capacity", "--out", "x", "--ready", "wifi"], "--ready is for"),
-        (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1 h"], "--repeat is for"),
+        (["import", "fedscale-capacity", "capacity", "--out", "x", "--ready", "wifi"], "--ready is only for"),
+        (
+            ["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1 h"],
+            "--repeat is only for",
+        ),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--repeat", "1"], "is not a time"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--dealt", "apart"], "together or"),
         (["import", "fedscale-capacity", "capacity", "--out", "x", "--users", "0"], "--users"),
-        (["import", "flash-speeds", "speeds", "--out", "x", "--as-published"], "--as-published is for"),
+        (["import", "flash-speeds", "speeds", "--out", "x", "--as-published"], "--as-published is only for"),
     ],
     ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
 )
