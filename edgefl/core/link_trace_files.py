@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from edgefl.core import csv_rows
 from edgefl.core.draws import Floats
 from edgefl.core.errors import UserError
 from edgefl.core.yamls import text_of
@@ -120,24 +120,19 @@ def from_csv(path: Path, *, held: bool) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def _from_csv(text: str, file: str, held: bool) -> dict[str, str]:  # noqa: FBT001 - cached by position
     """Cached, as the runs of a sweep share files."""
-    reader = csv.reader(text.split("\n"))
-    lines, rows = [1], []
     try:
-        header = [name.strip().lower() for name in next(reader)]
-        for row in reader:
-            if row:
-                lines.append(reader.line_num)
-                rows.append(row)
-    except csv.Error as error:
-        raise UserError(f"not a CSV file: {error}", where=f"{file}:{reader.line_num}") from None
+        first, *rows = list(csv_rows.lines(text)) or [csv_rows.Line([], 1)]
+    except csv_rows.RowError as error:
+        raise UserError(str(error), where=f"{file}:{error.line}") from None
+    header = [name.lower() for name in first.fields]
     if header not in (_COLUMNS, _WITHOUT_LATENCY):
-        raise UserError(
-            "the first line must be seconds,down,up or seconds,down,up,latency", where=f"{file}:1"
-        )
+        what = "the first line must be seconds,down,up or seconds,down,up,latency"
+        raise UserError(what, where=f"{file}:{first.number}")
     try:
-        return _columns(header, rows, held)
+        return _columns(header, [row.fields for row in rows], held)
     except RowError as error:
-        raise UserError(str(error), where=f"{file}:{lines[min(error.row + 1, len(rows))]}") from None
+        wrong = rows[min(error.row, len(rows) - 1)] if rows else first
+        raise UserError(str(error), where=f"{file}:{wrong.number}") from None
 
 
 def _columns(header: Sequence[str], rows: Sequence[Sequence[str]], held: bool) -> dict[str, str]:  # noqa: FBT001

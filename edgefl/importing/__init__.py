@@ -23,6 +23,7 @@ _FAMILIES = {
 }
 KINDS = tuple(kind for family in _FAMILIES for kind in family)
 """The kinds of traces."""
+Progress = Callable[[str, int, int], None]
 _DEVICE = "phone-mid"
 _TWO = 2
 
@@ -68,7 +69,7 @@ def import_traces(
     users: int | None = None,
     dealt: str | None = None,
     force: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Imported:
     """Writes the profile of a trace, or of two that go together.
 
@@ -100,19 +101,7 @@ def import_traces(
     _check_options(len(paths), users, dealt)
     if not force:
         check_free(folder, [f"profiles/{base.name}.yaml"])
-    repeat_s = _repeat(repeat)
-    traces = list[Trace]()
-    if family == (table.CSV,):
-        show("reading", 0, _TWO)
-        traces = table.read(paths, repeat_s)
-    else:
-        for done, path in enumerate(paths):
-            show(f"reading {path.name}", done, len(paths) + 1)
-            traces.append(
-                fedscale.read(path)
-                if fedscale.CAPACITY in family
-                else flash.read(path, flash.conditions_of(",".join(flash.READY) if ready is None else ready))
-            )
+    traces = _traces(family, paths, ready, _repeat(repeat), show)
     _check_kinds(kind, traces, paths)
     _check_uses(traces, as_published=as_published, ready=ready, repeat=repeat)
     show("writing", len(paths), len(paths) + 1)
@@ -132,6 +121,22 @@ def import_traces(
         dropped=tuple(made.dropped),
         next_step=next_step(folder, base.name),
     )
+
+
+def _traces(
+    family: tuple[str, ...], paths: list[Path], ready: str | None, repeat_s: float | None, show: Progress
+) -> list[Trace]:
+    """The traces of files, as they were read."""
+    if family == (table.CSV,):
+        show("reading", 0, len(paths) + 1)
+        return table.read(paths, repeat_s)
+    conditions = flash.conditions_of(",".join(flash.READY) if ready is None else ready)
+    found = []
+    for done, path in enumerate(paths):
+        show(f"reading {path.name}", done, len(paths) + 1)
+        is_fedscale = fedscale.CAPACITY in family
+        found.append(fedscale.read(path) if is_fedscale else flash.read(path, conditions))
+    return found
 
 
 def _silent(_label: str, _done: int, _total: int) -> None:
@@ -196,14 +201,9 @@ def _check_uses(
     kinds = {trace.kind for trace in traces}
     timed = any(trace.intervals is not None for trace in traces)
     for option, given, of_use, what in (
-        ("--as-published", as_published, fedscale.CAPACITY in kinds, f"only for {fedscale.CAPACITY}"),
-        ("--ready", ready is not None, flash.STATES in kinds, f"only for {flash.STATES}"),
-        (
-            "--repeat",
-            repeat is not None,
-            table.CSV in kinds and timed,
-            f"only for {table.CSV} with a file of intervals",
-        ),
+        ("--as-published", as_published, fedscale.CAPACITY in kinds, fedscale.CAPACITY),
+        ("--ready", ready is not None, flash.STATES in kinds, flash.STATES),
+        ("--repeat", repeat is not None, table.CSV in kinds and timed, "csv with a file of intervals"),
     ):
         if given and not of_use:
-            raise UserError(f"{option} is {what}", where=option)
+            raise UserError(f"{option} is only for {what}", where=option)

@@ -154,9 +154,9 @@ def _states(data: dict[str, Any], path: Path, ready: Sequence[str]) -> Trace:
         intervals=gathered.intervals(str(path)),
         on_leave="pause",
         read=(
-            f"ready is: {', '.join(ready)}; what a user has not told yet counts as not ready",
+            f"ready means: {', '.join(ready)}; what a user has not reported yet counts as not ready",
             f"{zero}; the period is {show_count(days, 'day')}, {recorded}",
-            *((f"{show_count(cut, 'user')} ready at the last message: until then",) if cut else ()),
+            *((f"{show_count(cut, 'user')} still ready at the last message: until then",) if cut else ()),
             *gathered.read,
         ),
         dropped=(*_lost(phones, len(kept)), "the model of each phone", *gathered.dropped),

@@ -100,7 +100,7 @@ WRONG_CSV = {
     "nothing moves": (b"seconds,down,up\n0,1,0\n1,1,0\n2,1,5\n", 4, "all up rates are 0"),
     "binary": (bytes(range(128)) * 9, 1, "the first line must be"),
     "a zero byte": (b"seconds,down,up\n0,1,1\n1,\x00,1\n", 3, "must be 3 numbers"),
-    "an open quote": (b'seconds,down,up\n0,1,"' + b"1" * 200_000, 2, "not a CSV file: field larger"),
+    "an open quote": (b'seconds,down,up\n0,1,"' + b"1" * 200_000, 2, "not valid CSV: field larger"),
     "not UTF-8": (b"seconds,down,up\n0,1,\xff\n", None, "not UTF-8 text"),
 }
 

@@ -64,7 +64,10 @@ def test_a_trace_gives_the_rates_and_the_handshakes():
         assert found.bps.tolist() == pytest.approx(np.minimum(rates, reached))
         assert found.delay_s.tolist() == [0.2, 0.4]
         assert found.length_s == 5
-    held = link("csv: bus.csv, end: hold", NO_LATENCY).rates(0, "down")
+    assert bus.trace.range("down") == (0, 4e6)
+    of_held = link("csv: bus.csv, end: hold", NO_LATENCY)
+    assert of_held.trace.range("down") == (0, 9e9)
+    held = of_held.rates(0, "down")
     assert (held.t_s.tolist(), held.bps.tolist(), held.length_s) == ([0, 2, 5], [4e6, 0, 9e9], math.inf)
     assert held.delay_s.tolist() == [0.1, 0.2, 9]
 

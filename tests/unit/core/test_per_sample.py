@@ -26,6 +26,8 @@ def test_time_is_that_of_the_samples(batch):
     """A step takes the training time of each sample, a pass the forward time, other work nothing."""
     clock = BOARD.clock("x", "fp32")
     assert clock.time(_training(batch)).seconds == pytest.approx(0.07 * batch)
+    single = Work.of([product(batch, 5, 20), product(5, 20, batch)._replace(role="grad-weight")])
+    assert clock.time(single).seconds == pytest.approx(0.07 * batch)
     assert clock.time(step(batch)).seconds == pytest.approx(0.02 * batch)
     assert clock.time(Work.of([Kernel.moving("copy_", 10**9)])).seconds == 0
 

@@ -30,7 +30,7 @@ def test_ready_is_locked_on_wifi_and_charging(tmp_path, monkeypatch):
     assert found == [(first, 23 * HOUR_S, 30 * HOUR_S), (first, 31 * HOUR_S, 32 * HOUR_S)]
     assert second < first
     assert set(done.dropped) == {"1 level of batteries", "the model of each phone"}
-    assert any(sentence.startswith("ready is: locked, wifi, charged") for sentence in done.read)
+    assert any(sentence.startswith("ready means: locked, wifi, charged") for sentence in done.read)
 
 
 def test_what_is_ready_can_be_chosen(tmp_path):
@@ -38,7 +38,7 @@ def test_what_is_ready_can_be_chosen(tmp_path):
     done = import_traces("flash-states", written(tmp_path, STATES), tmp_path / "phones", ready="LOCKED")
     found = {(float(row["start_s"]), float(row["end_s"])) for row in rows(done, "availability.csv")}
     assert found == {(23 * HOUR_S, 30 * HOUR_S), (31 * HOUR_S, 32 * HOUR_S), (24 * HOUR_S, 26 * HOUR_S)}
-    assert "2 users ready at the last message: until then" in done.read
+    assert "2 users still ready at the last message: until then" in done.read
     with pytest.raises(UserError, match="unknown condition 'wify'"):
         conditions_of("locked,wify")
 

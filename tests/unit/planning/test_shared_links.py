@@ -89,6 +89,14 @@ def test_cells_limit_their_clients_below_the_server():
     assert server.each_bps == pytest.approx((0.5e6, 17e6 / 8))
 
 
+def test_few_clients_do_not_fill_a_cell():
+    """One alone has no more than its cell's 2 Mbit/s or its own 4; a cell of 4 with one client takes 1 MB."""
+    found = shared(uplink=100e6, cells=CELLS, clients=16, participants=1)
+    assert found["server.uplink"].each_bps == pytest.approx((2e6, 4e6))
+    home = shared(cells=CELLS, clients=2)["cell home, up"]
+    assert (home.clients, home.at_least_s) == (1, 4)
+
+
 def test_assumed_rates_of_cells_are_told():
     """As those of devices and links are."""
     fleet = Fleet.model_validate({"members": [{"device": "board", "link": "cable"}], "cells": CELLS})
