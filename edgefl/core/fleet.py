@@ -163,7 +163,7 @@ class Fleet(Strict):
         if "availability" in columns and not isinstance(self.availability, Intervals):
             name = self.availability.name
             raise ValueError(
-                f"the users' availability is a number of an intervals file, and the fleet's is {name!r}"
+                f"the users' availability is a number in an intervals file, but the fleet's is {name!r}"
             )
         return self
 

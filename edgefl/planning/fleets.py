@@ -129,7 +129,7 @@ def _known_users(fleet: Fleet, given: Any, where: str) -> Fleet:
     if table.availability is not None and isinstance(fleet.availability, Intervals):
         number, most = int(table.availability.max()), int(fleet.availability.table()[-1, 0])
         if number > most:
-            what = f"availability {number}, and the largest number of the intervals file is {most}"
+            what = f"availability {number} is not in the intervals file, whose largest number is {most}"
             at = place_of(file, "availability", number) if file else where
             mistakes.add(UserError(what, where=at))
     mistakes.check()

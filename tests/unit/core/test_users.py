@@ -217,7 +217,7 @@ def test_a_bad_table_has_one_message(table, text, line, what):
             'users: {rows: "slowdown\\n2"}\nslowdown: {name: lognormal, sigma: 1}',
             "remove the fleet's 'slowdown'",
         ),
-        ('users: {rows: "availability\\n2"}', "a number of an intervals file, and the fleet's is 'always'"),
+        ('users: {rows: "availability\\n2"}', "a number in an intervals file, but the fleet's is 'always'"),
     ],
 )
 def test_what_does_not_go_with_a_table_is_refused(text, what):

@@ -101,7 +101,7 @@ def test_names_are_matched_without_regard_to_case():
     [
         (("laptop-cpu,e", "laptop-cup,e"), 3, "unknown device 'laptop-cup'", "did you mean 'laptop-cpu'?"),
         (("wifi-pi5", "wifi-pi6"), 4, "unknown link 'wifi-pi6'", "did you mean 'wifi-pi5'?"),
-        (("ethernet,0", "ethernet,9"), 3, "availability 9, and the largest number", ""),
+        (("ethernet,0", "ethernet,9"), 3, "availability 9 is not in the intervals file", ""),
     ],
 )
 @pytest.mark.parametrize("named", [False, True])
