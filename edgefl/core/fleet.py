@@ -78,7 +78,7 @@ class Cell(Strict):
     def _rates_are_known(self) -> Cell:
         for name in ("down", "up"):
             if (getattr(self, name).value or 0.0) < 1:
-                raise ValueError(f"a cell needs a {name} rate of at least 1 bit/s")
+                raise ValueError(f"{name!r} must be at least 1 bit/s")
         return self
 
 

@@ -146,7 +146,8 @@ class Link(Strict):
     def _rates_are_known(self) -> Link:
         for name in ("down", "up"):
             if (getattr(self, name).value or 0.0) < 1:
-                raise ValueError(f"a link needs a {name} rate of at least 1 bit/s")
+                mean = "" if self.trace is None else " in the mean over its traces' time"
+                raise ValueError(f"{name!r} must be at least 1 bit/s{mean}")
         if self.latency.value is None:
             raise ValueError("a link needs a value for its latency; give 0 s for none")
         for name in ("handshakes", "loss"):

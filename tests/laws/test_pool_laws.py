@@ -160,6 +160,7 @@ def test_one_who_joins_half_way():
         pytest.param(4, (), [(8, 1, -1), (12, 9, -1)], [8, 4], id="one capped"),
         pytest.param(6, (2,), [(8, 9, 0), (8, 9, 0), (8, 9, -1)], [8, 8, 2], id="a cell"),
         pytest.param(math.inf, (2,), [(8, 9, 0), (2, 9, 0)], [5, 2], id="a cell alone"),
+        pytest.param(1e308, (1e308,), [(1e308, 1e308, 0)] * 2, [2, 2], id="huge numbers"),
     ],
 )
 def test_closed_forms(server, cells, flows, ends):

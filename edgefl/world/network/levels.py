@@ -115,7 +115,7 @@ class Capacity(Generic[M]):
     @property
     def level_bps(self) -> float:
         """What a flow may have; infinite if nobody is limited."""
-        return (self._exact - self._used) / self.weight / _SCALE if self.weight else math.inf
+        return (self._exact - self._used) / (self.weight * _SCALE) if self.weight else math.inf
 
     def add(self, member: M) -> None:
         """Adds a member with its limit; ``settle`` follows."""

@@ -253,7 +253,11 @@ MISTAKES = {
     ),
     "endless rows": ("rows: [{down: '0,1', up: '0,1 1,1'}]", "trace 0: a trace that repeats needs", "trace"),
     "outage": ("rows: [{down: '0,1 1,1', up: '0,0 1,1'}]", "trace 0: all up rates are 0", "trace"),
-    "little": ("rows: [{down: '0,0.1 1,1', up: '0,1 1,1'}]", "a down rate of at least 1 bit/s", ""),
+    "little": (
+        "rows: [{down: '0,0.1 1,1', up: '0,1 1,1'}]",
+        "'down' must be at least 1 bit/s in the mean",
+        "",
+    ),
     "unequal ends": (
         "rows: [{down: '0,1 1,1', up: '0,1 1,1', latency: '0,1 2,1'}]",
         "with a latency, all three must end at the same time",
