@@ -10,9 +10,10 @@ from plans import sourced
 from replayed import assert_same
 
 import edgefl
+from edgefl.report.critical.shared_time import shared_time
 from edgefl.report.perfetto.choice import Window
 from edgefl.report.perfetto.counters import counters
-from edgefl.store import read
+from edgefl.store import read, read_plan
 
 FAST = {"sweep": None, "server.rounds": 5}
 SLOW = {**FAST, "server.uplink": "200 kbit/s"}
@@ -80,6 +81,17 @@ def test_an_explanation_tells_sharing_from_the_clients_own_links(capsys, folder)
     out = printed(capsys, "explain", slow.folder)
     assert "upload (shared link)" in out.splitlines()[0]
     assert "server link twice as fast" in out
+
+
+def test_a_check_and_an_explanation_say_the_same_of_sharing(tmp_path):
+    """Also where rounds begin in the middle of transfers."""
+    changes = {**SLOW, "server.policy": "fedasync"}
+    (run,) = edgefl.run("quickstart", overrides=changes, engine="null", out=tmp_path / "run").runs
+    with read(run.folder) as reader:
+        found = shared_time(reader, read_plan(reader))
+    told = run.explain()
+    seconds = sum(phase.by_cause.get("sharing", 0) for phase in told.phases)
+    assert found.share == pytest.approx(seconds / told.seconds)
 
 
 def test_a_replay_on_another_uplink_is_a_run_there(tmp_path, folder):

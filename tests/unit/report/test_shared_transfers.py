@@ -10,7 +10,7 @@ import pytest
 from plans import plan, prices, with_server
 
 from edgefl.planning.recorded import Recorded
-from edgefl.report.critical.transfers import transfers
+from edgefl.report.critical.transfers import is_shared, transfers
 from edgefl.world.blind import is_blind, sights
 
 MB = 10**6
@@ -49,6 +49,12 @@ def test_what_others_add_is_sharing(busy_s, up_bytes, settings, parts):
     """1.5 s alone; what is longer is sharing, and repeats are told from it by their bytes."""
     alone = dict.fromkeys(("rate", "latency", "loss", "sharing", "repeats"), 0)
     assert alone | parts == split(busy_s, up_bytes, **settings)
+
+
+def test_each_direction_is_shared_by_its_own_limit():
+    """A server's downlink makes no upload a shared one."""
+    plan_ = with_server(plan([prices("train", 1)]), downlink=1e6)
+    assert (is_shared(plan_, "down").all(), is_shared(plan_, "up").any()) == (True, False)
 
 
 @pytest.mark.parametrize(
