@@ -53,9 +53,12 @@ def _lines(devices: Mapping[str, Board], links: Mapping[str, Link]) -> Iterator[
 
 
 def of_cells(fleet: Fleet) -> Iterator[str]:
-    """A line for each of a fleet's cells whose rates are assumed."""
+    """A line for each of a fleet's cells whose rates are assumed, or in which nobody is."""
     for name, cell in fleet.cells.items():
-        yield from _guesses(f"cell {name}", cell)
+        if all(member.cell != name for member in fleet.members):
+            yield f"cell {name}: no member of the fleet names it, so it limits nobody"
+        else:
+            yield from _guesses(f"cell {name}", cell)
 
 
 def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:

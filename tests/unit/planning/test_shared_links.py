@@ -97,7 +97,15 @@ def test_few_clients_do_not_fill_a_cell():
     assert (home.clients, home.at_least_s) == (1, 4)
 
 
-def test_assumed_rates_of_cells_are_told():
-    """As those of devices and links are."""
-    fleet = Fleet.model_validate({"members": [{"device": "board", "link": "cable"}], "cells": CELLS})
-    assert list(of_cells(fleet)) == ["cell home: assumed down, up"]
+@pytest.mark.parametrize(
+    ("cell", "line"),
+    [
+        ({"cell": "home"}, "assumed down, up"),
+        ({}, "no member of the fleet names it, so it limits nobody"),
+    ],
+)
+def test_assumptions_of_cells_are_told(cell, line):
+    """As those of devices and links are; and cells that nobody is in, because their members do not say so."""
+    member = {"device": "board", "link": "cable", **cell}
+    fleet = Fleet.model_validate({"members": [member], "cells": CELLS})
+    assert list(of_cells(fleet)) == [f"cell home: {line}"]
