@@ -47,7 +47,10 @@ class ClientTrace:
         while True:
             last = place + 1 == len(self._t_s)
             until_s = base + (self._length_s if last else self._t_s[place + 1]) - self._offset_s
-            if until_s > now_s:
+            # So late that a turn of the trace is below the clock's resolution.
+            is_late = base + self._length_s == base
+            if until_s > now_s or is_late:
+                until_s = max(until_s, math.nextafter(now_s, math.inf))
                 return Piece(self._bps[place], self._delay_s[place], until_s)
             # A change that rounding has put before now.
             base, place = (base + self._length_s, 0) if last else (base, place + 1)

@@ -16,6 +16,7 @@ from edgefl.core.link import Link
 from edgefl.world.needs import Feedback
 from edgefl.world.network.job import Job
 from edgefl.world.network.pool import Pool
+from edgefl.world.network.traces import ClientTrace
 
 MERGED, LATE, LOST = (ENDINGS.index(kind) for kind in (Kind.MERGED, Kind.LATE, Kind.LOST))
 MB = 10**6
@@ -247,3 +248,9 @@ def test_jobs_that_ended_are_forgotten():
 
     told(plan_, answer)
     assert 1 <= len(found) < 150
+
+
+def test_a_trace_is_passed_over_where_the_clock_cannot_follow_it():
+    """After 1e15 s, when doubles are 1/8 s apart, a trace of 2 ms ends every look at it later than now."""
+    trace = ClientTrace(([0.0, 0.001], [1e6, 2e6], [0.0, 0.0], 0.002), 0.0)
+    assert trace.at(1e15).until_s > 1e15
