@@ -76,6 +76,7 @@ class Timeline:
         states_of_each: how many numbers ``states`` has of each client.
         plain: whether a stage lasts as long as its amount: nobody pauses, and speeds are constant.
         pauses, loses: whether jobs pause, or are lost, when their clients leave.
+        checks_at_end: whether jobs are lost whose clients are away when their uploads arrive.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -89,7 +90,7 @@ class Timeline:
         self._comes_and_goes = not isinstance(fleet.availability, Always)
         self.pauses = self._comes_and_goes and fleet.on_leave == "pause"
         self.loses = self._comes_and_goes and fleet.on_leave == "lose"
-        self._checks_at_end = self._comes_and_goes and fleet.on_leave == "check-at-end"
+        self.checks_at_end = self._comes_and_goes and fleet.on_leave == "check-at-end"
         self._curve = curve_of(fleet.speed, plan.clients, root) if fleet.speed else None
         failures = fleet.failures
         self.losing = self._comes_and_goes or any(
@@ -98,7 +99,7 @@ class Timeline:
         self.plain = not (self.pauses or self._curve)
         self._curves = len(fleet.speed)
         # A job's times are those of the battery at its dispatch, whatever is taken from it meanwhile.
-        minds = self.pauses or self.loses or self._checks_at_end
+        minds = self.pauses or self.loses or self.checks_at_end
         self._batteries = self.timetable if minds and isinstance(self.timetable, BatteryTimetable) else None
         self.states_of_each = self._curves + (2 if self._batteries else 0)
 
@@ -255,15 +256,14 @@ class Timeline:
         return Progress(t, amount_s - left, busy, powered, states)
 
     def absent(self, clients: Ints, t_s: Floats, states: Floats) -> Bools:
-        """Whose uploads arrive in vain, since the client is away then and that is checked, (n,).
+        """Whose uploads arrive in vain, if it is checked, since the client is away then, (n,).
 
         A client that leaves at the very moment is still there. For the arguments see ``presence``.
         """
-        found = np.zeros(len(clients), dtype=bool)
-        if self._checks_at_end:
-            away = np.flatnonzero(~self.presence(clients, t_s, states).available)
-            before_s = np.nextafter(t_s[away], -np.inf)
-            found[away] = ~self.presence(clients[away], before_s, states[away]).available
+        found = ~self.presence(clients, t_s, states).available
+        away = np.flatnonzero(found)
+        before_s = np.nextafter(t_s[away], -np.inf)
+        found[away] = ~self.presence(clients[away], before_s, states[away]).available
         return found
 
     def losses(self, rows: Rows, exchange: str, retries_s: Floats) -> Floats:

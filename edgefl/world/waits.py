@@ -85,7 +85,11 @@ class Waits:
         if due_s <= self._clock.now:
             self._waits.remove(wait)
             wait.event.succeed()
-        elif due_s != wait.wakes_s and not math.isinf(due_s):
+        elif math.isinf(due_s):
+            flights, under_way = wait.flights, int(wait.flights.in_flight.sum())
+            count = under_way if wait.count is None else wait.count - int(flights.arrived.sum())
+            wait.missing = min(under_way, count)
+        elif due_s != wait.wakes_s:
             wait.wakes_s = due_s
             self._clock.call(due_s, lambda: self._look(wait))
 
@@ -93,13 +97,10 @@ class Waits:
         """When the event is due, as far as is known."""
         flights, count = wait.flights, wait.count
         open_, due_s = flights.open, flights.column("due_s")
-        under_way = open_ & (due_s > self._clock.now)
-        wait.missing = int(under_way.sum())
         if count is not None:
             arrive_s = due_s[open_ & (flights.column("lost") == 0)]
             if count <= 0:
                 return -math.inf
             if len(arrive_s) >= count:
-                wait.missing = min(wait.missing, count - int((arrive_s <= self._clock.now).sum()))
                 return float(np.partition(arrive_s, count - 1)[count - 1])
         return float(due_s[open_].max(initial=-math.inf))

@@ -55,7 +55,9 @@ class Direct:
         rows["received_s"] = received.t_s
         worked = work(rows, received.states, timeline, finish_by)
         sent = timeline.stage(clients, worked.t_s, rows["up_s"], worked.states, working=False)
-        in_vain = given_up | timeline.absent(clients, sent.t_s, states)
+        in_vain = given_up
+        if timeline.checks_at_end:
+            in_vain = given_up | timeline.absent(clients, sent.t_s, states)
         rows["arrived_s"] = np.where(in_vain, np.inf, sent.t_s)
         lost_s = np.full(len(rows), np.inf)
         if timeline.losing:

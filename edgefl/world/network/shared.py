@@ -341,7 +341,10 @@ class Shared:
         busy_s = job.busy_until(now_s)
         if not job.alone:
             rows["transmit_s"][job.slot] = busy_s
-        if job.given_up or self.timeline.absent(np.array([job.client]), np.array([now_s]), states)[0]:
+        in_vain = job.given_up
+        if self.timeline.checks_at_end:
+            in_vain |= bool(self.timeline.absent(np.array([job.client]), np.array([now_s]), states)[0])
+        if in_vain:
             # As of a job that is broken off then.
             rows["transmit_s"][job.slot] = min(busy_s, rows["transmit_s"][job.slot])
             self._leave(job, now_s, lost=True)
