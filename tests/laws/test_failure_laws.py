@@ -141,7 +141,7 @@ def test_throttled_work_is_the_integral_of_the_speed(params, work_s, rest_s, rou
 
 
 @given(THERMAL, st.sampled_from(["lose", "pause", "finish"]), st.booleans())
-@FEW
+@settings(max_examples=15)
 def test_heat_takes_time_and_no_energy_above_idle(params, on_leave, stepwise):
     """Power falls with the speed: work takes its energy at full speed, as far as it came, and idles longer.
 
