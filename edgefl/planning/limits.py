@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from edgefl.core.errors import ScenarioError
 from edgefl.core.notes import note
 from edgefl.core.plan import Plan, Prices
+from edgefl.core.scenario import Server
 from edgefl.core.units import show_seconds
 
 # Assumed of the clock: measured by benchmarks/world.py, and of rounds of a job or none, on one core.
@@ -63,7 +64,7 @@ class _Size(NamedTuple):
     def of(cls, plan: Plan) -> _Size:
         """The size of a plan with clients, as its limits of rounds and of time say."""
         server, policy, clients = plan.scenario.server, plan.policy, float(plan.clients.admitted.sum())
-        asked = min(clients, getattr(policy, "concurrency", None) or server.participants or clients)
+        asked = min(clients, asked_at_once(server, policy) or clients)
         # An asynchronous policy merges what has arrived from those that are at work.
         merged = getattr(policy, "buffer", 1.0) if hasattr(policy, "concurrency") else asked
         rounds = float(server.until.rounds or math.inf)
@@ -80,6 +81,18 @@ class _Size(NamedTuple):
             for prices in plan.prices
         }
         return cls(rounds, jobs)
+
+
+def asked_at_once(server: Server, policy: Any) -> int | None:
+    """How many clients are asked for a round, or kept at work by a stream; None for all.
+
+    Args:
+        server: its settings.
+        policy: its policy's parameters, by the names that policies have for them.
+    """
+    asked = getattr(policy, "concurrency", None) or server.participants
+    # Rounded as ``World.invite`` does.
+    return None if asked is None else max(1, int(asked * getattr(policy, "factor", 1.0)))
 
 
 def _job_s(plan: Plan, prices: Prices) -> float:

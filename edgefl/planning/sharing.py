@@ -21,6 +21,7 @@ from edgefl.core.link import Link
 from edgefl.core.link_traces import Way
 from edgefl.core.max_min import Uses, max_min
 from edgefl.core.scenario import Scenario
+from edgefl.planning.limits import asked_at_once
 
 # Of a rate: a difference below it is rounding.
 _ROUNDING = 1e-9
@@ -85,21 +86,15 @@ def shared_links(
         return None
     groups, found = _groups(fleet, scenario), list[SharedLink]()
     for payload in payloads:
-        clients = scenario.task.clients if payload.everyone else _at_once(scenario, policy)
+        clients = scenario.task.clients
+        if not payload.everyone:
+            clients = min(clients, asked_at_once(scenario.server, policy) or clients)
         for way, rate in rates.items():
             sharing = _Sharing(fleet, groups, links, payload, way)
             if rate is not None:
                 found += sharing.of_server(rate, clients)
             found += sharing.of_cells()
     return found
-
-
-def _at_once(scenario: Scenario, policy: Any) -> int:
-    """How many clients are asked at a time: those of a round, or those that a stream keeps at work."""
-    server, clients = scenario.server, scenario.task.clients
-    # By the names that policies' parameters have.
-    asked = getattr(policy, "concurrency", None) or server.participants or clients
-    return min(math.ceil(asked * getattr(policy, "factor", 1.0)), clients)
 
 
 class _Group(NamedTuple):

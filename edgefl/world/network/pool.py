@@ -224,7 +224,7 @@ class Pool:
         if not member.capped:
             return max(0.0, member.at - self._clock(now_s))
         left_s = member.at - now_s
-        return left_s * member.limit_bps if left_s > 0 and member.limit_bps else 0.0
+        return left_s * member.limit_bps if left_s > 0 else 0.0
 
     def _leave(self, member: Flow | _Cell) -> None:
         """A member of the server's capacity is about to pass its level."""
@@ -252,7 +252,7 @@ class Pool:
             if isinstance(member, Flow) and member.alone_s is not None:
                 member.at = member.alone_s
             elif bits:
-                member.at += bits / member.limit_bps if member.limit_bps else math.inf
+                member.at += bits / member.limit_bps
             self._dues.push(member.at, member)
         self._left.clear()
         # When the next flow at the server's level ends, or of a cell that is at it.

@@ -61,7 +61,7 @@ def test_clients_that_do_not_fill_a_link_have_their_own_rates():
     ("settings", "clients"),
     [
         ({"participants": 5}, 5),
-        ({"participants": 5, "policy": SimpleNamespace(factor=1.3)}, 7),
+        ({"participants": 5, "policy": SimpleNamespace(factor=1.3)}, 6),
         ({"participants": 5, "policy": SimpleNamespace(concurrency=9)}, 9),
         ({"participants": 5, "payload": Payload("train", everyone=True, down=[0], up=[MB])}, 12),
     ],
