@@ -130,17 +130,17 @@ def _print_json(result: Replay, refused: Sequence[NotReplayed], target: float | 
 def _print(result: Replay, folders: Sequence[Path], given: Sequence[Override], target: float | None) -> None:
     """Prints one replay beside its run, or a row for each of several."""
     from edgefl.core.drafts import setting_words
-    from edgefl.report.comparison import comparison, read_runs
+    from edgefl.report.comparison import comparison
     from edgefl.report.replays import Replayed, replays_table
     from edgefl.report.summary import summaries
 
     console, made = stdout(), [run.folder for run in result.runs]
     if len(made) == 1:
-        found, histories = read_runs([*folders, *made], target)
+        found = summaries([*folders, *made], target)
         was, now = found if len(folders) == 1 else (None, found[-1])
         # On its own fleet it is the same run.
         beside = was is not None and was.event_hash != now.event_hash
-        console.print(comparison(found if beside else [now], reasons=False, history_of=histories))
+        console.print(comparison(found if beside else [now], reasons=False))
         console.print()
         console.print(f"event hash {now.event_hash}")
     else:

@@ -41,16 +41,11 @@ from edgefl.core.errors import EdgeflError, RunError, UserError
 if TYPE_CHECKING:
     from edgefl.core.overrides import Override
     from edgefl.planning.sensitivity import Sensitivity as Found
-    from edgefl.report.comparison import Histories
     from edgefl.report.overviews import Overview
     from edgefl.report.summary import DryRun, Summary
     from edgefl.runs import Result
     from edgefl.runs.contract import Finding
     from edgefl.runs.group import Overrides
-
-# Target accuracies to suggest, the highest first.
-_TARGETS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-
 
 _RUN = examples(
     "run quickstart",
@@ -161,45 +156,34 @@ def _print_runs(result: Result, *, as_json: bool) -> None:
     """Prints what the runs gave, where they are saved, and what may be asked of them next."""
     from edgefl.report.comparison import Comparison, comparison
 
-    runs, histories = _read(result)
+    runs = _read(result)
     try:
         if as_json:
             print_json({"group_dir": str(result.folder), **document(Comparison(runs))})
         elif runs:
             console = stdout()
             # Why a run failed was said when it did.
-            console.print(comparison(runs, reasons=False, history_of=histories))
+            console.print(comparison(runs, reasons=False))
             console.print()
             console.print(f"saved in {result.folder}", soft_wrap=True)
             if len(runs) == 1 and runs[0].event_hash:
                 console.print(f"event hash {runs[0].event_hash}")
-            target = _next_target(runs)
-            if target is not None:
-                console.print(
-                    f"next: edgefl compare {quote(str(result.folder))} --target {target}", soft_wrap=True
-                )
+            folder = quote(str(result.folder))
+            console.print(f"next: edgefl report {folder}", soft_wrap=True)
+            console.print(f"      edgefl explain {folder}", soft_wrap=True)
+            console.print(f"      edgefl compare {folder} --all", soft_wrap=True)
     except OutputError as error:
         raise OutputError(error.what, hint=f"the runs are saved in {result.folder}") from error
 
 
-def _read(result: Result) -> tuple[list[Summary], Histories]:
+def _read(result: Result) -> list[Summary]:
     """Those of the runs that have a directory; where a disk is full, it may not tell how its run ended."""
-    from edgefl.report.comparison import read_runs
+    from edgefl.report.summary import summaries
     from edgefl.store import is_run
 
     saved = [run for run in result.runs if is_run(run.folder)]
-    found, histories = read_runs([run.folder for run in saved])
-    ended = [
-        replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)
-    ]
-    return ended, histories
-
-
-def _next_target(runs: Sequence[Summary]) -> float | None:
-    """The highest of the suggested accuracies that some run reached and none has as its target, if any."""
-    own = {run.target.accuracy for run in runs if run.target}
-    best = max((score.value for run in runs for score in run.accuracy.values()), default=0.0)
-    return next((target for target in _TARGETS if target <= best and target not in own), None)
+    found = summaries([run.folder for run in saved])
+    return [replace(one, status=run.status, reason=run.reason) for one, run in zip(found, saved, strict=True)]
 
 
 @app.command(
@@ -363,6 +347,7 @@ def _print_findings(name: str, findings: Sequence[Finding]) -> None:
 @app.command(
     epilog=examples(
         "compare runs/first runs/second --target 0.9",
+        "compare runs/first --all",
         "compare runs/first --json",
         "compare runs/first --format latex > table.tex",
     )
@@ -371,17 +356,19 @@ def compare(
     runs: RunFolders,
     target: TargetAccuracy = None,
     sensitivity: Sensitivity = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Show every figure, with its bounds, and differences over seeds.")
+    ] = False,
     salvage: Salvage = False,
     format_: InFormat = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare runs: accuracy, and the time, bytes, work and energy to reach a target.
+    """Compare runs: accuracy, and the time, bytes and energy to reach a target; who is ahead.
 
     Runs that differ in nothing but their seeds are averaged; groups of these are compared seed by seed.
 
     LaTeX needs the package booktabs. CSV has a row for each run or average, by the keys of `--json`.
     """
-    from edgefl.report.comparison import read_runs
     from edgefl.report.sensitivity import of_runs
     from edgefl.report.summary import summaries
 
@@ -390,13 +377,9 @@ def compare(
         raise UserError(
             f"--sensitivity cannot be printed as {chosen}", where="--sensitivity", hint="use --format json"
         )
-    histories = None
-    if chosen is Format.TABLE:
-        compared, histories = read_runs(runs, target, salvage=salvage, note=print_note)
-    else:
-        compared = summaries(runs, target, salvage=salvage, note=print_note)
+    compared = summaries(runs, target, salvage=salvage, note=print_note)
     found = None if sensitivity is None else of_runs(compared, sensitivity)
-    _print_comparison(compared, histories, found, chosen)
+    _print_comparison(compared, found, chosen, every=every)
 
 
 def _format(given: Format | None, *, as_json: bool) -> Format:
@@ -405,9 +388,7 @@ def _format(given: Format | None, *, as_json: bool) -> Format:
     return Format.JSON if as_json else given or Format.TABLE
 
 
-def _print_comparison(
-    runs: Sequence[Summary], histories: Histories | None, found: Found | None, chosen: Format
-) -> None:
+def _print_comparison(runs: Sequence[Summary], found: Found | None, chosen: Format, *, every: bool) -> None:
     from edgefl.report.comparison import Comparison, comparison, comparison_tables
     from edgefl.report.formats import comma_separated
     from edgefl.report.formats.latex import latex
@@ -420,10 +401,10 @@ def _print_comparison(
     elif chosen is Format.CSV:
         comma_separated.write(results(), *records(runs))
     elif chosen is not Format.TABLE:
-        results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs)))
+        results().write((latex if chosen is Format.LATEX else markdown)(comparison_tables(runs, every=every)))
     else:
         console = stdout()
-        console.print(comparison(runs, history_of=histories))
+        console.print(comparison(runs, every=every))
         if found:
             console.print()
             console.print(sensitivity(found))

@@ -7,11 +7,13 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from edgefl.core.corners import Interval, together
 from edgefl.core.documents import document
+from edgefl.core.units import show_bytes, show_flops, show_grams, show_joules, show_seconds, show_share
 from edgefl.report.estimates import ROUNDING, estimate
 from edgefl.report.settings import canonical, dotted
 from edgefl.report.summary import Summary
@@ -22,6 +24,16 @@ Bounds = Callable[[Summary], Interval | None]
 Show = Callable[[Any], str]
 Better = Literal["higher", "lower", ""]
 _SEED = "seed"
+
+SHOWS: Mapping[str, Show] = {
+    "share": partial(show_share, digits=1),
+    "s": show_seconds,
+    "B": show_bytes,
+    "J": show_joules,
+    "FLOP": show_flops,
+    "g": show_grams,
+}
+"""A number as text, by the unit of its row."""
 
 
 class Spread(NamedTuple):
@@ -123,13 +135,11 @@ class Value(NamedTuple):
         mean: of the runs that have it.
         runs: how many have it.
         between: the bounds; of several runs, the means of all. None where a run has none.
-        complete: whether it covers all clients; an energy may be known of some alone.
     """
 
     mean: float
     runs: int
     between: Interval | None
-    complete: bool
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class Row:
         key: its dotted place in a run's record of ``edgefl compare --json``, or several with `` + `` or
             `` - `` between them, of which it is the sum or the difference; see ``at``.
         bounds: of the figure; None where it has none.
-        complete: whether the figure covers all clients of a run.
+        part: the row of what is known of it, where that is not all clients'.
     """
 
     label: str
@@ -157,15 +167,20 @@ class Row:
     better: Better = ""
     key: str = ""
     bounds: Bounds = lambda _: None
-    complete: Callable[[Summary], bool] = lambda _: True
+    part: Row | None = None
 
     def value(self, one: Compared) -> Value | None:
         """The figure over one's runs; None where none of them has it."""
         found = [] if self.figure is None else one.known(self.figure)
         if not found:
             return None
-        bounds, complete = one.between(self.bounds), all(map(self.complete, one.runs))
-        return Value(statistics.fmean(found), len(found), bounds, complete)
+        return Value(statistics.fmean(found), len(found), one.between(self.bounds))
+
+    def plain(self, one: Compared) -> str:
+        """The figure without its bounds; where there is none, the cell, which says why."""
+        if self.figure is None or not one.known(self.figure):
+            return self.cell(one)
+        return one.show(SHOWS.get(self.unit, "{:g}".format), self.figure)
 
 
 def amount(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -15,29 +14,20 @@ from edgefl.core.units import show_bytes, show_seconds, show_share
 from edgefl.planning.sensitivity import Sensitivity
 from edgefl.report.averages import Average, Compared, Row, averages, seeds_together
 from edgefl.report.batteries import show_charge, show_days
-from edgefl.report.curves import curves
 from edgefl.report.differing import differing
-from edgefl.report.emissions import emission
-from edgefl.report.estimates import deviations
+from edgefl.report.emissions import emission_rows
+from edgefl.report.estimates import over_seeds
+from edgefl.report.first_table import first_table, head
 from edgefl.report.formats.texts import Note, TextTable, TextTables
-from edgefl.report.history import History, histories
-from edgefl.report.intervals import LOWER_BOUND, between, energy_between
+from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
-from edgefl.report.rows import MODELS, WAITING, carbon_rows, rows, waited_most
+from edgefl.report.rows import WAITING, carbon_rows, energy_rows, rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
-from edgefl.report.sparklines import Sparklines
-from edgefl.report.summary import DryRun, Summary, check_target, each_run, summary
+from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
 from edgefl.report.texts import unfinished
 from edgefl.report.usage_rows import stopped, usage_rows
-
-Histories = Callable[[Summary], Mapping[str, History]]
-
-# Runs that stand side by side; more have a row each.
-_ABREAST = 4
-# Of so many seeds an interval is wide.
-_FEW = 2
 
 
 @dataclass(frozen=True)
@@ -65,86 +55,42 @@ class Comparison:
         object.__setattr__(self, "differences", differences([run.settings or {} for run in self.runs]))
 
 
-def read_runs(
-    folders: list[Path],
-    target: float | None = None,
-    *,
-    salvage: bool = False,
-    note: Callable[[str], None] | None = None,
-) -> tuple[list[Summary], Histories]:
-    """The summaries of runs, and what tells the histories of each; the arguments are those of ``summaries``.
-
-    Raises:
-        UserError: as ``summaries``.
-    """
-    check_target(target, "--target")
-    read = each_run(
-        folders,
-        lambda reader, _: (summary(reader, target), histories(reader)),
-        salvage=salvage,
-        note=note,
-    )
-    by_folder = {one.run_dir: found for one, found in read}
-    return [one for one, _ in read], lambda run: by_folder[run.run_dir]
-
-
-def comparison(
-    runs: Sequence[Summary], *, reasons: bool = True, history_of: Histories | None = None
-) -> RenderableType:
+def comparison(runs: Sequence[Summary], *, every: bool = False, reasons: bool = True) -> RenderableType:
     """What a terminal shows of ``comparison_tables``, whose arguments these are."""
-    return terminal(comparison_tables(runs, reasons=reasons, history_of=history_of))
+    return terminal(comparison_tables(runs, every=every, reasons=reasons))
 
 
-def comparison_tables(
-    runs: Sequence[Summary], *, reasons: bool = True, history_of: Histories | None = None
-) -> TextTables:
-    """A column for each run or average, a row for each figure; many of them have a row each.
+def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: bool = True) -> TextTables:
+    """The figures by which runs are judged, and who is ahead; or every figure with its bounds.
 
     Args:
         runs: the runs.
+        every: whether every figure is shown: a column for each run or average, a row for each figure.
         reasons: whether to say why a run failed, unless that was said before.
-        history_of: a run's, by model, for lines of accuracy over time; None for no lines.
     """
     compared = seeds_together(runs)
-    sparks = Sparklines(compared, curves(compared, history_of) if history_of else [])
-    differing, found = list(_differences(compared)), list(rows(compared))
-    if history_of:
-        found = list(_with_lines(found, sparks))
-    if len(compared) <= _ABREAST:
-        tables = [_table(compared, [*differing, *found])]
-    else:
-        shown = [*(row for row in found if row.main), *waited_most(runs)]
-        tables = [_by_row(compared, each) for each in (differing, shown) if each]
-    apart = pair_texts(compared)
-    tables += _pair_tables(apart)
     ends = [_unfinished(run, reasons) for run in runs if run.status != "done"]
-    if len(compared) > _ABREAST:
-        more = f"up to {_ABREAST} runs are compared in more figures, and --json has all"
-        ends = [Note(more, "dim"), *ends]
-    return TextTables(tables, [*sparks.notes(), *signs(compared, apart), *ends])
+    ends += [Note(text, "yellow") for text in few(runs)]
+    if not every:
+        table, notes = first_table(compared)
+        return TextTables([table], [*notes, *ends])
+    apart = pair_texts(compared)
+    table = _table(compared, [*_differences(compared), *rows(compared)])
+    return TextTables([table, *_pair_tables(apart)], [*signs(compared, apart), *ends])
+
+
+def few(runs: Iterable[Summary]) -> list[str]:
+    """A line for each run in whose rounds few of those asked for took part."""
+    return [line for run in runs if run.turnout and (line := run.turnout.said(run.name))]
 
 
 def _pair_tables(apart: PairTexts) -> Iterator[TextTable]:
-    """A column for each pair of groups, or a row for each of many."""
-    if not apart.labels:
-        return
-    # What is said of a figure stands below it, which keeps columns narrow.
-    lines = [[text.replace(" (", "\n(") for text in texts] for texts in apart.texts]
-    by_figure = [[label, *texts] for label, texts in zip(apart.labels, lines, strict=True)]
-    if len(apart.heads) <= _ABREAST:
-        yield TextTable(["", *apart.heads], by_figure)
-    else:
-        heads, *rows = zip(["run", *apart.heads], *by_figure, strict=True)
-        yield TextTable(heads, rows)
-
-
-def _with_lines(found: Iterable[Row], sparks: Sparklines) -> Iterator[Row]:
-    """The rows, each accuracy's with its line over time below it."""
-    models = {f"accuracy.{model}.value": model for model in MODELS}
-    for row in found:
-        yield row
-        if row.key in models:
-            yield sparks.row(models[row.key])
+    """A column for each pair of groups."""
+    if apart.labels:
+        # What is said of a figure stands below it, which keeps columns narrow.
+        lines = [[text.replace(" (", "\n(") for text in texts] for texts in apart.texts]
+        cells = [[label, *texts] for label, texts in zip(apart.labels, lines, strict=True)]
+        yield TextTable(["", *apart.heads], cells)
 
 
 def terminal(found: TextTables) -> RenderableType:
@@ -156,7 +102,7 @@ def terminal(found: TextTables) -> RenderableType:
 
 
 def _grid(table: TextTable) -> Grid:
-    return figures(table.heads, table.rows)
+    return figures(table.heads, table.rows, drops=table.drops)
 
 
 def _line(note: Note) -> Line:
@@ -165,19 +111,7 @@ def _line(note: Note) -> Line:
 
 def _table(compared: Sequence[Compared], found: Sequence[Row]) -> TextTable:
     """A column for each run."""
-    return TextTable(["", *map(_head, compared)], [[row.label, *map(row.cell, compared)] for row in found])
-
-
-def _by_row(compared: Sequence[Compared], found: Sequence[Row]) -> TextTable:
-    """A row for each run."""
-    seeds = [Row("seeds", lambda one: str(len(one.runs)))] if _averaged(compared) else []
-    shown = [*seeds, *found]
-    cells = [[one.name, *(row.cell(one) for row in shown)] for one in compared]
-    return TextTable(["run", *(row.label.strip() for row in shown)], cells)
-
-
-def _head(one: Compared) -> str:
-    return one.name if len(one.runs) == 1 else f"{one.name}\n{len(one.runs)} seeds"
+    return TextTable(["", *map(head, compared)], [[row.label, *map(row.cell, compared)] for row in found])
 
 
 def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
@@ -186,7 +120,7 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     yield from _lower_bounds(runs)
     scores = [score for one in compared for score in one.first.accuracy.values()]
     if _averaged(compared):
-        yield Note(over_seeds(compared), "dim")
+        yield Note(over_seeds([len(one.runs) for one in compared]), "dim")
     elif any(score.deviation_over_clients is not None for score in scores):
         yield Note("± standard deviation over clients, of all that were evaluated (n)", "dim")
     for text in apart.notes:
@@ -194,13 +128,6 @@ def signs(compared: Sequence[Compared], apart: PairTexts) -> Iterator[Note]:
     if any(run.target for run in runs):
         yield Note("to a target: until the first evaluation at or above it", "dim")
     yield from _boundaries(runs)
-
-
-def over_seeds(compared: Sequence[Compared]) -> str:
-    """What stands behind figures of several seeds, which some of the runs have."""
-    few = min(len(one.runs) for one in compared if len(one.runs) > 1)
-    wide = f"; of {few} seeds it is {deviations(few):.2g} times the standard deviation" if few <= _FEW else ""
-    return f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}"
 
 
 def _boundaries(runs: Sequence[Summary]) -> Iterator[Note]:
@@ -239,16 +166,31 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     """A row for each dry run; below, what shared links cost and batteries gave, waste, ends and emissions."""
     wasteful = [run for run in runs if run.summary.wasted.jobs or stopped(run.summary)]
     emitting = [run for run in runs if run.summary.carbon]
-    columns = {**_DRY, **(_EMITS if emitting else {})}
+    found = [run.summary for run in runs]
+    columns = {
+        **_DRY,
+        **_columns(energy_rows(found)),
+        WAITING: lambda run: joules(run.summary.waiting_joules),
+        **_columns(emission_rows("CO2e", "total", found) if emitting else ()),
+    }
     return Group(
         Fitted(runs, columns, wraps=("run",), names=2),
-        *map(_line, _lower_bounds([run.summary for run in runs])),
+        *map(_line, _lower_bounds(found)),
         *_shared(runs),
         *_drained(runs),
         *_noted(wasteful, usage_rows),
         *_noted(emitting, carbon_rows),
         *map(_line, _boundaries([run.summary for run in emitting])),
+        *(Line(text, "yellow") for text in few(found)),
     )
+
+
+def _columns(found: Iterable[Row]) -> dict[str, Callable[[DryRun], Cell]]:
+    """Rows of a comparison as columns."""
+    return {
+        row.label.strip(): lambda run, row=row: row.cell(Compared("", (run.summary,)))  # type: ignore[misc]
+        for row in found
+    }
 
 
 def _shared(runs: Sequence[DryRun]) -> Iterator[RenderableType]:
@@ -280,7 +222,7 @@ def _noted(
     ]
     found = list(figures_of([run.summary for run in runs]))
     yield Line()
-    yield _grid(_table(compared, found) if len(compared) <= _ABREAST else _by_row(compared, found))
+    yield _grid(_table(compared, found))
 
 
 def _titled(run: DryRun) -> str:
@@ -333,9 +275,4 @@ _DRY: dict[str, Callable[[DryRun], Cell]] = {
     "rounds": lambda run: MISSING if run.summary.rounds is None else f"{run.summary.rounds:,}",
     "virtual time": lambda run: between(show_seconds, run.summary.virtual_s, run.summary.virtual_s_between),
     "bytes": lambda run: show_bytes(run.summary.down_bytes + run.summary.up_bytes),
-    "energy": lambda run: energy_between(run.summary.energy, run.summary.joules_between),
-    WAITING: lambda run: joules(run.summary.waiting_joules),
-}
-_EMITS: dict[str, Callable[[DryRun], Cell]] = {
-    "CO2e": lambda run: emission(run.summary.carbon.emitted.total) if run.summary.carbon else MISSING,
 }

@@ -19,6 +19,8 @@ CONFIDENCE = 0.95
 ROUNDING = 1e-12
 # A deviation needs two.
 _TWO = 2
+# Of so many seeds an interval is wide.
+_FEW = 2
 
 
 class Estimate(NamedTuple):
@@ -89,6 +91,13 @@ def estimate(values: Sequence[float]) -> Estimate:
         return Estimate(mean, None, None, count)
     deviation = stdev(values) if finite else math.nan
     return Estimate(mean, deviations(count) * deviation, deviation, count)
+
+
+def over_seeds(counts: Sequence[int]) -> str:
+    """What stands behind means over seeds, of how many each; of one there is no interval."""
+    few = min(count for count in counts if count > 1)
+    wide = f"; of {few} seeds it is {deviations(few):.2g} times the standard deviation" if few <= _FEW else ""
+    return f"± 95% interval of the mean over seeds (Student's t, n - 1){wide}"
 
 
 def difference(own: Mapping[int, float | None], other: Mapping[int, float | None]) -> Difference | None:

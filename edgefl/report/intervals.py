@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
-from edgefl.core.units import show_joules
-from edgefl.report.averages import Bounds, Compared, Figure
-from edgefl.report.tables import MISSING, UNKNOWN, energy
+from edgefl.report.averages import SHOWS, Bounds, Compared, Figure, Row, Show
+from edgefl.report.summary import Summary
+from edgefl.report.tables import MISSING, UNKNOWN
 
 AT_LEAST = ">"
 """Stands before a figure that is a lower bound."""
@@ -72,16 +73,81 @@ def _around(text: str, value: str, low: str, high: str | None) -> str:
     return f"{text} ({low} to {high})"
 
 
-def energy_between(total: EnergyTotal, bounds: Interval | None) -> str:
-    """An energy with its bounds, of a part of the clients with those of all; "-" where nobody took part."""
-    if not total.energy_clients:
-        return MISSING
-    partial = total.joules is not None and total.energy_known < total.energy_clients
-    if bounds is None:
-        return energy(total)
-    if not partial:
-        return between(show_joules, total.joules, bounds)
-    return f"{energy(total)}, all {between(show_joules, None, bounds)}"
+class Covered(NamedTuple):
+    """A sum over clients of which some may be unknown.
+
+    Attributes:
+        amount: of the clients whose amount is known in full; None where there are none.
+        known, clients: how many those are, and how many took part.
+        bounds: of the amount of all clients; None where there are none.
+    """
+
+    amount: float | None
+    known: int
+    clients: int
+    bounds: Interval | None
+
+    @property
+    def whole(self) -> float | None:
+        """The amount, if it is that of all clients."""
+        return self.amount if self.known == self.clients else None
+
+
+def covered(total: EnergyTotal, bounds: Interval | None) -> Covered:
+    """An energy."""
+    return Covered(total.joules, total.energy_known, total.energy_clients, bounds)
+
+
+def of_clients(known: Sequence[int], clients: Sequence[int]) -> str:
+    """How many clients amounts cover, run by run: ``"12 of 24 clients"``."""
+    return f"{counted(known)} of {counted(clients)} clients"
+
+
+def counted(counts: Sequence[int]) -> str:
+    """The count that runs have in common, or the lowest and the highest."""
+    least, most = min(counts), max(counts)
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def covered_rows(
+    row: Row, runs: Sequence[Summary], amount: Callable[[Summary], Covered | None], nothing: Show
+) -> Iterator[Row]:
+    """An amount of all clients, and below it what is known of how many, where those are not all.
+
+    Args:
+        row: its label, unit and key.
+        runs: all that are compared.
+        amount: a run's; None where it has none.
+        nothing: stands in the place of a ``Compared`` of which no run has an amount.
+    """
+
+    def whole(run: Summary) -> float | None:
+        found = amount(run)
+        return found.whole if found else None
+
+    def bounds(run: Summary) -> Interval | None:
+        found = amount(run)
+        return found.bounds if found else None
+
+    def cell(one: Compared) -> str:
+        if not any((found := amount(run)) and found.clients for run in one.runs):
+            return nothing(one)
+        return bounded(one, SHOWS[row.unit], whole, bounds, UNKNOWN)
+
+    def part(one: Compared) -> str:
+        found = [each for run in one.runs if (each := amount(run)) and each.known < each.clients]
+        amounts = [each.amount for each in found if each.amount is not None]
+        if not amounts:
+            return MISSING
+        of = of_clients([each.known for each in found], [each.clients for each in found])
+        return f"{SHOWS[row.unit](fmean(amounts))} ({of})"
+
+    every = [each for run in runs if (each := amount(run))]
+    some = any(each.known < each.clients and each.amount is not None for each in every)
+    known = Row("  known of some", part, main=row.main) if some else None
+    yield replace(row, cell=cell, figure=whole, bounds=bounds, part=known)
+    if known:
+        yield known
 
 
 def bounded(

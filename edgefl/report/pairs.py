@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgefl.core.corners import Interval
-from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
-from edgefl.report.averages import Compared, Row, Show
+from edgefl.report.averages import SHOWS, Compared, Row, Show
 from edgefl.report.estimates import Difference, difference
 from edgefl.report.intervals import with_half
 from edgefl.report.rows import traded
@@ -25,11 +24,8 @@ from edgefl.report.tables import MISSING
 _PROBLEM = ("task", "fleet")
 # A share is of 1, a difference of shares in percentage points.
 _SHOWS: Mapping[str, Show] = {
+    **SHOWS,
     "share": lambda share: f"{100 * share:.1f} points",
-    "s": show_seconds,
-    "B": show_bytes,
-    "J": show_joules,
-    "FLOP": show_flops,
 }
 
 
@@ -115,7 +111,7 @@ def apart(row: Row, own: Compared, other: Compared, *, at_least: bool = False) -
 
 
 def _figure(row: Row, run: Summary, *, at_least: bool) -> float | None:
-    if row.figure is None or not row.complete(run):
+    if row.figure is None:
         return None
     bounds = row.bounds(run)
     return None if bounds and bounds.high is None and not at_least else row.figure(run)

@@ -12,7 +12,8 @@ from rich.console import Group, RenderableType
 from edgefl.core.documents import INLINE
 from edgefl.core.units import show_bytes, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared, seeds_together
-from edgefl.report.comparison import Comparison, over_seeds
+from edgefl.report.comparison import Comparison
+from edgefl.report.estimates import over_seeds
 from edgefl.report.reached import Reached
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary
@@ -136,7 +137,7 @@ def replays_table(runs: Sequence[Replayed], given: Sequence[str] = ()) -> Render
     # One run a fleet is the cheapest whatever it costs.
     notes = [f"all with {', '.join(given)}"] if given else []
     notes += [f"{LEAST} the least on its fleet"] if any(least.values()) else []
-    notes += [over_seeds(averaged)] if averaged else []
+    notes += [over_seeds([len(one.runs) for one in averaged])] if averaged else []
     table = Fitted(lines, columns, left=("run",), wraps=("fleet", "run"), names=2)
     return Group(table, *(Line(note, "dim") for note in notes))
 

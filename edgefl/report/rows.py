@@ -11,13 +11,13 @@ from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds,
 from edgefl.report.averages import Compared, Figure, Row, Show, amount
 from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.carbon import COMPONENTS
-from edgefl.report.emissions import emission_row
-from edgefl.report.intervals import bounded, energy_between
+from edgefl.report.emissions import emission_rows
+from edgefl.report.intervals import Covered, bounded, counted, covered, covered_rows
 from edgefl.report.measure_rows import measure_rows
 from edgefl.report.summary import Accuracy, Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 from edgefl.report.targets import to_target
-from edgefl.report.usage_rows import counted, energy_is_whole, part_of, usage_rows
+from edgefl.report.usage_rows import part_of, usage_rows
 from edgefl.report.waiting import Lost
 
 # Devices with rows of what was lost to them.
@@ -38,16 +38,16 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
         yield Row(f"  {part}, down / up", partial(_part, part=part))
     yield amount("work of all clients", show_flops, lambda run: run.flops, "FLOP", key="flops")
-    yield _ENERGY
+    yield from energy_rows(runs)
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
     if any(run.waiting_joules for run in runs):
         yield _IDLE
     yield from _batteries(runs)
     yield from carbon_rows(runs)
-    yield amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None, "B", key="peak_bytes")
+    yield PEAK
     if any(run.refused for run in runs):
-        yield _REFUSED
+        yield REFUSED
     yield from to_target(runs, _evaluated(runs))
     yield from usage_rows(runs)
     yield from _waited(runs)
@@ -138,16 +138,15 @@ def _time(one: Compared) -> str:
     return bounded(one, show_seconds, lambda run: run.virtual_s, lambda run: run.virtual_s_between, MISSING)
 
 
-def _energy(one: Compared) -> str:
-    if len(one.runs) == 1:
-        return energy_between(one.first.energy, one.first.joules_between)
-    shown = one.show(show_joules, lambda run: run.energy.joules, UNKNOWN)
-    if all(run.energy.energy_known == run.energy.energy_clients for run in one.runs) or shown == UNKNOWN:
-        return bounded(
-            one, show_joules, lambda run: run.energy.joules, lambda run: run.joules_between, UNKNOWN
-        )
-    bounds = bounded(one, show_joules, lambda _: None, lambda run: run.joules_between, "")
-    return f"{shown} (not of all clients)" + (f", all {bounds}" if bounds else "")
+def energy_rows(runs: Sequence[Summary]) -> Iterator[Row]:
+    """The energy of all clients, and what is known of some."""
+    row = Row("energy of all clients", lambda _: MISSING, main=True, unit="J", better="lower", key=ENERGY)
+    amount: Callable[[Summary], Covered] = lambda run: covered(run.energy, run.joules_between)  # noqa: E731
+    yield from covered_rows(row, runs, amount, lambda _: MISSING)
+
+
+ENERGY = "joules"
+"""The key of the energy of all clients."""
 
 
 _PHASES = (("compute",), ("receive", "transmit"), ("tail",), ("idle",))
@@ -204,12 +203,12 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     known = [run.carbon.emitted for run in runs if run.carbon]
     if not known:
         return
-    yield emission_row("CO2e", "total", main=True)
+    yield from emission_rows("CO2e", "total", runs, main=True)
     for name in COMPONENTS:
         if any(getattr(each, name) for each in known):
-            yield emission_row(f"  {name}", name)
+            yield from emission_rows(f"  {name}", name, runs)
     if any(each.waiting.grams for each in known):
-        yield emission_row(f"  {WAITING}, apart", "waiting")
+        yield from emission_rows(f"  {WAITING}, apart", "waiting", runs)
 
 
 _TIME = Row(
@@ -222,17 +221,6 @@ _TIME = Row(
     key="virtual_s",
     bounds=lambda run: run.virtual_s_between,
 )
-_ENERGY = Row(
-    "energy of all clients",
-    _energy,
-    main=True,
-    figure=lambda run: run.energy.joules,
-    unit="J",
-    better="lower",
-    key="joules",
-    bounds=lambda run: run.joules_between,
-    complete=energy_is_whole,
-)
 _IDLE = part_of(
     WAITING,
     show_joules,
@@ -243,7 +231,8 @@ _IDLE = part_of(
     sign="+",
     main=True,
 )
-_REFUSED = Row(
+PEAK = amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None, "B", key="peak_bytes")
+REFUSED = Row(
     "clients refused",
     lambda one: one.all(_refused),
     main=True,
@@ -260,7 +249,7 @@ BYTES = amount(
     main=True,
 )
 """In both directions; a comparison has a row for each."""
-COSTS = (_TIME.key, BYTES.key, _ENERGY.key)
+COSTS = (_TIME.key, BYTES.key, ENERGY)
 """What accuracy is traded for, by key."""
 
 
@@ -281,15 +270,13 @@ def _waited(runs: Sequence[Summary]) -> Iterator[Row]:
         yield Row("  others idle", partial(_others_idle, device=device))
 
 
-def waited_most(runs: Sequence[Summary]) -> Iterator[Row]:
-    """The device that cost each run most, for a table with a row for each run; see ``rows``."""
-    if any(run.waited_for_devices for run in runs):
-        yield Row("waited most for", _most_lost)
-
-
 def _most_lost(one: Compared) -> str:
     """A device and what was lost to it."""
     return next((f"{device} {_lost(one, device)}" for device in _waited_devices(one.runs, 1)), MISSING)
+
+
+WAITED_MOST = Row("waited most for", _most_lost)
+"""The device that cost each run most."""
 
 
 def _waited_devices(runs: Sequence[Summary], most: int) -> list[str]:

@@ -22,6 +22,7 @@ from edgefl.report.reached import Target, until_target
 from edgefl.report.settings import settings_of
 from edgefl.report.sharing import SharedTime
 from edgefl.report.timeline import Jobs, jobs_of
+from edgefl.report.turnout import Turnout, turnout
 from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
 from edgefl.store import Reader, event_hash, read, runs_in
@@ -93,6 +94,7 @@ class Summary:
         measures: the last values of its measures, by name; None where it asked for none.
         measures_host_s: the wall time that they took; None where there are none.
         carbon: what was emitted; None where the fleet does not ask for it.
+        turnout: how many of the clients that a round asks for took part; None where there are no rounds.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Summary:
     carbon: Footprint | None = field(default=None, metadata=OPTIONAL)
     measures: Mapping[str, Measured] | None = field(default=None, metadata=OPTIONAL)
     measures_host_s: float | None = field(default=None, metadata=OPTIONAL)
+    turnout: Turnout | None = field(default=None, metadata=OPTIONAL)
 
 
 @dataclass(frozen=True)
@@ -307,6 +310,12 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         joules_between=bounds.joules(virtual_s) if bounds else None,
         carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds),
         measures=measured(reader),
+        turnout=turnout(
+            meta.get("participants"),
+            meta.get("rounds"),
+            used.jobs,
+            {row["exchange"]: row["every"] for row in reader.rows("exchanges") if row["at"] == "round"},
+        ),
     )
 
 

@@ -80,11 +80,21 @@ class Grid:
     If the terminal is too narrow, headings and texts wrap first; then columns go to a second table, or to
     several, each with the names. If a table of these and one column is too wide, each row becomes a block of
     lines, one for each column.
+
+    Attributes:
+        drops: whether the last columns are left out where the terminal is too narrow, in place of all that.
     """
 
     def __init__(
-        self, columns: Sequence[Column], rows: Iterable[Sequence[Cell]], *, title: str = "", pad_edge: bool
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Sequence[Cell]],
+        *,
+        title: str = "",
+        pad_edge: bool,
+        drops: bool = False,
     ) -> None:
+        self.drops = drops
         self._columns = [column._replace(head=visible(column.head)) for column in columns]
         # As Text, since a user's names may look like markup.
         self._rows = [[_text(cell) for cell in row] for row in rows]
@@ -113,6 +123,7 @@ class _Laid:
         self._room = options.max_width + (0 if self._pad_edge else _PADDING)
         places = range(len(columns))
         self._names = [place for place in places if columns[place].names]
+        self._drops = grid.drops
         self._natural = [max(map(longest_line, self._cells(place))) for place in places]
         self._least = [max(map(longest_word, self._cells(place))) for place in places]
         self._floor = [self._floor_of(place) for place in places]
@@ -148,6 +159,8 @@ class _Laid:
         """The columns of each table."""
         first = list(range(len(self._columns)))
         second: list[int] = []
+        while self._drops and len(first) > len(self._names) + 1 and not self._fits(first):
+            first.pop()
         if not self._fits(first):
             second = [place for place in first if self._columns[place].yields]
             first = [place for place in first if not self._columns[place].yields]
@@ -260,10 +273,13 @@ class Fitted(Grid):
         super().__init__(heads, rows, pad_edge=True)
 
 
-def figures(heads: Sequence[str], rows: Iterable[Sequence[Cell]], left: int = 1) -> Grid:
-    """A table of ``left`` columns of labels, and columns of figures."""
+def figures(
+    heads: Sequence[str], rows: Iterable[Sequence[Cell]], left: int = 1, *, drops: bool = False
+) -> Grid:
+    """A table of ``left`` columns of labels, and columns of figures; ``drops`` as of ``Grid``."""
     labels = [Column(head, _LABEL, left=True, names=True) for head in heads[:left]]
-    return Grid([*labels, *(Column(head, _FIGURE) for head in heads[left:])], rows, pad_edge=False)
+    found = [*labels, *(Column(head, _FIGURE) for head in heads[left:])]
+    return Grid(found, rows, pad_edge=False, drops=drops)
 
 
 def named(title: str, rows: Iterable[Sequence[Cell]], heads: Sequence[str]) -> Grid:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from edgefl.core.corners import Interval
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds
 from edgefl.report.averages import Better, Compared, Row, Show
-from edgefl.report.emissions import emission_to_row
-from edgefl.report.intervals import bounded, energy_between
+from edgefl.report.emissions import emission_to_rows
+from edgefl.report.intervals import Covered, bounded, covered, covered_rows
 from edgefl.report.reached import Evaluated, Reached
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
@@ -19,7 +19,7 @@ from edgefl.report.tables import MISSING, NOT_REACHED, UNKNOWN
 
 def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
     """The rows of each of the models, if any run has a target."""
-    name = _name(runs)
+    name = target_name(runs)
     if not name:
         return
     if name == _ITS:
@@ -29,24 +29,29 @@ def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
         for label, took in _TOOK.items():
             if label in _WASTED and not any(took.figure(reached) for reached in found):
                 continue
-            yield _row(f"{label} to {name}, {model}", model, took, main=label not in _WASTED)
+            row = _row(f"{label} to {name}, {model}", model, took, main=label not in _WASTED)
+            if label == "energy":
+                nothing = partial(_took, model=model, took=took)
+                yield from covered_rows(row, runs, partial(_energy, model=model), nothing)
+            else:
+                yield row
             # Of bytes, work and energy ``--json`` has it, which keeps the table to a screen.
             if label == "time" and any(reached.last_below for reached in found):
                 yield _row(BELOW, model, took._replace(better="", below=True))
         if any(run.carbon for run in runs):
-            yield emission_to_row(f"CO2e to {name}, {model}", model)
+            yield from emission_to_rows(f"CO2e to {name}, {model}", model, runs)
 
 
 def useful_to_target(runs: Sequence[Summary], model: str) -> Iterator[Row]:
     """What a model's way to the target took of bytes and energy less what of it was wasted."""
     for label, took in _USEFUL.items():
-        yield _row(f"{label} to {_name(runs)}, {model}", model, took._replace(better=""))
+        yield _row(f"{label} to {target_name(runs)}, {model}", model, took._replace(better=""))
 
 
 _ITS = "its target"
 
 
-def _name(runs: Sequence[Summary]) -> str:
+def target_name(runs: Sequence[Summary]) -> str:
     """How the runs' target is called; empty without any."""
     targets = {run.target.accuracy for run in runs if run.target}
     return _ITS if len(targets) > 1 else "".join(map(_percent, targets))
@@ -81,6 +86,11 @@ class _Took(NamedTuple):
         return reached.last_below if reached and self.below else reached
 
 
+def _wasted_joules(reached: Evaluated) -> float | None:
+    """None unless it is that of all clients."""
+    return None if covered(reached.energy, None).whole is None else reached.wasted.joules
+
+
 _TOOK = {
     "time": _Took(show_seconds, "s", "t_s", lambda reached: reached.t_s, lambda reached: reached.t_s_between),
     "bytes": _Took(show_bytes, "B", "bytes", lambda reached: reached.bytes),
@@ -93,14 +103,14 @@ _TOOK = {
         lambda reached: reached.joules_between,
     ),
     "wasted bytes": _Took(show_bytes, "B", "wasted.bytes", lambda reached: reached.wasted.bytes),
-    "wasted energy": _Took(show_joules, "J", "wasted.joules", lambda reached: reached.wasted.joules),
+    "wasted energy": _Took(show_joules, "J", "wasted.joules", _wasted_joules),
 }
 # Shown where something was wasted; ``--json`` has the time of clients too.
 _WASTED = {"wasted bytes", "wasted energy"}
 
 
 def _useful_joules(reached: Evaluated) -> float | None:
-    joules, wasted = reached.energy.joules, reached.wasted.joules
+    joules, wasted = reached.energy.joules, _wasted_joules(reached)
     return None if joules is None or wasted is None else joules - wasted
 
 
@@ -125,12 +135,12 @@ def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
         better=took.better,
         key=place + took.key.format(place),
         bounds=of(took.bounds),
-        complete=lambda run: took.unit != "J" or _energy_is_whole(took.evaluation(run, model)),
     )
 
 
-def _energy_is_whole(found: Evaluated | None) -> bool:
-    return found is None or found.energy.energy_known == found.energy.energy_clients
+def _energy(run: Summary, model: str) -> Covered | None:
+    found = _reached(run, model)
+    return covered(found.energy, found.joules_between) if found else None
 
 
 def _target(run: Summary) -> str:
@@ -153,8 +163,6 @@ def _took(one: Compared, model: str, took: _Took) -> str:
 
 def _spent(one: Compared, found: Mapping[int, Evaluated], took: _Took) -> str:
     """A figure of what some of the runs had spent at an evaluation, by the runs' identities."""
-    if len(one.runs) == 1 and took.key == "joules":
-        return energy_between(found[id(one.first)].energy, found[id(one.first)].joules_between)
 
     def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
         return lambda run: part(found[id(run)]) if id(run) in found else None

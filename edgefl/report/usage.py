@@ -109,6 +109,7 @@ class Usage:
             they have nothing else to do; no part of the energy. None if no energy is known.
         bytes_by_part: traffic by part of the payload, of transfers that were completed.
         ended_s: the last job's end, in virtual seconds.
+        jobs: how many each exchange had, by their ending.
         merged_clients: how many clients had a job merged in a round; exchanges before and after the rounds,
             in which all take part, do not count.
         fairness: Jain's index of the jobs x merged in rounds per admitted client, (sum x)^2 / (n sum x^2):
@@ -127,6 +128,7 @@ class Usage:
     waiting_joules: float | None
     bytes_by_part: Mapping[str, Moved]
     ended_s: float
+    jobs: Mapping[str, Mapping[str, int]]
     merged_clients: int
     fairness: float | None
 
@@ -156,6 +158,7 @@ def usage(reader: Reader, admitted: int) -> Usage:
         waiting_joules=_sum(rows, "waiting") if known else None,
         bytes_by_part=_by_part(reader, rows),
         ended_s=max((row["ended_s"] for row in rows), default=0.0),
+        jobs=_jobs(rows),
         merged_clients=facts["merged_clients"],
         fairness=facts["merged"] ** 2 / (admitted * squares) if squares else None,
     )
@@ -183,6 +186,13 @@ def _by_device(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Spent]]
         device: {exchange: _spent(group) for exchange, group in groups.items()}
         for device, groups in grouped.items()
     }
+
+
+def _jobs(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for row in rows:
+        counts[row["exchange"]][row["ending"]] += row["jobs"]
+    return counts
 
 
 def _sum(rows: Iterable[Mapping[str, Any]], key: str) -> float:

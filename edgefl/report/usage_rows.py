@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 from edgefl.core.units import show_bytes, show_flops, show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared, Figure, Row, Show, amount
+from edgefl.report.intervals import counted, covered, of_clients
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 
@@ -32,37 +32,34 @@ def _participation(one: Compared) -> str:
     return f"{merged} of {admitted}, {one.show('{:.2f}'.format, lambda run: run.fairness)}"
 
 
-def counted(counts: Sequence[int]) -> str:
-    """The count that runs have in common, or the lowest and the highest."""
-    least, most = min(counts), max(counts)
-    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
-
-
 def _jobs(one: Compared) -> str:
     endings = zip(*(run.spent.values() for run in one.runs), strict=True)
     return " / ".join(f"{sum(part.jobs for part in parts) / len(parts):,.0f}" for parts in endings)
 
 
-def _shared(one: Compared, show: Show, part: Figure, whole: Figure, sign: str = "") -> str:
+def _shared(
+    one: Compared, show: Show, part: Figure, whole: Figure, sign: str = "", *, is_energy: bool = False
+) -> str:
     """A quantity and its share of a whole, with a sign before the share if it is no part of it."""
-    took_part = any(run.energy.energy_clients for run in one.runs)
-    text = one.show(show, part, UNKNOWN if took_part else MISSING)
+    energies = [run.energy for run in one.runs]
+    text = one.show(show, part, UNKNOWN if any(each.energy_clients for each in energies) else MISSING)
     some, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (part, whole))
-    return f"{text} ({sign}{show_share(some / all_)})" if some and all_ else text
+    notes = [f"{sign}{show_share(some / all_)}"] if some and all_ else []
+    if is_energy and some and any(each.energy_known < each.energy_clients for each in energies):
+        notes.append(of_clients(*zip(*(each[1:] for each in energies), strict=True)))
+    return f"{text} ({', '.join(notes)})" if notes else text
 
 
 def part_of(
     label: str, show: Show, part: Figure, whole: Figure, unit: str, key: str, *, sign: str = "", main: bool
 ) -> Row:
     """A quantity with its share of a whole; less is better."""
-    cell = partial(_shared, show=show, part=part, whole=whole, sign=sign)
-    row = Row(label, cell, main, part, unit, "lower", key)
-    return replace(row, complete=energy_is_whole) if unit == "J" else row
 
+    def figure(run: Summary) -> float | None:
+        return None if unit == "J" and covered(run.energy, None).whole is None else part(run)
 
-def energy_is_whole(run: Summary) -> bool:
-    """Whether all clients' energies are known."""
-    return run.energy.energy_known == run.energy.energy_clients
+    cell = partial(_shared, show=show, part=part, whole=whole, sign=sign, is_energy=unit == "J")
+    return Row(label, cell, main, figure, unit, "lower", key)
 
 
 _PARTICIPATION = Row(

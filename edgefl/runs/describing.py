@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from edgefl.core.plan import Plan
 from edgefl.data import Federation
 from edgefl.planning.plan import Planned
 from edgefl.store import Store
@@ -37,6 +38,7 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
         "evaluated_on": plan.scenario.evaluate.on,
         "batteries": _capacities_j(planned.resolved["devices"]),
         "blind": is_blind(plan),
+        "participants": _participants(plan),
         "measures": {one.name: one.unit for one in planned.learning.measures},
         "data": asdict(federation.spec),
         "data_notes": list(planned.data_notes),
@@ -52,6 +54,14 @@ def describe(planned: Planned, store: Store, engine: str) -> None:
     store.set_meta(facts)
     counts = None if left_out else federation.class_counts
     store.write_plan(plan, planned.resolved, federation.test_samples, counts)
+
+
+def _participants(plan: Plan) -> int | None:
+    """How many clients a round asks for; None of a policy without rounds that ask."""
+    if hasattr(plan.policy, "concurrency"):
+        return None
+    admitted = int(plan.clients.admitted.sum())
+    return min(admitted, plan.scenario.server.participants or admitted)
 
 
 def _not_counted(federation: Federation) -> str:

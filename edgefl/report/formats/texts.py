@@ -24,10 +24,12 @@ class TextTable(NamedTuple):
     Attributes:
         heads: of its columns; one may have several lines.
         rows: their cells. Of a first cell, leading spaces indent what belongs to the row above.
+        drops: whether a terminal that is too narrow shows no more than the first columns.
     """
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
+    drops: bool = False
 
 
 class TextTables(NamedTuple):

@@ -14,12 +14,12 @@ from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
 from edgefl.report.comparison import signs
 from edgefl.report.curves import AXES, curves
+from edgefl.report.dependence import dependence
 from edgefl.report.differing import differing, fleet_name
 from edgefl.report.history import History, histories
 from edgefl.report.page.records import Group, Page, RunHead
 from edgefl.report.page.sections.activity import Activity, activity
 from edgefl.report.page.sections.costs import costs
-from edgefl.report.page.sections.dependence import dependence
 from edgefl.report.page.sections.devices import devices
 from edgefl.report.page.sections.durations import Durations, durations
 from edgefl.report.page.sections.figures import figures
@@ -37,10 +37,10 @@ from edgefl.report.page.sections.published import Planned, planned, published
 from edgefl.report.page.sections.rounds import Rounds, rounds
 from edgefl.report.page.sections.shared import shared
 from edgefl.report.page.sections.sweep import sweep
-from edgefl.report.page.sections.verdict import verdict
 from edgefl.report.pairs import pair_texts
 from edgefl.report.summary import Summary, check_target, each_run, summary
 from edgefl.report.timeline import timeline
+from edgefl.report.verdict import verdict
 from edgefl.report.waiting import waits
 from edgefl.store import Reader, runs_in
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from edgefl.report.page.cells import ABREAST, Cell, Section, Table, across, cut, names, once, rounds, setting
 from edgefl.report.page.records import Page, RunHead
-from edgefl.report.page.sections.verdict import Verdict
 from edgefl.report.sensitivity import about, effects, said
 from edgefl.report.tables import MISSING
 from edgefl.report.texts import unfinished
+from edgefl.report.verdict import Verdict
 
 # Characters of the reason why a run failed.
 _LONGEST_REASON = 2000

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgefl.report.curves import Axis, Curve
+from edgefl.report.dependence import Dependence
 from edgefl.report.page.sections.activity import Activity
 from edgefl.report.page.sections.costs import Costs
-from edgefl.report.page.sections.dependence import Dependence
 from edgefl.report.page.sections.devices import DeviceEnergy
 from edgefl.report.page.sections.durations import Durations
 from edgefl.report.page.sections.figures import Figures
@@ -21,8 +21,8 @@ from edgefl.report.page.sections.provenance import FleetSources, Provenance
 from edgefl.report.page.sections.published import Claim
 from edgefl.report.page.sections.rounds import Rounds
 from edgefl.report.page.sections.sweep import Sweep
-from edgefl.report.page.sections.verdict import Verdict
 from edgefl.report.pairs import PairTexts
+from edgefl.report.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from edgefl.core.ledger import EnergyTotal
 from edgefl.planning.sensitivity import Sensitivity, Turn
 from edgefl.planning.sensitivity import Verdict as Turned
 from edgefl.report.averages import Compared
-from edgefl.report.page.sections.dependence import Dependence
-from edgefl.report.page.sections.verdict import verdict
+from edgefl.report.dependence import Dependence
+from edgefl.report.verdict import verdict
 from edgefl.report.reached import Reached, Target, Waste
 from edgefl.report.summary import Accuracy
 from edgefl.runs.dry import dry_run

@@ -84,7 +84,7 @@ def sweep(groups: Sequence[Compared]) -> Sweep:
 
 def _figure(row: Row, groups: Sequence[Compared]) -> SweepFigure:
     found = [row.value(one) for one in groups]
-    values = [value.mean if value and value.complete else None for value in found]
+    values = [value.mean if value else None for value in found]
     return SweepFigure(row.label.strip(), row.key, row.unit, row.better, values)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from edgefl.core.units import show_bytes, show_joules
 from edgefl.report.averages import Compared, Row, Value, amount
-from edgefl.report.page.sections.dependence import Dependence
+from edgefl.report.dependence import Dependence
 from edgefl.report.pairs import apart
 from edgefl.report.rows import BYTES, MODELS, rows
 from edgefl.report.sensitivity import title
@@ -69,10 +69,15 @@ def verdict(groups: Sequence[Compared], found: Dependence | None = None) -> list
         groups: those that are compared.
         found: what times and energies depend on; None where that was not asked for.
     """
-    main, *others = _models(groups)
-    judged = [_judged(row, groups, found) for row in _rows(groups, main)]
-    aside = [_judged(row, groups, found) for model in others for row in _to_target(groups, model)]
-    return [*judged, *(replace(one, aside=True) for one in aside)]
+    _, *others = _models(groups)
+    main = [judged(row, groups, found) for row in verdict_rows(groups)]
+    aside = [judged(row, groups, found) for model in others for row in _to_target(groups, model)]
+    return [*main, *(replace(one, aside=True) for one in aside)]
+
+
+def main_model(groups: Sequence[Compared]) -> str:
+    """The model whose way to the target is judged."""
+    return _models(groups)[0]
 
 
 def _models(groups: Sequence[Compared]) -> list[str]:
@@ -82,12 +87,15 @@ def _models(groups: Sequence[Compared]) -> list[str]:
     return sorted(found, key=lambda model: not all(model in run for run in runs)) or [MODELS[0]]
 
 
-def _rows(groups: Sequence[Compared], model: str) -> Iterator[Row]:
+def verdict_rows(groups: Sequence[Compared]) -> Iterator[Row]:
+    """The figures of the main model, and of all clients; below an amount what is known of it."""
     found = {row.key: row for row in rows(groups)}
     yield from (found[key] for one in MODELS if (key := f"accuracy.{one}.value") in found)
-    to_target = list(_to_target(groups, model))
+    to_target = list(_to_target(groups, main_model(groups)))
     yield from to_target
-    yield from (_ALL[key] if key in _ALL else found[key] for key in _WHOLE if key in {**found, **_ALL})
+    yield from with_parts(
+        _ALL[key] if key in _ALL else found[key] for key in _WHOLE if key in {**found, **_ALL}
+    )
     if not any(_is_wasted(row) for row in to_target):
         wasted = [row for row in found.values() if _is_wasted(row) and row.main]
         yield from (*_USEFUL, *wasted) if wasted else ()
@@ -106,8 +114,16 @@ def _to_target(groups: Sequence[Compared], model: str) -> Iterator[Row]:
     wasted = [row for row in found if _is_wasted(row)]
     useful = useful_to_target(runs, model) if wasted else ()
     kept = [row for row in found if row.unit != "FLOP" and row not in wasted]
-    for row in (*kept, *useful, *wasted):
+    for row in with_parts((*kept, *useful, *wasted)):
         yield replace(row, label=row.label.removesuffix(f", {model}"))
+
+
+def with_parts(found: Iterable[Row]) -> Iterator[Row]:
+    """Rows, each with the one of what is known of it."""
+    for row in found:
+        yield row
+        if row.part:
+            yield row.part
 
 
 _WHOLE = ("virtual_s", BYTES.key, "joules", "carbon.emitted.total.grams")
@@ -133,7 +149,8 @@ _USEFUL = (
 )
 
 
-def _judged(row: Row, groups: Sequence[Compared], found: Dependence | None) -> Verdict:
+def judged(row: Row, groups: Sequence[Compared], found: Dependence | None = None) -> Verdict:
+    """Who is ahead in a figure; the arguments are those of ``verdict``."""
     values, texts = [row.value(one) for one in groups], [row.cell(one) for one in groups]
     ranges = _ranges(row, groups, values, texts) if row.better else []
     means = [None if value is None else value.mean for value in values]
@@ -175,7 +192,7 @@ def _ranges(
             continue
         if text == NOT_REACHED:
             ranges.append(_Range(place, math.inf, missing=True, bounds=(math.inf, math.inf)))
-        elif value is None or not value.complete:
+        elif value is None:
             return []
         else:
             ranges.append(_range(place, value, row, of=len(one.runs)))

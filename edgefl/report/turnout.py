@@ -1,0 +1,57 @@
+"""How many of the clients that a round asks for took part in it, and a note where those are few."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from edgefl.core.event import Kind
+
+# Below this share of those asked for, a note says so.
+_FEW = 0.5
+
+
+class Turnout(NamedTuple):
+    """Of a round, in the mean over all of them.
+
+    Attributes:
+        asked: how many clients it asks for.
+        dispatched: how many of these began.
+        merged: how many of these were merged.
+    """
+
+    asked: int
+    dispatched: float
+    merged: float
+
+    def said(self, name: str) -> str:
+        """A line that names the run where few of those asked for took part; else empty."""
+        if self.merged >= _FEW * self.asked:
+            return ""
+        away, lost = self.asked - self.dispatched, self.dispatched - self.merged
+        why = [f"{away:.1f} could not be asked"] if away > 0 else []
+        why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
+        took_part = f"{self.merged:.1f} of the {self.asked} clients asked for took part in a round"
+        return f"{name}: {took_part}, in the mean; {' and '.join(why)}"
+
+
+def turnout(
+    asked: int | None, rounds: int | None, jobs: Mapping[str, Mapping[str, int]], every: Mapping[str, int]
+) -> Turnout | None:
+    """That of a run; None of a policy that asks for no rounds, and before the first one is over.
+
+    Args:
+        asked: how many clients a round asks for; None where there is no such number.
+        rounds: how many there were.
+        jobs: how many each exchange had, by their ending.
+        every: of the exchanges in rounds, in one of how many rounds each is.
+    """
+    if not asked or not rounds:
+        return None
+
+    def mean(counts: Mapping[str, Any]) -> float:
+        return max((counts.get(name, 0) * each / rounds for name, each in every.items()), default=0.0)
+
+    dispatched = {name: sum(endings.values()) for name, endings in jobs.items()}
+    merged = {name: endings.get(Kind.MERGED, 0) for name, endings in jobs.items()}
+    return Turnout(asked, mean(dispatched), mean(merged))
