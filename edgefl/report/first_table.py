@@ -138,9 +138,7 @@ def _bounds(compared: Sequence[Compared], shown: Sequence[Row]) -> Iterator[str]
         least, most = found.get(row.unit, (1.0, 1.0))
         found[row.unit] = min(least, low / value.mean), max(most, (high or 0.0) / value.mean)
     if found:
-        words = (
-            f"{_KINDS[unit]} within {low:.2g} to {high:.2g} times" for unit, (low, high) in found.items()
-        )
-        yield f"bounds: {', '.join(words)} what is shown; --all has each"
+        words = (f"{_KINDS[unit]} {low:.2g} to {high:.2g} ×" for unit, (low, high) in found.items())
+        yield f"bounds: {', '.join(words)} what is shown; each with --all"
     if open_ended:
         yield f"{AT_LEAST} the launch overhead of a device is unknown: times and energies are lower bounds"
