@@ -14,7 +14,7 @@ from edgefl.core.errors import UserError
 from edgefl.core.nodes import short
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
-from edgefl.report.curves import AXES, Curve, curves
+from edgefl.report.curves import AXES, Curve, axes, curves
 from edgefl.report.history import History, histories
 from edgefl.report.rows import MODELS
 from edgefl.report.summary import Summary, check_target, each_run, summary
@@ -173,10 +173,10 @@ def drawn(
     return Chart(
         choice=choice,
         lines=lines,
-        x_label=_titled(AXES[choice.axis].label, unit),
+        x_label=_titled(axes(shown)[choice.axis].label, unit),
         y_label=_y_label(choice),
         target=None if choice.target is None else percent * choice.target,
-        caption=_caption([compared[curve.group] for curve in shown], choice),
+        caption=_caption(compared, names, shown, choice),
         notes=list(_notes(names, found, choice)),
     )
 
@@ -259,18 +259,23 @@ def _line(curve: Curve, choice: Choice, scale: float, shown: tuple[str, str, str
     )  # fmt: skip
 
 
-def _caption(shown: Sequence[Compared], choice: Choice) -> str:
-    """What was evaluated on what, and what bands are."""
+def _caption(
+    compared: Sequence[Compared], names: Sequence[str], found: Sequence[Curve], choice: Choice
+) -> str:
+    """What was evaluated on what, what bands are, and of how many clients an energy is."""
+    shown = [compared[curve.group] for curve in found]
     on = ", ".join(dict.fromkeys(run.evaluated_on for one in shown for run in one.runs))
     of = {"global": "of the global model", "personal": "of personal models, mean over clients"}
     counts = sorted({len(one.runs) for one in shown} - {1})
     seeds = " or ".join(map(str, counts))
     bands = f"; mean and its 95% interval (Student's t) over {seeds} seeds" if counts else ""
-    return f"{choice.y} {of[str(choice.model)]}, on {on} data{bands}"
+    some = [f"{names[curve.group]}: {curve.energy_of}" for curve in found if curve.energy_of]
+    energies = f"; energy, {'; '.join(some)}" if some and choice.axis == "joules" else ""
+    return f"{choice.y} {of[str(choice.model)]}, on {on} data{bands}{energies}"
 
 
 def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iterator[str]:
-    """What is not drawn, and of whom the energy is."""
+    """What is not drawn."""
     drawn_groups = {curve.group for curve in found}
     for group, name in enumerate(names):
         if group not in drawn_groups:
@@ -285,8 +290,6 @@ def _notes(names: Sequence[str], found: Sequence[Curve], choice: Choice) -> Iter
         if x is None:
             yield f"{name} is left out: its energy is unknown"
             continue
-        if choice.axis == "joules" and curve.energy_known < curve.energy_clients:
-            yield f"{name}: the energy is that of {curve.energy_known} of {curve.energy_clients} clients"
         values = getattr(curve, choice.y)
         if missing := int(np.sum(~np.isfinite(values))):
             yield f"{name}: {missing} of {len(values)} values are not finite and are left out"

@@ -21,11 +21,11 @@ from edgefl.report.first_table import first_table, head
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
-from edgefl.report.rows import WAITING, carbon_rows, energy_rows, rows
+from edgefl.report.rows import IDLE, carbon_rows, energy_rows, rows
 from edgefl.report.settings import differences, setting_text
 from edgefl.report.sharing import SharedTime, Transfer
 from edgefl.report.summary import DryRun, Summary
-from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures, joules
+from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
 from edgefl.report.texts import unfinished
 from edgefl.report.usage_rows import stopped, usage_rows
 
@@ -170,7 +170,7 @@ def dry_runs(runs: Sequence[DryRun]) -> RenderableType:
     columns = {
         **_DRY,
         **_columns(energy_rows(found)),
-        WAITING: lambda run: joules(run.summary.waiting_joules),
+        **_columns([IDLE]),
         **_columns(emission_rows("CO2e", "total", found) if emitting else ()),
     }
     return Group(

@@ -11,6 +11,7 @@ import numpy as np
 from edgefl.report.averages import Compared
 from edgefl.report.estimates import deviations
 from edgefl.report.history import History
+from edgefl.report.intervals import energy_of
 from edgefl.report.summary import Summary
 from edgefl.report.timeline import Floats, Ints
 
@@ -63,6 +64,7 @@ class Curve:
             over seeds, see ``estimates``; None for one run.
         energy_known, energy_clients: at the last point of the first run, how many clients took part, and of
             how many the energy is known: the energy is of these alone.
+        energy_of: the same in words, with the bounds of all clients' energy; empty where all are known.
         left_out: how many evaluations of the runs have no counterpart in all others.
     """
 
@@ -79,6 +81,7 @@ class Curve:
     loss_high: Floats | None
     energy_known: int
     energy_clients: int
+    energy_of: str
     left_out: int
 
     def __len__(self) -> int:
@@ -99,11 +102,22 @@ def curves(
         each = [histories(run) for run in one.runs]
         seeds = [run.seed for run in one.runs]
         models = [model for model in each[0] if all(model in run for run in each)]
-        found += [_curve(group, seeds, [run[model] for run in each]) for model in models]
+        energy = energy_of(one)
+        found += [_curve(group, seeds, [run[model] for run in each], energy) for model in models]
     return found
 
 
-def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
+def axes(found: Sequence[Curve]) -> dict[str, Axis]:
+    """``AXES`` of some curves: that of energies says of how many clients these are."""
+    counts = {(curve.energy_known, curve.energy_clients) for curve in found if "joules" in curve.x}
+    known, clients = counts.pop() if len(counts) == 1 else (0, 0)
+    if known == clients and all(some == every for some, every in counts):
+        return dict(AXES)
+    whose = f"{known} of {clients} clients" if known else "the clients where it is known"
+    return {**AXES, "joules": Axis(f"energy of {whose}", "J")}
+
+
+def _curve(group: int, seeds: Sequence[int], runs: Sequence[History], energy: str) -> Curve:
     places = _paired(runs)
     columns = {axis: _together(runs, places, name) for axis, name in _COLUMNS.items()}
     accuracy, loss = (_together(runs, places, name) for name in ("accuracy", "loss"))
@@ -120,6 +134,7 @@ def _curve(group: int, seeds: Sequence[int], runs: Sequence[History]) -> Curve:
         **_band("loss", loss),
         energy_known=int(last.energy_known[-1]),
         energy_clients=int(last.energy_clients[-1]),
+        energy_of=energy,
         left_out=sum(len(run) - len(mine) for run, mine in zip(runs, places, strict=True)),
     )
 

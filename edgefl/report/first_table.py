@@ -6,13 +6,13 @@ most.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from edgefl.report.averages import Compared, Row
 from edgefl.report.estimates import over_seeds
 from edgefl.report.formats.texts import Note, TextTable
-from edgefl.report.intervals import AT_LEAST
 from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
 from edgefl.report.targets import target_name
 from edgefl.report.verdict import Verdict, judged, main_model, verdict_rows
@@ -128,17 +128,20 @@ def _open(one: Verdict) -> str:
 def _bounds(compared: Sequence[Compared], shown: Sequence[Row]) -> Iterator[str]:
     """How far times and energies may be from what is shown: the widest of each kind."""
     found: dict[str, tuple[float, float]] = {}
-    open_ended = False
     for row, one in ((row, one) for row in shown for one in compared):
         value = row.value(one)
-        if value is None or value.between is None or row.unit not in _KINDS or not value.mean:
-            continue
-        low, high = value.between
-        open_ended |= high is None
-        least, most = found.get(row.unit, (1.0, 1.0))
-        found[row.unit] = min(least, low / value.mean), max(most, (high or 0.0) / value.mean)
+        if value and value.between and row.unit in _KINDS and value.mean:
+            low, high = value.between
+            least, most = found.get(row.unit, (1.0, 1.0))
+            found[row.unit] = (
+                min(least, low / value.mean),
+                max(most, math.inf if high is None else high / value.mean),
+            )
     if found:
-        words = (f"{_KINDS[unit]} {low:.2g} to {high:.2g} ×" for unit, (low, high) in found.items())
+        words = (
+            f"{_KINDS[unit]} at least {low:.2g}x"
+            if math.isinf(high)
+            else f"{_KINDS[unit]} {low:.2g}x to {high:.2g}x"
+            for unit, (low, high) in found.items()
+        )
         yield f"bounds: {', '.join(words)} what is shown; each with --all"
-    if open_ended:
-        yield f"{AT_LEAST} the launch overhead of a device is unknown: times and energies are lower bounds"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from edgefl.core.corners import Interval
 from edgefl.core.ledger import EnergyTotal
+from edgefl.core.units import show_joules
 from edgefl.report.averages import SHOWS, Bounds, Compared, Figure, Row, Show
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, UNKNOWN
@@ -103,6 +104,16 @@ def of_clients(known: Sequence[int], clients: Sequence[int]) -> str:
     return f"{counted(known)} of {counted(clients)} clients"
 
 
+def energy_of(one: Compared) -> str:
+    """Of how many clients energies are, and what all clients' are at least or at most; empty where of all."""
+    totals = [run.energy for run in one.runs]
+    if all(total.energy_known == total.energy_clients for total in totals):
+        return ""
+    whole = between(show_joules, None, one.between(lambda run: run.joules_between))
+    known = of_clients([each.energy_known for each in totals], [each.energy_clients for each in totals])
+    return f"{known}, all {whole}"
+
+
 def counted(counts: Sequence[int]) -> str:
     """The count that runs have in common, or the lowest and the highest."""
     least, most = min(counts), max(counts)
@@ -144,7 +155,7 @@ def covered_rows(
 
     every = [each for run in runs if (each := amount(run))]
     some = any(each.known < each.clients and each.amount is not None for each in every)
-    known = Row("  known of some", part, main=row.main) if some else None
+    known = Row("  known part", part, main=row.main) if some else None
     yield replace(row, cell=cell, figure=whole, bounds=bounds, part=known)
     if known:
         yield known

@@ -42,7 +42,7 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     if any(run.energy.joules for run in runs):
         yield Row("  compute / radio / tail / idle", _phases)
     if any(run.waiting_joules for run in runs):
-        yield _IDLE
+        yield IDLE
     yield from _batteries(runs)
     yield from carbon_rows(runs)
     yield PEAK
@@ -221,7 +221,7 @@ _TIME = Row(
     key="virtual_s",
     bounds=lambda run: run.virtual_s_between,
 )
-_IDLE = part_of(
+IDLE = part_of(
     WAITING,
     show_joules,
     lambda run: run.waiting_joules,

@@ -12,8 +12,8 @@ from edgefl.core.host import version
 from edgefl.planning.sensitivity import check_factor
 from edgefl.report.averages import Compared, seeds_together
 from edgefl.report.colours import styles
-from edgefl.report.comparison import signs
-from edgefl.report.curves import AXES, curves
+from edgefl.report.comparison import few, signs
+from edgefl.report.curves import axes, curves
 from edgefl.report.dependence import dependence
 from edgefl.report.differing import differing, fleet_name
 from edgefl.report.history import History, histories
@@ -108,19 +108,21 @@ def page(
     apart = pair_texts(compared)
     depends = None if sensitivity is None else dependence(compared, sensitivity)
     histories_of = {id(run.summary): run.histories for run in read}
+    drawn = curves(compared, lambda one: histories_of[id(one)])
     return Page(
         title=_title(folders),
         edgefl=version(),
         live=live,
-        axes=AXES,
+        axes=axes(drawn),
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
+        warnings=few(run.summary for run in read),
         verdict=verdict(compared, depends),
         dependence=depends,
         figures=figures(compared),
         pairs=apart,
         signs=[note.text for note in signs(compared, apart)],
-        curves=curves(compared, lambda one: histories_of[id(one)]),
+        curves=drawn,
         costs=costs(compared),
         devices=devices(compared),
         sweep=sweep(compared),

@@ -86,6 +86,7 @@ class Page:
         axes: what curves are drawn against, by their keys in ``Curve.x``.
         runs: every run.
         groups: see ``Group``.
+        warnings: what to beware of in the figures, a line each.
         verdict: who is ahead.
         dependence: whether that holds on other numbers of the devices; None where it was not asked for.
         figures: all figures of the groups.
@@ -106,6 +107,7 @@ class Page:
     axes: Mapping[str, Axis]
     runs: Sequence[RunHead]
     groups: Sequence[Group]
+    warnings: Sequence[str]
     verdict: Sequence[Verdict]
     dependence: Dependence | None
     figures: Sequence[Figures]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from edgefl.report.averages import Compared, mean
+from edgefl.report.intervals import energy_of
 from edgefl.report.summary import Summary
 from edgefl.report.usage import Moved, Spent
 
@@ -41,8 +42,7 @@ class Costs:
         joules_by_phase: joules by "receive", "compute", "transmit", "tail" and "idle"; empty if no energy is
             known.
         waiting_joules: at idle power while uploads wait to be merged, no part of the energy; None if unknown.
-        energy_known: how many clients have an energy that is known in full: the others' is in no figure here.
-        energy_clients: how many took part.
+        energy_of: of how many clients the energy is, and what all clients' may be; empty where it is of all.
         endings: by "merged" (useful), "late", "lost" and "cut" (wasted).
     """
 
@@ -50,8 +50,7 @@ class Costs:
     bytes_by_part: Mapping[str, Mapping[str, float]]
     joules_by_phase: Mapping[str, float]
     waiting_joules: float | None
-    energy_known: float
-    energy_clients: float
+    energy_of: str
     endings: Mapping[str, Ending]
 
 
@@ -73,8 +72,7 @@ def _costs(group: int, one: Compared) -> Costs:
             for phase in _keys(run.joules_by_phase for run in one.runs)
         },
         waiting_joules=mean(one, lambda run: run.waiting_joules),
-        energy_known=of(lambda run: run.energy.energy_known),
-        energy_clients=of(lambda run: run.energy.energy_clients),
+        energy_of=energy_of(one),
         endings={ending: _ending(one, ending) for ending in one.first.spent},
     )
 

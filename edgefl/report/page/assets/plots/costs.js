@@ -111,14 +111,9 @@
 
   function partly(page) {
     const told = page.costs
-      .filter((one) => one.energy_known && one.energy_known < one.energy_clients)
-      .map(({ group, energy_known: some, energy_clients: all }) => {
-        const [known, of] = [some, all].map((clients) => edgefl.number(clients));
-        return `${series.groupName(page, group)} ${known} of ${of}`;
-      });
-    return told.length
-      ? `The energy is of those clients alone whose energy is known: ${series.listed(told)}.`
-      : "";
+      .filter((one) => one.energy_of)
+      .map((one) => `${series.groupName(page, one.group)} ${one.energy_of}`);
+    return told.length ? `The energy is that of some clients: ${told.join("; ")}.` : "";
   }
 
   const controls = (shown) => (page) => [

@@ -115,13 +115,9 @@
   /* Of runs that know the energy of some clients alone. */
   function partly(page, choice) {
     const told = of(page, choice)
-      .filter((curve) => curve.energy_known < curve.energy_clients)
-      .map(
-        (curve) => `${series.groupName(page, curve.group)} ${curve.energy_known} of ${curve.energy_clients}`,
-      );
-    return told.length
-      ? `The energy is of those clients alone whose energy is known: ${series.listed(told)}.`
-      : "";
+      .filter((curve) => curve.energy_of)
+      .map((curve) => `${series.groupName(page, curve.group)} ${curve.energy_of}`);
+    return told.length ? `The energy is that of some clients: ${told.join("; ")}.` : "";
   }
 
   edgefl.plot({
