@@ -7,6 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from edgefl.core.corners import Interval
+from edgefl.core.ledger import EnergyTotal
+from edgefl.report.averages import Compared
 from edgefl.report.charts import Chart, Choice, drawn
 from edgefl.report.history import History
 
@@ -26,7 +29,15 @@ def chart_of(groups: Mapping[str, Sequence[Sequence[History]]], choice: Choice |
     """The chart of groups: by name, the histories of each of their runs."""
     compared, by_run = [], {}
     for name, runs in groups.items():
-        named = [SimpleNamespace(seed=seed, evaluated_on="test") for seed in range(len(runs))]
+        named = [
+            SimpleNamespace(
+                seed=seed,
+                evaluated_on="test",
+                energy=EnergyTotal(1.0, int(mine[0].energy_known[-1]) if mine else 2, 2),
+                joules_between=Interval(204.0, None),
+            )
+            for seed, mine in enumerate(runs)
+        ]
         by_run |= {id(run): {one.model: one for one in mine} for run, mine in zip(named, runs, strict=True)}
-        compared.append(SimpleNamespace(name=name, runs=tuple(named)))
+        compared.append(Compared(name, tuple(named)))
     return drawn(compared, lambda run: by_run[id(run)], choice or Choice())

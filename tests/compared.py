@@ -1,12 +1,19 @@
-"""Runs with something in every row of a comparison."""
+"""Runs with something in every row of a comparison, and comparisons with every row."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import edgefl
+from edgefl.core.units import show_grams
+from edgefl.report.carbon import Amount
+from edgefl.report.comparison import comparison, comparison_tables
+from edgefl.report.intervals import between
 from edgefl.runs import Result
+
+every, every_table = partial(comparison, every=True), partial(comparison_tables, every=True)
 
 # Late jobs, batteries, emissions, measures, both models, and a target that is reached at once.
 RICH: dict[str, Any] = {
@@ -39,3 +46,10 @@ RICH: dict[str, Any] = {
 def rich(out: Path, **changes: Any) -> Result:
     """Runs them, with some settings changed."""
     return edgefl.run({**RICH, **changes}, engine="loop", out=out)
+
+
+def emission(amount: Amount) -> str:
+    """An amount as tables have it; of some clients with their number."""
+    if amount.grams is not None and amount.between is None and amount.known < amount.clients:
+        return f"{show_grams(amount.grams)} ({amount.known} of {amount.clients} clients)"
+    return between(show_grams, amount.grams, amount.between)

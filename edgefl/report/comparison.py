@@ -17,7 +17,7 @@ from edgefl.report.batteries import show_charge, show_days
 from edgefl.report.differing import differing
 from edgefl.report.emissions import emission_rows
 from edgefl.report.estimates import over_seeds
-from edgefl.report.first_table import first_table, head
+from edgefl.report.first_table import ABREAST, first_table, head
 from edgefl.report.formats.texts import Note, TextTable, TextTables
 from edgefl.report.intervals import LOWER_BOUND, between
 from edgefl.report.pairs import Pair, PairTexts, pair_texts, pairs
@@ -28,6 +28,9 @@ from edgefl.report.summary import DryRun, Summary
 from edgefl.report.tables import MISSING, UNKNOWN, Cell, Fitted, Grid, Line, figures
 from edgefl.report.texts import unfinished
 from edgefl.report.usage_rows import stopped, usage_rows
+
+# Settings that a line names.
+_SETTINGS = 4
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: 
     ends += [Note(text, "yellow") for text in few(runs)]
     if not every:
         table, notes = first_table(compared)
-        return TextTables([table], [*notes, *ends])
+        return TextTables([table], [*notes, *_in_a_line(compared), *ends])
     apart = pair_texts(compared)
     table = _table(compared, [*_differences(compared), *rows(compared)])
     return TextTables([table, *_pair_tables(apart)], [*signs(compared, apart), *ends])
@@ -81,7 +84,11 @@ def comparison_tables(runs: Sequence[Summary], *, every: bool = False, reasons: 
 
 def few(runs: Iterable[Summary]) -> list[str]:
     """A line for each run in whose rounds few of those asked for took part."""
-    return [line for run in runs if run.turnout and (line := run.turnout.said(run.name))]
+    names: dict[str, list[str]] = {}
+    for run in runs:
+        if run.turnout and (line := run.turnout.said()):
+            names.setdefault(line, []).append(run.name)
+    return [f"{', '.join(dict.fromkeys(found))}: {line}" for line, found in names.items()]
 
 
 def _pair_tables(apart: PairTexts) -> Iterator[TextTable]:
@@ -160,6 +167,17 @@ def _differences(compared: Sequence[Compared]) -> Iterator[Row]:
             # By place, since runs may be equal.
             by_run = {id(one): short(text) for one, text in zip(compared, texts, strict=True)}
             yield Row(key, lambda one, by_run=by_run: by_run[id(one)])  # type: ignore[misc]
+
+
+def _in_a_line(compared: Sequence[Compared]) -> Iterator[Note]:
+    """The settings in which runs differ; of few runs with their values."""
+    told = [
+        f"{row.label} ({', '.join(map(row.cell, compared))})" if len(compared) <= ABREAST else row.label
+        for row in _differences(compared)
+    ]
+    if told:
+        more = f" and {len(told) - _SETTINGS} more" if len(told) > _SETTINGS else ""
+        yield Note(f"they differ in {', '.join(told[:_SETTINGS])}{more}", "dim")
 
 
 def dry_runs(runs: Sequence[DryRun]) -> RenderableType:

@@ -17,8 +17,8 @@ from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
 from edgefl.report.targets import target_name
 from edgefl.report.verdict import Verdict, judged, main_model, verdict_rows
 
-# Runs that stand side by side; more have a row each.
-_ABREAST = 3
+ABREAST = 3
+"""Runs that stand side by side; more have a row each."""
 # Columns of a row for each run, with the name.
 _COLUMNS = 9
 _BEST, _CLOSE, _NEITHER = "*", "~", " "
@@ -30,7 +30,7 @@ def first_table(compared: Sequence[Compared]) -> tuple[TextTable, list[Note]]:
     """The table, and what stands below it."""
     found = _figures(compared)
     verdicts = [judged(row, compared) for row in found]
-    if len(compared) > _ABREAST:
+    if len(compared) > ABREAST:
         table, shown = _by_run(compared, found, verdicts)
         notes = [f"{_BEST} best of its column"] if any(map(_is_judged, verdicts)) else []
         if any(one.close for one in verdicts):

@@ -24,15 +24,15 @@ class Turnout(NamedTuple):
     dispatched: float
     merged: float
 
-    def said(self, name: str) -> str:
-        """A line that names the run where few of those asked for took part; else empty."""
+    def said(self) -> str:
+        """A line where few of those asked for took part; else empty."""
         if self.merged >= _FEW * self.asked:
             return ""
         away, lost = self.asked - self.dispatched, self.dispatched - self.merged
         why = [f"{away:.1f} could not be asked"] if away > 0 else []
         why += [f"{lost:.1f} were late or lost"] if lost > 0 else []
         took_part = f"{self.merged:.1f} of the {self.asked} clients asked for took part in a round"
-        return f"{name}: {took_part}, in the mean; {' and '.join(why)}"
+        return f"{took_part}, in the mean; {' and '.join(why)}"
 
 
 def turnout(

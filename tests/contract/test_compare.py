@@ -45,12 +45,9 @@ def test_a_folder_of_groups_has_all_their_runs(runs, capsys):
     assert status == 0
     assert "3 seeds" in out
     assert "2 seeds" in out
-    assert [
-        cell.strip()
-        for line in out.splitlines()
-        if line.startswith("local.epochs")
-        for cell in line.split("│")
-    ]
+    assert "local.epochs (1, 2)" in out
+    _, out, _ = run_command(capsys, "compare", runs, "--all")
+    assert [line for line in out.splitlines() if line.startswith("local.epochs")]
     status, out, _ = run_command(capsys, "compare", runs, "--json")
     found = json.loads(out)
     assert len(found["runs"]) == 5
@@ -151,16 +148,16 @@ def test_a_hostile_name_does_not_end_a_run(tmp_path, capsys, monkeypatch, forced
     assert "[b]out" in out
 
 
-def test_the_next_step_is_told_where_it_helps(tmp_path, capsys):
-    """A target that was reached and is not the run's own; none without accuracies, and no rows of them."""
+def test_the_next_steps_are_told(tmp_path, capsys):
+    """They work as they are printed; a run that evaluated nothing has no accuracies."""
     file = tmp_path / "small.yaml"
     file.write_text(yaml.safe_dump(SMALL), encoding="utf-8")
     _, out, _ = run_command(capsys, "run", file, "--engine", "null", "--out", tmp_path / "null")
-    assert "next:" not in out
     assert "accuracy" not in out
-    _, out, _ = run_command(capsys, "run", file, "--engine", "loop", "--out", tmp_path / "loop")
-    assert "next: edgefl compare" in out
-    assert "--target" in out
+    steps = [line.partition("edgefl ")[2] for line in out.partition("next: ")[2].splitlines()]
+    assert [step.split()[0] for step in steps] == ["report", "explain", "compare"]
+    for step in steps:
+        assert run_command(capsys, *step.split())[0] == 0
 
 
 def test_why_a_run_failed_is_said_once(tmp_path, capsys):

@@ -25,9 +25,10 @@ from edgefl.report.settings import dotted
 from edgefl.runs import Callbacks
 
 # Of a run's numbers, those that a page does not have as numbers: bounds and deviations over clients, which
-# are in its texts, sums of what it has, and details of evaluations and batteries.
+# are in its texts, as are the clients that figures cover, sums of what it has, and details of evaluations and
+# batteries.
 LEFT_OUT = re.compile(
-    r"between\.(low|high)$|^(jobs|client_s)$|^wasted\.|deviation_over_clients$|\.last_below\.|\.wasted\.client_s$"
+    r"between\.(low|high)$|^energy_(known|clients)$|^turnout\.|^(jobs|client_s)$|^wasted\.|deviation_over_clients$|\.last_below\.|\.wasted\.client_s$"
     r"|^target\.(accuracy|\w+\.(round|accuracy|energy_\w+))$|^accuracy\.\w+\.(before|round|clients|untrained)$"
     r"|^measures\.[\w-]+\.round$|^batteries\..*\.(clients|joules|capacity_j)$"
     r"|^carbon\.(.*\.(known|clients)|regions\..*|to_target\.\w+\.(?!total)\w+\.grams|emitted\.waiting\.grams)$"
@@ -170,8 +171,7 @@ def of_groups(record):
 
 def of_costs(one):
     """(key, number) of a group's costs."""
-    for key in ("waiting_joules", "energy_known", "energy_clients"):
-        yield key, one[key]
+    yield "waiting_joules", one["waiting_joules"]
     for part, moved in one["bytes_by_part"].items():
         yield from ((f"bytes_by_part.{part}.{way}", value) for way, value in moved.items())
     for phase, value in one["joules_by_phase"].items():

@@ -111,6 +111,6 @@ def test_check_and_run_have_the_same_runs(capsys, tmp_path):
         ("spherefed", "fedavg"),
         ("fedclassavg", "fedavg"),
     ]
-    status, out, _ = run_command(capsys, "compare", target)
+    status, out, _ = run_command(capsys, "compare", target, "--all")
     assert status == 0
     assert "against fedavg" in out

@@ -106,7 +106,7 @@ def test_runs_of_other_work_are_told_apart_and_a_run_stands_once(tmp_path, capsy
     alone = capsys.readouterr().out
     assert alone.count("small") == 1
     assert not any(line.startswith(("task.", "model.")) for line in alone.splitlines())
-    main_ok(["compare", str(tmp_path / "one"), str(tmp_path / "other")])
+    main_ok(["compare", str(tmp_path / "one"), str(tmp_path / "other"), "--all"])
     rows = {line.split("│")[0].strip(): line.split("│")[1:] for line in capsys.readouterr().out.splitlines()}
     assert [cell.strip() for cell in rows["task.dataset.name"]] == ["digits", "mnist"]
     assert [cell.strip() for cell in rows["task.clients"]] == ["6", "7"]

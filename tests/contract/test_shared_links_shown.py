@@ -120,7 +120,7 @@ def test_a_replay_on_a_fleet_with_cells_takes_longer(folder):
 
 def test_a_comparison_names_the_uplink_with_its_unit(capsys, folder):
     """The runs differ in it."""
-    lines = printed(capsys, "compare", folder / "fast", folder / "slow").splitlines()
+    lines = printed(capsys, "compare", folder / "fast", folder / "slow", "--all").splitlines()
     (line,) = [line for line in lines if line.startswith("server.uplink")]
     assert [cell.strip() for cell in line.split("│")[1:]] == ["-", "200 kbit/s"]
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 from commands import shown
+from compared import every
 from plans import plan, prices, told
 
 from edgefl.core.cost import Trace, Work
 from edgefl.planning.profile import profile
 from edgefl.report.batteries import BatteryUse, battery_use, show_charge, show_days
 from edgefl.report.bounds import bounds_of
-from edgefl.report.comparison import comparison, dry_runs
+from edgefl.report.comparison import dry_runs
 from edgefl.report.costs import profile as costs
 from edgefl.report.device_use import device_use
 from edgefl.report.usage import usage
@@ -186,7 +187,7 @@ def test_tables_have_the_devices_with_batteries():
     use = run.summary.batteries["pixel-6"]
     assert (list(run.summary.batteries), use.clients) == (["pixel-6"], 2)
     assert use.days == pytest.approx(1 / use.per_day)
-    lines = shown(comparison([run.summary]), 100).splitlines()
+    lines = shown(every([run.summary]), 100).splitlines()
     at = next(place for place, line in enumerate(lines) if line.startswith("battery of pixel-6, a round"))
     told_ = [line.split("│")[1].strip() for line in lines[at : at + 3]]
     a_round, *others = told_

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compared import emission
 from plans import plan, prices, told_all
 
 from edgefl.core.carbon import Carbon, completed
@@ -18,7 +19,6 @@ from edgefl.core.errors import UserError
 from edgefl.report import carbon_sums
 from edgefl.report.bounds import bounds_of
 from edgefl.report.carbon import Amount, Until, footprint
-from edgefl.report.emissions import emission
 from edgefl.store import Store
 
 # Hour h has h g/kWh.

@@ -7,14 +7,14 @@ from functools import cache
 
 import pytest
 from commands import shown
+from compared import emission, every
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.units import show_grams
 from edgefl.report.averages import averages, seeds_together
 from edgefl.report.carbon import Amount
-from edgefl.report.comparison import comparison, dry_runs
-from edgefl.report.emissions import emission
+from edgefl.report.comparison import dry_runs
 from edgefl.report.reached import Target
 from edgefl.runs import run
 from edgefl.runs.dry import dry_run
@@ -42,7 +42,7 @@ def test_rows_of_a_comparison():
     with_all, energy_alone, none = (
         dry(each).summary for each in (ALL, "carbon: {regions: FR, network: '0 kWh/GB'}", "")
     )
-    table = comparison([with_all, energy_alone, none])
+    table = every([with_all, energy_alone, none])
     rows = cells(table)
     for name in ("devices", "network", "server", "embodied"):
         own = getattr(with_all.carbon.emitted, name)
@@ -64,7 +64,7 @@ def test_rows_of_a_comparison():
 def test_nothing_is_said_of_carbon_where_nobody_asks():
     """Neither a row, nor a column, nor a line."""
     without = dry()
-    for table in (comparison([without.summary]), dry_runs([without])):
+    for table in (every([without.summary]), dry_runs([without])):
         assert "CO2e" not in shown(table, 200)
 
 
@@ -91,7 +91,7 @@ def test_a_target_has_a_row():
         patch.setattr("edgefl.report.rows._accuracies", lambda *_, **__: iter(()))
         patch.setattr("edgefl.report.comparison.signs", lambda *_: iter(()))
         lacking = replace(dry().summary, target=target), replace(scored, accuracy={"personal": None})
-        rows = cells(comparison([reached, scored, *lacking]))
+        rows = cells(every([reached, scored, *lacking]))
     assert rows["CO2e to 90%, global"] == [emission(emitted.total), "not reached", "-", "-"]
 
 
@@ -100,7 +100,7 @@ def test_seeds_are_averaged():
     runs = [replace(dry(ALL, seed=seed).summary, settings={"seed": seed}, fleet_id="same") for seed in (7, 8)]
     (one,) = compared = seeds_together(runs)
     assert len(one.runs) == 2
-    cell = cells(comparison(runs))["CO2e"][0]
+    cell = cells(every(runs))["CO2e"][0]
     grams = [run.carbon.emitted.total.grams for run in runs]
     assert cell.startswith(f"{show_grams(sum(grams) / 2)} ±")
     (average,) = averages(compared)
@@ -111,19 +111,28 @@ def test_seeds_are_averaged():
 @pytest.mark.parametrize(
     ("first", "second", "text"),
     [
-        (Amount(10.0, 1, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (not of all clients)"),
-        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2, Interval(15, 25)), " (10 to 27.5)"),
-        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2), ""),
+        (
+            Amount(10.0, 1, 2, Interval(5, 30)),
+            Amount(20.0, 2, 2, Interval(15, 25)),
+            "20 g (1 of 2) (10 to 27.5)",
+        ),
+        (Amount(10.0, 1, 2, Interval(5, None)), Amount(20.0, 1, 2, Interval(15, None)), "at least 10 g"),
+        (
+            Amount(10.0, 2, 2, Interval(5, 30)),
+            Amount(20.0, 2, 2, Interval(15, 25)),
+            f"15 g ±{show_grams(12.7062 * 5)} (10 to 27.5)",
+        ),
+        (Amount(10.0, 2, 2, Interval(5, 30)), Amount(20.0, 2, 2), f"15 g ±{show_grams(12.7062 * 5)}"),
     ],
 )
 def test_an_average_has_the_bounds_of_all_its_runs(first, second, text):
-    """Their means; none where one lacks clients, which it says, or has no bounds."""
+    """Their means; none where one has no bounds. What is known of some clients is no amount of all."""
     runs = []
     for seed, amount in ((7, first), (8, second)):
         one = dry(ALL, seed=seed).summary
         carbon = replace(one.carbon, emitted=replace(one.carbon.emitted, total=amount))
         runs.append(replace(one, settings={"seed": seed}, fleet_id="same", carbon=carbon))
-    assert cells(comparison(runs))["CO2e"] == [f"15 g ±{show_grams(12.7062 * 5)}{text}"]
+    assert cells(every(runs))["CO2e"] == [text]
 
 
 def test_a_runs_directory_has_all_it_takes(tmp_path, monkeypatch):

@@ -85,14 +85,15 @@ def test_the_model_is_global_unless_none_was_evaluated():
 
 
 def test_an_unknown_energy_is_left_out_and_said():
-    """Of one run a note, of all an error with the axes that are known; of some clients a note."""
+    """Of one run a note, of all an error with the axes that are known; of some, axis and caption say so."""
     unknown = [[history([0.1, 0.2], joules=math.nan)]]
     chart = chart_of({"a": unknown, "b": [[history([0.1, 0.2], known=1)]]}, Choice(x="joules"))
     assert [line.name for line in chart.lines] == ["b"]
-    assert chart.notes == [
-        "a is left out: its energy is unknown",
-        "b: the energy is that of 1 of 2 clients",
-    ]
+    assert chart.notes == ["a is left out: its energy is unknown"]
+    assert chart.x_label == "energy of 1 of 2 clients (J)"
+    assert chart.caption.endswith("; energy, b: 1 of 2 clients, all at least 204 J")
+    whole = {"b": [[history([0.1, 0.2], known=1)]], "c": [[history([0.1, 0.2])]]}
+    assert chart_of(whole, Choice(x="joules")).x_label == "energy of the clients where it is known (J)"
     with pytest.raises(UserError, match="energy of all clients of these runs is unknown") as raised:
         chart_of({"a": unknown}, Choice(x="joules"))
     assert raised.value.hint == "known: time, round, bytes, client-seconds"

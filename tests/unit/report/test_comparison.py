@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 from commands import run_command, shown
+from compared import every
 from toys import TOYS
 from unfinished import UNPOWERED
 
 from edgefl.core.documents import document
-from edgefl.core.units import show_seconds, show_share
+from edgefl.core.units import show_joules, show_seconds, show_share
 from edgefl.report.averages import Compared, seeds_together
-from edgefl.report.comparison import Comparison, comparison, dry_runs
+from edgefl.report.comparison import Comparison, dry_runs
 from edgefl.report.reached import Evaluated, Reached, Target, Waste
 from edgefl.report.rows import rows
 from edgefl.report.settings import dotted
@@ -52,8 +53,8 @@ def cells(table, width=100):
 def test_a_run_that_wasted_nothing_has_no_rows_of_waste():
     """Beside one that wasted something it has zeros."""
     clean, wasteful = dry("sync").summary, dry("toy").summary
-    assert not set(WASTED) & cells(comparison([clean])).keys()
-    rows = cells(comparison([clean, wasteful]))
+    assert not set(WASTED) & cells(every([clean])).keys()
+    rows = cells(every([clean, wasteful]))
     assert [rows[label][0] for label in WASTED[1:]] == ["0 B", "0 FLOP", "0 J", "0 s"]
     assert rows[WASTED[0]] == [
         f"{clean.jobs} / 0 / 0 / 0",
@@ -68,27 +69,15 @@ def test_participation_counts_all_admitted_clients():
     """Two of twenty clients with one job each: Jain's index is 2^2 / (20 x 2)."""
     found = dry("sync", "server.participants=2", "server.rounds=1").summary
     assert (found.merged_clients, found.fairness) == (2, 0.1)
-    assert cells(comparison([found]))["participation, fairness"] == ["2 of 20, 0.10"]
-    assert "participation, fairness" not in cells(comparison([dry("sync", "server.participants=20").summary]))
-
-
-def test_each_of_many_runs_names_the_device_that_was_waited_for_most():
-    """With the seconds and their share; a run that waited for none has "-"."""
-    found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
-    runs = [replace(found, name=f"run {number}", settings=None) for number in range(4)]
-    table = shown(comparison([*runs, replace(alone, settings=None)]), 300).splitlines()
-    first, *_, last = [line.split("│")[-1].strip() for line in table if "│" in line]
-    most = found.waited_for_devices[0]
-    share = most.lost.lost_s / found.virtual_s
-    assert table[0].split("┃")[-1].strip() == "waited most for"
-    assert (first, last) == (f"{most.device} {show_seconds(most.lost.lost_s)} ({share:.0%})", "-")
+    assert cells(every([found]))["participation, fairness"] == ["2 of 20, 0.10"]
+    assert "participation, fairness" not in cells(every([dry("sync", "server.participants=20").summary]))
 
 
 def test_the_devices_that_were_waited_for_most_have_rows():
     """Seconds, their share of the virtual time, and the parts; a run on one device waited for none."""
     found, alone = dry("sync").summary, dry("sync", "fleet.members=[{device: laptop-cpu, link: 5g}]").summary
     first = found.waited_for_devices[0]
-    rows = cells(comparison([found, alone]))
+    rows = cells(every([found, alone]))
     assert alone.waited_for_devices == []
     assert rows[f"waited for {first.device}"] == [
         f"{show_seconds(first.lost.lost_s)} ({first.lost.lost_s / found.virtual_s:.0%})",
@@ -124,7 +113,7 @@ def test_a_run_without_clients_has_no_shares():
     found = dry("sync", "model=resnet18", "task.dataset=cifar10", fleet).summary
     assert (found.status, found.jobs, found.wasted.joules) == ("failed", 0, 0)
     assert (found.utilisation, found.fairness, found.energy.joules) == (None, None, None)
-    assert cells(comparison([found]))["utilisation"] == ["-"]
+    assert cells(every([found]))["utilisation"] == ["-"]
 
 
 @pytest.mark.usefixtures("unfinished")
@@ -132,14 +121,14 @@ def test_a_wasted_energy_that_nobody_knows_is_unknown():
     """As the energy of all clients is."""
     found = dry("toy", f"fleet={{members: [{{device: {UNPOWERED}, link: 4g}}]}}").summary
     assert found.wasted.joules is None
-    assert cells(comparison([found]))["wasted energy"] == ["unknown"]
+    assert cells(every([found]))["wasted energy"] == ["unknown"]
 
 
 def test_what_stopped_a_run_is_told_unless_it_is_its_rounds():
     """A run beside one that was stopped early says that its rounds were over."""
     one = dry("sync").summary
-    assert "stopped by" not in cells(comparison([one, replace(one, stopped="rounds")]))
-    rows = cells(comparison([replace(one, name="early", stopped="time"), replace(one, stopped="rounds")]))
+    assert "stopped by" not in cells(every([one, replace(one, stopped="rounds")]))
+    rows = cells(every([replace(one, name="early", stopped="time"), replace(one, stopped="rounds")]))
     assert rows["stopped by"] == ["time", "rounds"]
 
 
@@ -183,7 +172,7 @@ def scored(models, reached=(), *, bracketed=False, **changes):
 @pytest.mark.parametrize("models", [["global"], ["personal"], ["global", "personal"]])
 def test_rows_follow_what_was_evaluated(models):
     """Accuracies, and all quantities to the target, of those models alone."""
-    found = cells(comparison([scored(models, reached=models)]))
+    found = cells(every([scored(models, reached=models)]))
     accuracies = [label for label in found if label.startswith("accuracy")]
     assert accuracies == [f"accuracy, {model}" for model in models]
     assert [label for label in found if " to 90%" in label] == [
@@ -195,9 +184,7 @@ def test_rows_follow_what_was_evaluated(models):
 
 def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
     """A model that was not evaluated has no target to reach."""
-    found = cells(
-        comparison([scored(["global", "personal"], ["personal"]), scored(["global"], name="other")])
-    )
+    found = cells(every([scored(["global", "personal"], ["personal"]), scored(["global"], name="other")]))
     for quantity in QUANTITIES:
         assert found[f"{quantity} to 90%, global"] == ["not reached", "not reached"]
         assert found[f"{quantity} to 90%, personal"][1] == "-"
@@ -206,15 +193,15 @@ def test_what_was_not_reached_is_told_apart_from_what_does_not_apply():
 
 def test_a_run_without_training_has_no_rows_of_accuracy():
     """Nor of targets."""
-    assert not [label for label in cells(comparison([dry("sync").summary])) if "accuracy" in label]
+    assert not [label for label in cells(every([dry("sync").summary])) if "accuracy" in label]
 
 
 def test_a_reason_is_given_once():
     """`run` tells it when a run fails; `compare` has nobody else to tell it."""
     failed = replace(dry("sync").summary, status="failed", reason="a loss of [/] nan")
-    assert "quickstart failed: a loss of [/] nan\n" in shown(comparison([failed]), 100)
-    assert "a loss" not in shown(comparison([failed], reasons=False), 100)
-    assert "quickstart failed\n" in shown(comparison([failed], reasons=False), 100)
+    assert "quickstart failed: a loss of [/] nan\n" in shown(every([failed]), 100)
+    assert "a loss" not in shown(every([failed], reasons=False), 100)
+    assert "quickstart failed\n" in shown(every([failed], reasons=False), 100)
 
 
 def seeds(number, **settings):
@@ -237,7 +224,7 @@ def seeds(number, **settings):
 
 def test_seeds_are_averaged():
     """The mean and its 95% interval, which say that they are over seeds."""
-    table = comparison([*seeds(3), *(replace(run, name="other") for run in seeds(1, **{"local.epochs": 2}))])
+    table = every([*seeds(3), *(replace(run, name="other") for run in seeds(1, **{"local.epochs": 2}))])
     found = cells(table)
     text = shown(table, 100)
     assert "3 seeds ┃" in text
@@ -249,7 +236,7 @@ def test_seeds_are_averaged():
     assert found["seed"] == ["0, 1, 2", "0"]
     assert "± 95% interval of the mean over seeds (Student's t, n - 1)\n" in text
     assert "± standard deviation over clients, of all that were evaluated (n)\n" in shown(
-        comparison(seeds(1)), 100
+        every(seeds(1)), 100
     )
 
 
@@ -264,10 +251,10 @@ def test_counts_of_several_seeds_are_a_range():
         )
         for run, merged, untrained in zip(seeds(3), (14, 16, 15), (0, 0, 3), strict=True)
     ]
-    found = cells(comparison(runs))
+    found = cells(every(runs))
     assert found["participation, fairness"] == ["14 to 16 of 20, 0.50"]
     assert found["of clients"] == ["20 of 20, 0 to 3 untrained"]
-    found = cells(comparison(runs[:1]))
+    found = cells(every(runs[:1]))
     assert found["participation, fairness"] == ["14 of 20, 0.50"]
     assert "of clients" not in found
 
@@ -307,7 +294,7 @@ def test_what_differs_is_told(without, changes, rows):
     """Also what only one run sets; not the parameters of another component."""
     one, two = (scored(["global"], name=name, settings=BASE) for name in ("one", "two"))
     two = replace(two, settings={key: BASE[key] for key in BASE if key not in without} | changes)
-    found = cells(comparison([one, two]))
+    found = cells(every([one, two]))
     assert {key: found[key] for key in found if "." in key or key == "fleet"} == rows
 
 
@@ -321,11 +308,13 @@ def test_quantities_are_averaged_over_seeds():
         for run, moved, waited in zip(seeds(2), (100, 300), (lost, double), strict=True)
     )
     less = two.energy._replace(energy_known=two.energy.energy_clients - 1)
-    found = cells(comparison([one, replace(two, energy=less)]))
+    found = cells(every([one, replace(two, energy=less)]))
     assert found["weights, down / up"] == ["200 B / 100 B"]
     mean_s = 2 * lost.lost.lost_s
     assert found[f"waited for {lost.device}"] == [f"{show_seconds(mean_s)} ({show_share(mean_s / 200)})"]
-    assert found["energy of all clients"][0].endswith("(not of all clients)")
+    clients = two.energy.energy_clients
+    assert found["energy of all clients"][0].endswith("(1 of 2)")
+    assert found["known part"] == [f"{show_joules(two.energy.joules)} ({clients - 1} of {clients} clients)"]
 
 
 def test_idle_while_waiting_is_a_row_of_its_own():
@@ -338,9 +327,9 @@ def test_idle_while_waiting_is_a_row_of_its_own():
         virtual_s_between=None,
         joules_between=None,
     )
-    assert cells(comparison([run]))["idle while waiting"] == ["3 J (+30%)"]
-    assert cells(comparison([replace(run, waiting_joules=0.0)])).keys().isdisjoint({"idle while waiting"})
-    both = cells(comparison([run, replace(run, name="other", waiting_joules=None)]))
+    assert cells(every([run]))["idle while waiting"] == ["3 J (+30%)"]
+    assert cells(every([replace(run, waiting_joules=0.0)])).keys().isdisjoint({"idle while waiting"})
+    both = cells(every([run, replace(run, name="other", waiting_joules=None)]))
     assert both["idle while waiting"] == ["3 J (+30%)", "unknown"]
     assert 0 < found.summary.waiting_joules < found.summary.energy.joules
     assert "waiting" not in found.summary.joules_by_phase
@@ -354,7 +343,7 @@ def test_a_model_without_an_accuracy_before_the_end_has_a_dash():
     run = scored(["global", "personal"], after_rounds="calibrate")
     before = {**run.accuracy, "global": replace(run.accuracy["global"], before=0.5)}
     before["personal"] = replace(before["personal"], before=None)
-    found = cells(comparison([replace(run, accuracy=before)]))
+    found = cells(every([replace(run, accuracy=before)]))
     assert found["before calibrate, both"] == ["50.0% / -"]
 
 
@@ -363,23 +352,24 @@ def test_personal_accuracies_say_whom_they_cover():
     run = scored(["personal"])
     for covered, says in (({"clients": 19}, "19 of 20, 0 untrained"), ({"untrained": 2}, "20 of 20, 2 untr")):
         part = {"personal": replace(run.accuracy["personal"], **covered)}
-        (cell,) = cells(comparison([replace(run, accuracy=part)]))["of clients"]
+        (cell,) = cells(every([replace(run, accuracy=part)]))["of clients"]
         assert cell.startswith(says)
-    assert "of clients" not in cells(comparison([run]))
+    assert "of clients" not in cells(every([run]))
 
 
 def test_the_energy_to_a_target_says_how_many_clients_it_covers():
     """As that of a whole run does."""
     run = scored(["global"], ["global"])
     took = replace(run.target.global_, energy=run.energy._replace(energy_known=19))
-    found = cells(comparison([replace(run, target=replace(run.target, global_=took))]))
-    assert found["energy to 90%, global"][0].endswith("(19 of 20 clients)")
+    found = cells(every([replace(run, target=replace(run.target, global_=took))]))
+    assert found["known part"] == [f"{show_joules(run.energy.joules)} (19 of 20 clients)"]
+    assert found["energy to 90%, global"] == ["unknown"]
 
 
 def test_targets_that_differ_have_a_row():
     """And the rows below are of each run's own."""
     one, two = scored(["global"], ["global"]), scored(["global"], ["global"], name="other")
-    found = cells(comparison([one, replace(two, target=replace(two.target, accuracy=0.8))]))
+    found = cells(every([one, replace(two, target=replace(two.target, accuracy=0.8))]))
     assert found["target"] == ["90%", "80%"]
     assert found["time to its target, global"] == ["2 s", "2 s"]
 
@@ -392,7 +382,7 @@ def test_targets_are_told_with_all_their_digits(target, words):
     """A target below 100% is not "100%"."""
     run = scored(["global"], ["global"])
     assert f"time to {words}, global" in cells(
-        comparison([replace(run, target=replace(run.target, accuracy=target))])
+        every([replace(run, target=replace(run.target, accuracy=target))])
     )
 
 
@@ -411,7 +401,7 @@ def test_what_it_took_has_a_lower_end():
     together = Compared("", (alone, first, missed))
     time = next(row for row in rows([together]) if row.label == BELOW)
     assert time.cell(together) == "1 s (1 of 3)"
-    assert "to a target: until the first evaluation at or above it\n" in shown(comparison([alone]), 100)
+    assert "to a target: until the first evaluation at or above it\n" in shown(every([alone]), 100)
 
 
 def test_only_what_is_alike_is_averaged():
@@ -450,28 +440,6 @@ def test_the_document_has_every_run_and_the_averages():
     assert found["differences"] == {"seed": [0, 1, 0], "local.epochs": [None, None, 2]}
 
 
-def test_many_runs_have_a_row_each():
-    """At 80 columns in several tables, each with all names; settings that differ come first."""
-    runs = [run for rate in (0.1, 0.2, 0.3, 0.4, 0.5) for run in named_by(rate)]
-    found = shown(comparison(runs), 80)
-    assert max(map(len, found.splitlines())) <= 80
-    assert found.index("local.optimizer.lr") < found.index("virtual time")
-    figures, _, against = found.partition("\n                      ┃     lr 0.2")
-    assert against.count("equal") == 5 * 4
-    for rate in (0.1, 0.5):
-        rows = [line for line in figures.splitlines() if line.startswith(f"lr {rate}")]
-        assert len(rows) == len([line for line in figures.splitlines() if line.startswith("━")])
-    for heading in ("accuracy", "energy", "wasted bytes"):
-        assert heading in found
-
-
-def named_by(rate):
-    """Two seeds of a rate, with waste."""
-    wasted = replace(dry("toy").summary.wasted, jobs=3)
-    runs = seeds(2, **{"local.optimizer.lr": rate})
-    return [replace(run, name=f"lr {rate}, seed {run.seed}", wasted=wasted) for run in runs]
-
-
 def test_settings_that_differ_are_shown_by_key():
     """One row a setting; what names say, and parameters that another component lacks, are left out."""
     names = ("fedavg", "flexchill", "spherefed")
@@ -484,11 +452,11 @@ def test_settings_that_differ_are_shown_by_key():
         replace(dry("sync").summary, name=name, settings={"seed": 7, **settings}, fleet_id="a")
         for name, settings in zip(names, each, strict=True)
     ]
-    found = cells(comparison(runs))
+    found = cells(every(runs))
     assert found["local.optimizer.lr"] == ["0.5", "0.5", "10"]
     assert not {"method.name", "method.temperature", "method.base.name", "seed"} & found.keys()
     renamed = [replace(run, name=f"run {place}") for place, run in enumerate(runs)]
-    assert cells(comparison(renamed))["method.name"] == list(names)
+    assert cells(every(renamed))["method.name"] == list(names)
 
 
 def test_parameters_of_one_name_belong_to_their_component():
@@ -503,11 +471,11 @@ def test_parameters_of_one_name_belong_to_their_component():
         replace(dry("sync").summary, name=f"run {place}", settings=settings, fleet_id="a")
         for place, settings in enumerate(each)
     ]
-    found = cells(comparison(runs))
+    found = cells(every(runs))
     assert found["method.base.name"] == ["-", "fedavg", "fedavg", "fedprox"]
     assert "method.mu" not in found
     runs[3] = replace(runs[3], settings={**each[3], "method.mu": 5.0})
-    assert cells(comparison(runs))["method.mu"] == ["-", "0.1", "1", "5"]
+    assert cells(every(runs))["method.mu"] == ["-", "0.1", "1", "5"]
 
 
 def test_keys_are_those_of_set():
@@ -526,4 +494,4 @@ def test_a_target_is_told_as_it_was_given():
     run = replace(
         run, target=Target(0.925, None, None), accuracy={"global": Accuracy(0.9, None, 3, None, None, None)}
     )
-    assert "time to 92.5%, global" in cells(comparison([run]))
+    assert "time to 92.5%, global" in cells(every([run]))

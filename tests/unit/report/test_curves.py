@@ -13,7 +13,8 @@ from recorded import recorded
 from told import times
 
 import edgefl
-from edgefl.report.averages import averages, seeds_together
+from edgefl.core.ledger import EnergyTotal
+from edgefl.report.averages import Compared, averages, seeds_together
 from edgefl.report.curves import AXES, curves
 from edgefl.report.history import History, histories
 from edgefl.report.summary import summary
@@ -34,9 +35,10 @@ def history(rounds, accuracies, *, seconds=10.0, joules=5.0, known=2, model="glo
 
 def group(*runs, seeds=(1, 2, 3)):
     """The curves of one group of runs, a history each."""
-    named = [SimpleNamespace(seed=seed) for seed in seeds[: len(runs)]]
+    energy = EnergyTotal(1.0, 2, 2)
+    named = [SimpleNamespace(seed=seed, energy=energy) for seed in seeds[: len(runs)]]
     by_run = {id(run): {one.model: one} for run, one in zip(named, runs, strict=True)}
-    return curves([SimpleNamespace(runs=tuple(named))], lambda run: by_run[id(run)])
+    return curves([Compared("one", tuple(named))], lambda run: by_run[id(run)])
 
 
 def test_one_run_is_its_history_without_a_band():
@@ -112,9 +114,9 @@ def test_a_single_evaluation_is_a_point():
 
 def test_a_group_without_evaluations_has_no_curve():
     """As on the null engine; the other groups keep their places."""
-    runs = [SimpleNamespace(seed=0), SimpleNamespace(seed=0)]
+    runs = [SimpleNamespace(seed=0, energy=EnergyTotal(1.0, 2, 2)) for _ in range(2)]
     found = {id(runs[0]): {}, id(runs[1]): {"personal": history([0], [0.5], model="personal")}}
-    groups = [SimpleNamespace(runs=(run,)) for run in runs]
+    groups = [Compared("one", (run,)) for run in runs]
     (curve,) = curves(groups, lambda run: found[id(run)])
     assert (curve.group, curve.model) == (1, "personal")
 

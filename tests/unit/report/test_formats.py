@@ -10,12 +10,12 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from compared import every_table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgefl.core.documents import document
 from edgefl.report.averages import at
-from edgefl.report.comparison import comparison_tables
 from edgefl.report.formats import comma_separated
 from edgefl.report.formats.latex import _SPECIAL as LATEX
 from edgefl.report.formats.latex import latex
@@ -189,7 +189,7 @@ def test_csv_quotes_what_it_must_and_starts_no_formula():
 def test_a_comparison_is_the_same_in_every_format():
     """Of few runs a column each, of many a row each; all cells of the tables are there."""
     for found in (runs(), [replace(runs()[2], name=f"run {n}", settings=None) for n in range(6)]):
-        tables_ = comparison_tables(found)
+        tables_ = every_table(found)
         marked, typeset = markdown(tables_), latex(tables_)
         assert marked.count("| :-- |") == typeset.count(r"\toprule") == len(tables_.tables)
         assert marked.count("\n|") + 1 == sum(len(table.rows) + 2 for table in tables_.tables)

@@ -12,9 +12,9 @@ from edgefl.planning.sensitivity import Sensitivity, Turn
 from edgefl.planning.sensitivity import Verdict as Turned
 from edgefl.report.averages import Compared
 from edgefl.report.dependence import Dependence
-from edgefl.report.verdict import verdict
 from edgefl.report.reached import Reached, Target, Waste
 from edgefl.report.summary import Accuracy
+from edgefl.report.verdict import verdict
 from edgefl.runs.dry import dry_run
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from compared import every_table
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.averages import seeds_together
-from edgefl.report.comparison import Comparison, comparison_tables
+from edgefl.report.comparison import Comparison
 from edgefl.report.estimates import Difference
 from edgefl.report.pairs import baselines, pair_texts, pairs, said
 from edgefl.report.summary import Accuracy
@@ -165,24 +166,16 @@ def test_the_document_has_the_pairs(dry):
         "paired": True,
         "separable": False,
     }
-    table = comparison_tables(runs).tables[-1]
+    table = every_table(runs).tables[-1]
     assert table.heads == ["", "b\nagainst a"]
     assert ["accuracy, global", "+2.0 ±2.5 points\n(not separable at 3 seeds)"] in table.rows
     assert document(Comparison(runs[:3]))["pairs"] == []
-
-
-def test_many_pairs_have_a_row_each(dry):
-    """As many runs have."""
-    runs = [run for name in "abcdef" for run in seeds(dry, name, [0.5, 0.6])]
-    table = comparison_tables(runs).tables[-1]
-    assert table.heads[:2] == ("run", "accuracy, global")
-    assert [row[:2] for row in table.rows] == [(f"{name}\nagainst a", "equal") for name in "bcdef"]
 
 
 def test_two_seeds_say_how_wide_their_interval_is(dry):
     """12.7 / root 2 deviations; of three seeds and more it speaks for itself."""
     words = "; of 2 seeds it is 9 times the standard deviation"
     for number, told in ((2, True), (3, False)):
-        notes = [note.text for note in comparison_tables(seeds(dry, "a", [0.5] * number)).notes]
+        notes = [note.text for note in every_table(seeds(dry, "a", [0.5] * number)).notes]
         (line,) = [note for note in notes if note.startswith("± 95% interval of the mean over seeds")]
         assert line.endswith(words) == told

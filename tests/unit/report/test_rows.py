@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import pytest
 from commands import shown
-from compared import rich
+from compared import every, rich
 
 from edgefl.core.corners import Interval
 from edgefl.core.documents import document
 from edgefl.core.ledger import EnergyTotal
 from edgefl.report.averages import Compared, Row, at, seeds_together
-from edgefl.report.comparison import comparison
 from edgefl.report.reached import Waste
 from edgefl.report.rows import rows
 from edgefl.store import read
@@ -84,11 +83,11 @@ def test_a_value_is_the_mean_that_the_text_shows(runs):
     assert time.mean == pytest.approx(sum(run.virtual_s for run in runs) / 2)
     energy = by_label["energy of all clients"].value(one)
     assert energy.between.low == pytest.approx(sum(run.joules_between.low for run in runs) / 2)
-    assert (time.runs, time.complete) == (2, True)
+    assert time.runs == 2
     row = Row(
         "", str, figure=lambda run: 3.0 if run is runs[0] else None, bounds=lambda _: Interval(1.0, None)
     )
-    assert row.value(one) == (3.0, 1, Interval(1.0, None), True)
+    assert row.value(one) == (3.0, 1, Interval(1.0, None))
     assert Row("", str).value(one) is None
     assert replace(row, figure=lambda _: None).value(one) is None
 
@@ -101,15 +100,16 @@ def test_a_deviation_of_rounding_is_not_shown(runs):
     assert "±" in one.show(str, lambda run: figures[id(run)] + (1e-9 if run is runs[0] else 0))
 
 
-def test_an_energy_of_some_clients_is_not_complete(runs):
-    """It is not compared with that of all; bytes are those of all clients anyway."""
+def test_an_energy_of_some_clients_is_none_of_all(runs):
+    """It is told apart; bytes are those of all clients anyway."""
     partly = replace(runs[0], energy=EnergyTotal(1.0, 5, 6))
     one = Compared("partly", (partly,))
-    by_label = {row.label: row.value(one) for row in rows([one])}
-    assert not by_label["energy of all clients"].complete
-    assert not by_label["wasted energy"].complete
-    assert by_label["bytes down"].complete
-    assert by_label["wasted bytes"].complete
+    found = {row.key or row.label.strip(): row for row in rows([one])}
+    assert found["joules"].value(one) is found["wasted.joules"].value(one) is None
+    assert found["joules"].part.cell(one) == "1 J (5 of 6 clients)"
+    assert found["wasted.joules"].cell(one).endswith(", 5 of 6 clients)")
+    assert found["down_bytes"].value(one).mean == partly.down_bytes
+    assert found["wasted.down_bytes + wasted.up_bytes"].value(one).mean == partly.wasted.bytes
 
 
 def reckoned(reader, t_s, turn):
@@ -163,7 +163,7 @@ def test_jobs_that_are_cut_after_an_evaluation_are_not_wasted_by_then(tmp_path):
 
 def test_waste_to_a_target_is_shown_where_there_was_some(runs):
     """A row for bytes and one for energy, of each model; none where nothing was wasted until then."""
-    wasteful = shown(comparison(runs), 100)
+    wasteful = shown(every(runs), 100)
     assert "wasted bytes to 5%, global" in wasteful
     assert "wasted energy to 5%, personal" in wasteful
     nothing = Waste(0, 0.0, 0.0)
@@ -178,5 +178,5 @@ def test_waste_to_a_target_is_shown_where_there_was_some(runs):
         )
         for run in runs
     ]
-    assert "to 5%" in shown(comparison(clean), 100)
-    assert "wasted bytes to" not in shown(comparison(clean), 100)
+    assert "to 5%" in shown(every(clean), 100)
+    assert "wasted bytes to" not in shown(every(clean), 100)

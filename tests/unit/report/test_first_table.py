@@ -1,0 +1,130 @@
+"""The table that ``run`` prints: short, with who is ahead, what is bounded, and who was not there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from commands import shown
+from compared import RICH, rich
+
+from edgefl.report.comparison import comparison, comparison_tables, few
+from edgefl.report.reached import Reached, Target, Waste
+from edgefl.report.summary import Accuracy, summaries
+from edgefl.runs.dry import dry_run
+
+CHURN = "fleet={like: home-lab, availability: {name: markov, on: 1 min, off: 30 min}}"
+
+
+@cache
+def dry(*overrides):
+    (found,) = dry_run("quickstart", ["sweep=null", "server.rounds=4", *overrides])
+    return found.summary
+
+
+def scored(name, accuracy=0.9, *, seed=1, scale=1.0, settings=None):
+    """A dry run with an accuracy, that took ``scale`` times of all, and reached its target half way."""
+    run = dry()
+    took = Reached(
+        run.virtual_s * scale / 2, 1, int(1000 * scale), 5, run.energy, accuracy=accuracy,
+        wasted=Waste(0, 0.0, 0.0), last_below=None,
+    )  # fmt: skip
+    return replace(
+        run,
+        name=name,
+        seed=seed,
+        settings=settings,
+        fleet_id="a",
+        accuracy={"global": Accuracy(accuracy, None, 3, None, None, None)},
+        target=Target(0.8, took, None),
+        virtual_s=run.virtual_s * scale,
+        virtual_s_between=None,
+    )
+
+
+def notes(runs):
+    return [note.text for note in comparison_tables(runs).notes]
+
+
+def test_three_rich_runs_fit_a_screen(tmp_path):
+    """With waste, carbon, batteries, measures, two models and a target: at most 16 rows, without bounds."""
+    (run,) = summaries([rich(tmp_path / "run").folder])
+    (table,) = comparison_tables([replace(run, name=name, settings=None) for name in "abc"]).tables
+    assert len(table.rows) <= 16
+    assert {"wasted energy to 5%", "CO2e", "waited most for", "peak device memory"} <= {
+        label.strip() for label, *_ in table.rows
+    }
+    assert not any(" to " in cell or "±" in cell for _, *cells in table.rows for cell in cells)
+    assert RICH["evaluate"]["measures"][0] not in str(table.rows)
+
+
+def test_who_is_ahead_stands_in_one_line():
+    """In accuracy and in what the target took; of seeds that cannot be told apart it says so."""
+    runs = [scored("slow", 0.95), scored("fast", 0.9, scale=0.5)]
+    assert notes(runs)[0] == (
+        "ahead, on one seed each: slow in global accuracy; fast in time to 80%, bytes to 80%"
+    )
+    spread = [(0.80, 0.81), (0.95, 0.83), (0.85, 0.90)]
+    seeds = [
+        scored(f"{name}, seed {seed}", each[place], seed=seed, settings={"seed": seed, "method": name})
+        for seed, each in enumerate(spread)
+        for place, name in enumerate("ab")
+    ]
+    assert notes(seeds)[0] == "ahead: a in global accuracy (not separable over seeds)"
+
+
+def test_more_than_three_runs_have_a_row_each():
+    """One table of at most nine columns in 100 characters, or fewer in less; the best of each is marked."""
+    runs = [scored(f"run {place}, of a name", 0.9 + place / 100, scale=1 + place) for place in range(5)]
+    for width, columns in ((100, 9), (60, 5)):
+        lines = shown(comparison(runs), width).splitlines()
+        rows = [line.split("│") for line in lines if "│" in line]
+        assert len(rows) == 5
+        assert columns - 2 <= len(rows[0]) <= columns
+        assert max(map(len, lines)) <= width
+        accuracies, times = ([row[place].strip() for row in rows] for place in (1, 2))
+        assert [text.endswith("*") for text in accuracies] == [False] * 4 + [True]
+        assert [text.endswith("*") for text in times] == [True] + [False] * 4
+    assert "* best of its column" in notes(runs)
+
+
+def test_bounds_stand_in_one_line():
+    """The widest of each kind, of all that is shown; ``--all`` has them cell by cell."""
+    run = dry()
+    (line,) = [note for note in notes([run]) if note.startswith("bounds")]
+    low, high = run.virtual_s_between
+    least, most = run.joules_between
+    assert line == (
+        f"bounds: times {low / run.virtual_s:.2g}x to {high / run.virtual_s:.2g}x, energies "
+        f"{least / run.energy.joules:.2g}x to {most / run.energy.joules:.2g}x what is shown; each with --all"
+    )
+
+
+@pytest.mark.parametrize("asked", [8, None])
+def test_rounds_of_few_say_so(asked):
+    """Clients that come and go for minutes, in rounds of milliseconds."""
+    run = dry(CHURN, f"server.participants={asked or 'null'}")
+    turnout = run.turnout
+    assert turnout.asked == (asked or 20)
+    assert turnout.merged < turnout.asked / 2
+    (line,) = few([run])
+    assert line.startswith(
+        f"{run.name}: {turnout.merged:.1f} of the {turnout.asked} clients asked for took part"
+    )
+    assert line in notes([run])
+    assert few([dry()]) == []
+    assert dry().turnout == (10, 10.0, 10.0)
+
+
+def test_lost_jobs_are_no_participation():
+    """Of all that began, those that were lost are told apart from those that were not there."""
+    run = dry("fleet={like: home-lab, failures: {crash: 0.9}}")
+    (line,) = few([run])
+    assert "could not be asked" not in line
+    assert line.endswith(f"{run.turnout.dispatched - run.turnout.merged:.1f} were late or lost")
+
+
+def test_a_stream_asks_for_no_rounds():
+    """An asynchronous policy keeps clients at work; it has no round that few may miss."""
+    assert dry("server.policy=fedasync", CHURN).turnout is None
