@@ -62,7 +62,8 @@ class Strict(BaseModel):
         """Adds what docstrings say of the fields; a quantity's own description, its unit, follows it."""
         reference = handler(core)
         found = handler.resolve_ref_schema(reference)
-        found["description"] = _documented(cls)[0]
+        if text := _documented(cls)[0]:
+            found["description"] = text
         for base in cls.__mro__:
             for key, meaning in _documented(base)[1].items():
                 own = found.get("properties", {}).get(key, {})
