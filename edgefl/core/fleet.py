@@ -42,8 +42,9 @@ class Member(Strict):
         device: a device's name.
         share: its weight among the members; clients are assigned in these proportions.
         link: the name of one of the fleet's links, or of a network class (``edgefl list links``).
-        dtype: the number type that the device trains in, as far as its costs go; the learning itself is fp32.
-        cell: the name of one of the fleet's cells, whose capacity the clients share; null for none.
+        dtype: the number type that the device computes in, for its costs alone: ``fp16`` has its own peak,
+            and half the traffic and memory. Training stays in fp32.
+        cell: the name of one of the fleet's cells; null for none.
     """
 
     device: Annotated[str, NameOf("devices")]
@@ -61,11 +62,11 @@ class Cell(Strict):
     """What a few clients share between their own links and the server's: a home's access, a base station.
 
     Attributes:
-        title: its display name.
-        down: bits a second towards its clients, together.
-        up: bits a second from its clients, together.
+        title: a label.
+        down: the rate towards its clients, together; a number with status and source.
+        up: the rate from its clients, together.
         clients: how many clients share one such cell; the last one may have fewer.
-        notes: remarks for users.
+        notes: free text.
     """
 
     title: str = ""
@@ -87,11 +88,11 @@ class Failures(Strict):
 
     Attributes:
         crash: the probability that a job is lost, at some time of its work.
-        crash_per_hour: the rate of crashes of a client that has a job, in crashes an hour; beside ``crash``.
+        crash_per_hour: crashes an hour of a client that has a job, beside ``crash``.
         corrupt: the probability that an upload arrives with errors. A checksum finds them, and it is sent
             again.
         retries: how often an upload is sent again before its job is lost.
-        timeout: the time after its dispatch at which the server gives a job up; null is never.
+        timeout: the time after its dispatch at which the server gives a job up; null for never.
     """
 
     crash: Annotated[float, Field(ge=0, le=1)] = 0.0
@@ -109,22 +110,23 @@ class Fleet(Strict):
     """A fleet of clients.
 
     Attributes:
-        title: its display name.
+        title: a label.
         members: the kinds of clients and their shares.
-        links: the fleet's own links, by name.
-        cells: what clients share between their links and the server, by name; see ``Member.cell``.
+        links: the fleet's own links, by name, beside those of ``edgefl list links``.
+        cells: what clients share between their links and the server, by name.
         users: recorded users, whose devices, links, slowdowns and availability clients have in place of those
             of members; null for none.
-        link: the link of all members, in place of their own and of users'; null leaves them.
-        slowdown: one persistent multiplier of compute time for each client (stragglers).
-        jitter: another for each job.
-        availability: when clients are available.
-        on_leave: what becomes of a job whose client leaves: it is lost, pauses until the client is back, is
-            finished all the same, or is finished and lost where the client is away when its upload arrives.
-        speed: what changes the speeds of clients in time; the factors are multiplied.
+        link: one link for all, in place of members' and of users'; ``--link NAME`` sets it.
+        slowdown: a sampler of a multiplier of compute time, one a client for the whole run (stragglers).
+        jitter: a sampler of another for each job.
+        availability: when clients are available; ``edgefl list availability``.
+        on_leave: what becomes of a job whose client leaves: ``lose`` it, ``pause`` it until the client is
+            back, ``finish`` it as if the client were there, or ``check-at-end``: finish it, and lose it if
+            the client is away when its upload arrives.
+        speed: a list of what slows clients down in time, whose factors are multiplied; ``edgefl list speed``.
         failures: what goes wrong with jobs.
-        carbon: what carbon emissions depend on; null leaves them out.
-        notes: remarks for users.
+        carbon: what emissions depend on; null leaves them out.
+        notes: free text.
     """
 
     title: str = ""

@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from inspect import cleandoc
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_serializer, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
@@ -29,7 +38,8 @@ def form(pattern: str, words: str) -> AfterValidator:
 class Strict(BaseModel):
     """Frozen; unknown keys are errors, and so are strings and booleans in place of numbers.
 
-    Words that stand for a choice are read without regard to case.
+    Words that stand for a choice are read without regard to case. ``Attributes:`` in docstrings are in
+    the JSON schema, which editors show, and in the tables of docs/scenarios.md.
 
     Attributes:
         SHORT_FORMS: keys that are read though they are no fields, and the dotted keys that they stand for.
@@ -46,6 +56,28 @@ class Strict(BaseModel):
             return value
         words = _choices(cls)
         return {key: _read(inner, words.get(key, {})) for key, inner in value.items()}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Adds what docstrings say of the fields; a quantity's own description, its unit, follows it."""
+        reference = handler(core)
+        found = handler.resolve_ref_schema(reference)
+        if text := _documented(cls)[0]:
+            found["description"] = text
+        for base in cls.__mro__:
+            for key, meaning in _documented(base)[1].items():
+                own = found.get("properties", {}).get(key, {})
+                own["description"] = "; ".join(filter(None, (meaning, own.get("description"))))
+        return reference
+
+
+def _documented(record: type) -> tuple[str, dict[str, str]]:
+    """A docstring without its ``Attributes:``, and what these say of each."""
+    text, _, attributes = cleandoc(record.__doc__ or "").partition("Attributes:\n")
+    found = re.findall(r"^    (\w+): (.+(?:\n {8}.+)*)", attributes, flags=re.MULTILINE)
+    return text.strip(), {
+        key: " ".join(meaning.split()).removesuffix(".").replace("``", "`") for key, meaning in found
+    }
 
 
 def _read(value: Any, words: Mapping[str, str]) -> Any:

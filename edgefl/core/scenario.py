@@ -50,8 +50,10 @@ class Public(Strict):
     """Images without labels that the server and every client have, for methods that work on public data.
 
     Attributes:
-        samples: how many; drawn uniformly and without repeats, once a run.
-        dataset: whose training images they are; by default the task's own, and no client then trains on them.
+        samples: how many; drawn once a run, uniformly and without repeats.
+        dataset: a component: whose training images they are. By default the task's own, of which they are
+            taken before the partition, so that no client trains on them; another needs images of the same
+            shape.
     """
 
     samples: Count
@@ -62,14 +64,15 @@ class Task(Strict):
     """The data, and how clients share it.
 
     Attributes:
-        dataset: a dataset's name.
-        partition: how training data is split among clients.
-        clients: the number of clients.
-        augment: the augmentation of training batches; a method may choose another.
-        personal_test: the size of each client's own test set, as a share of its training samples, by class.
-        samples: in place of a split, each client's number of training samples: a number, or a distribution,
-            whose draws are rounded to at least 1. For the clock alone; nothing can be trained.
-        public: public images, for methods that work on them.
+        dataset: a component.
+        partition: a component: how training data is split among clients.
+        clients: how many.
+        augment: a component: the augmentation of training batches; a method's phase may use another.
+        personal_test: a client with n training images of a class is tested on floor(``personal_test`` n) test
+            images of it.
+        samples: each client's number of training samples in place of a split, or a sampler whose draws are
+            rounded to at least 1. For the clock alone; nothing can be trained.
+        public: images without labels that the server and every client have, for methods that need them.
     """
 
     dataset: Annotated[Component, OfKind("datasets")]
@@ -102,10 +105,11 @@ class Until(Strict):
 
     Attributes:
         rounds: rounds that have ended; under an asynchronous policy, merges.
-        time: virtual time; jobs in flight are cut then.
-        bytes: traffic of all clients, both directions.
-        energy: joules of all clients whose energy is known.
-        accuracy: of the global model, or of the personal ones if they alone are evaluated.
+        time: virtual time, as in ``10 min``; jobs in flight are cut then.
+        bytes: traffic of all clients in both directions, as in ``24 MB``; the round goes on to its end.
+        energy: of all clients whose energy is known, as in ``5 kJ``; the round goes on to its end.
+        accuracy: at an evaluation, of the global model, or of the personal ones if they alone are evaluated;
+            needs another limit beside it.
     """
 
     rounds: Count | None = None
@@ -126,12 +130,14 @@ class Server(Strict):
     """The server's settings.
 
     Attributes:
-        policy: when clients are dispatched, and when their updates are merged.
-        selector: which clients are dispatched.
-        participants: clients per round; all by default.
-        uplink: the rate at which all clients together can send to the server; null for no limit.
-        downlink: the rate at which the server can send to all clients together; null for no limit.
-        until: when the rounds are over; ``rounds: N`` beside it is short for its own ``rounds``.
+        policy: a component: when clients are asked, and when their uploads are merged.
+        selector: a component: which clients are asked.
+        participants: clients a round, or at work at a time; null for all.
+        uplink: the rate at which all clients together can send to the server, as in ``1 Gbit/s``; null for no
+            limit.
+        downlink: the same for what the server sends.
+        until: when the rounds are over, by default after 10; ``rounds: N`` is short for ``until: {rounds:
+            N}``.
     """
 
     SHORT_FORMS: ClassVar[Mapping[str, str]] = {"rounds": "until.rounds"}
@@ -161,12 +167,13 @@ class Evaluate(Strict):
     """What is evaluated, and when.
 
     Attributes:
-        every: rounds between evaluations; the last round is always evaluated.
-        models: the global model, the clients' personal ones, or both.
-        target: the accuracy to report time, bytes and energy for.
-        on: "test", or "holdout" for a share of the training data that is held out for tuning.
-        holdout: the size of that share.
-        measures: what else is measured of each version that is evaluated; each measure once.
+        every: rounds between evaluations; the last round, and exchanges after it, are always evaluated.
+        models: the global model, the clients' own, or both.
+        target: an accuracy in (0, 1]; time, bytes and energy to reach it are reported.
+        on: ``test``, or ``holdout`` for tuning: a share of each class's training images in place of the test
+            set.
+        holdout: that share.
+        measures: a list of components: what else is measured of each version that is evaluated.
     """
 
     every: Count = 1
@@ -193,14 +200,23 @@ class Evaluate(Strict):
 
 
 class Wire(Strict):
-    """The codecs in each direction."""
+    """The codecs in each direction.
+
+    Attributes:
+        up: a component: the codec of uploads.
+        down: a component: the codec of downloads.
+    """
 
     up: Annotated[Component, OfKind("codecs")] = Component(name="raw")
     down: Annotated[Component, OfKind("codecs")] = Component(name="raw")
 
 
 class Engine(Component):
-    """The engine that trains; not part of a run's identity."""
+    """The engine that trains; not part of a run's identity.
+
+    Attributes:
+        name: the engine's name; its parameters stand beside it.
+    """
 
     name: str = "auto"
 
@@ -217,11 +233,11 @@ class Published(Strict):
     """A paper's claim of what one method saves over another; ``edgefl profile`` prints ours beside it.
 
     Attributes:
-        method: the method.
+        method: the method that saves.
         against: the method that it is compared with.
         exchange: the exchange that is compared.
-        latency: the largest share of computing time saved.
-        memory: the largest share of peak memory saved.
+        latency: the share of computing time saved, at most.
+        memory: the share of peak memory saved, at most.
         source: where the claim is made.
         why: why ours differs, in a sentence.
     """
@@ -236,7 +252,17 @@ class Published(Strict):
 
 
 class LearningSpec(Strict):
-    """What is trained, how and on which data; nothing of devices, links or time."""
+    """What is trained, how and on which data; nothing of devices, links or time.
+
+    Attributes:
+        seed: the root of all random numbers.
+        task: the dataset and how it is split.
+        model: a component, or a list of them: client i has the (i mod length)-th.
+        method: a component.
+        local: local training.
+        evaluate: what is evaluated, and when.
+        wire: how payloads are coded.
+    """
 
     seed: int = 0
     task: Task
@@ -285,14 +311,21 @@ class Checkpoint(Strict):
     """When a run is saved, besides at each evaluation, so that it can be resumed; not part of its identity.
 
     Attributes:
-        minutes: of wall time; 0 saves after every merge.
+        minutes: of wall time between checkpoints; 0 saves after every merge. Each evaluation is one, too.
     """
 
     minutes: Annotated[float, Field(ge=0)] = 5.0
 
 
 class SystemSpec(Strict):
-    """What the learning runs on: the fleet, the server and this machine's engine."""
+    """What the learning runs on: the fleet, the server and this machine's engine.
+
+    Attributes:
+        fleet: a profile's name, or a fleet.
+        server: rounds and participants.
+        engine: what trains the clients.
+        checkpoint: when a run is saved, to be resumed.
+    """
 
     fleet: Annotated[str | Fleet, NameOf("profiles")]
     server: Server = Server()
@@ -307,7 +340,13 @@ class SystemSpec(Strict):
 
 
 class Scenario(SystemSpec, LearningSpec):
-    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files."""
+    """One run's settings, flat as in its file; see ``edgefl.core.drafts.load`` for files.
+
+    Attributes:
+        name: a label; by default the file's name.
+        notes: free text.
+        published: savings that papers report.
+    """
 
     name: str = "scenario"
     notes: str = ""

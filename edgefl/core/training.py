@@ -29,7 +29,7 @@ class Fit(Strict):
     """A length of local training that depends on the client: as much as fits into a time.
 
     Attributes:
-        fit: the time of a job: download, training and upload.
+        fit: the predicted time of a job without jitter: download, training at the client's speed, upload.
         most: the most epochs or steps.
         least: the fewest, also where they take longer.
     """
@@ -63,10 +63,18 @@ BatchSize = Annotated[
 
 
 class Local(Strict):
-    """A client's training in one round: its length in ``epochs`` or ``steps``, and how it steps.
+    """A client's training in one round: its length, and how it steps.
 
-    A batch size of "fit" means the largest that the fleet's devices can hold; planning replaces it by a
-    number. A length of ``Fit`` stays as it is: jobs carry their own numbers of steps.
+    Planning replaces a batch size of "fit" by a number. A length of ``Fit`` stays as it is: jobs carry their
+    own numbers of steps.
+
+    Attributes:
+        epochs: passes over the client's data, or ``{fit: TIME, most: NUMBER, least: NUMBER}``; 1 if neither
+            ``epochs`` nor ``steps`` is given.
+        steps: optimizer steps in place of epochs, in either form.
+        batch_size: samples a batch, or ``fit``: the largest that fits every device of the fleet that can
+            train.
+        optimizer: by its name, with its parameters.
     """
 
     epochs: Count | Fit | None = None

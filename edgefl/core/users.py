@@ -59,10 +59,10 @@ class Users(Strict):
     """Recorded users.
 
     Attributes:
-        file: CSV file whose first line has any of device, link, slowdown and availability; the latter is a
-            number of the availability's intervals file.
-        rows: instead of a file: its text.
-        dealt: whether what is recorded of one user stays together, or each column is dealt on its own.
+        file: a CSV file with any of the columns ``device``, ``link``, ``slowdown`` and ``availability``.
+        rows: its text, in place of the file.
+        dealt: whether what is recorded of one user stays ``together``, or each column is dealt
+            ``independently``, as FedScale deals speeds and availability.
     """
 
     file: str | None = None

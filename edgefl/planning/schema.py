@@ -42,14 +42,14 @@ def schema() -> dict[str, Any]:
         for key, kind in fields.items():
             named = {"$ref": f"#/$defs/{kind}"}
             optional = owner.model_fields[key].default is None
-            properties[key] = {"anyOf": [named, {"type": "null"}]} if optional else named
+            _takes(properties[key], *([named, {"type": "null"}] if optional else [named]))
     measures = {"type": "array", "items": {"$ref": "#/$defs/measures"}}
-    definitions["Evaluate"]["properties"]["measures"] = {"anyOf": [measures, {"type": "null"}]}
+    _takes(definitions["Evaluate"]["properties"]["measures"], measures, {"type": "null"})
     one = {"$ref": "#/$defs/models"}
-    found["properties"]["model"] = {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
+    _takes(found["properties"]["model"], one, {"type": "array", "items": one, "minItems": 1})
     profiles = {"enum": list(catalogue.entries("profiles"))}
     own = {"type": "object", "required": ["like"], "properties": {"like": profiles}}
-    found["properties"]["fleet"] = {"anyOf": [profiles, own, {"$ref": "#/$defs/Fleet"}]}
+    _takes(found["properties"]["fleet"], profiles, own, {"$ref": "#/$defs/Fleet"})
     found["properties"]["sweep"] = {
         "type": "object",
         "description": "keys with lists of values (their product), or 'runs' with a list of paired settings",
@@ -57,6 +57,13 @@ def schema() -> dict[str, Any]:
         "additionalProperties": {"type": "array"},
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def _takes(key: dict[str, Any], *forms: dict[str, Any]) -> None:
+    """Replaces what the schema of a key says of its values, but not its description."""
+    description = key["description"]
+    key.clear()
+    key.update(description=description, anyOf=list(forms))
 
 
 def _component(kind: str, definitions: dict[str, Any], default: str = "") -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 from builders import build_method, build_net
+from pages import check, table
 
 from edgefl.core import catalogue
 from edgefl.core.errors import UserError
@@ -22,7 +23,6 @@ import method_runs
 import method_tables
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "methods.md"
 RUNS = ROOT / "benchmarks" / "results" / "methods-cifar10.json"
 NAMES = tuple(catalogue.entries("methods"))
 ACCESS = DataAccess(need="nothing")
@@ -49,11 +49,6 @@ def built(method: str) -> Learning:
     return learn_from(
         found.scenario.learning, found.document, data_of(found.scenario, found.document, ACCESS)
     )
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, ["---"] * len(heads), *rows))
 
 
 @pytest.fixture(scope="module")
@@ -126,48 +121,33 @@ def costs_table(costs: Mapping[str, Sequence[ExchangeCost]]) -> str:
     return table(heads, rows)
 
 
-def refusal(name: str, base: str) -> str:
-    """Why a method cannot be built on a base; empty if it can."""
+def is_refused(name: str, base: str) -> bool:
+    """Whether a method cannot be built on a base."""
     try:
         method = build_method(name, NET, base={"name": base})
         server = method.initial(NET.on_meta())
         method.client(NET.on_meta())
         for exchange in method.exchanges:
             exchange.down(server, 0)
-    except UserError as error:
-        return error.what
-    return ""
+    except UserError:
+        return True
+    return False
 
 
 def combinations_table() -> str:
     """On which others a method cannot be built."""
     rows = []
     for name in filter(based, NAMES):
-        found = {base: why for base in NAMES if (why := refusal(name, base))}
-        why = next(iter(found.values()), "-")
-        rows.append([f"`{name}`", ", ".join(f"`{base}`" for base in found) or "-", why])
-    return table(("method", "not on", "for example"), rows)
-
-
-def check(name: str, text: str, config: pytest.Config) -> None:
-    """Compares the page between a name's marks with a text, or rewrites it under ``--bless``."""
-    page = PAGE.read_text(encoding="utf-8")
-    begin, end = f"<!-- {name}: pytest tests/docs/test_methods_page.py --bless -->\n", "\n<!-- end -->"
-    before, mark, rest = page.partition(begin)
-    shown, closed, after = rest.partition(end)
-    assert mark, f"docs/methods.md has no {begin.strip()}"
-    assert closed
-    if config.getoption("--bless"):
-        PAGE.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")
-        shown = text
-    assert shown.splitlines() == text.splitlines()
+        refused = ", ".join(f"`{base}`" for base in NAMES if is_refused(name, base))
+        rows.append([f"`{name}`", refused or "-"])
+    return table(("method", "not on"), rows)
 
 
 @pytest.mark.parametrize("name", ["methods", "costs", "combinations"])
 def test_table_is_made_of_the_code(name, costs, request):
     """Each table between its marks is what the code gives."""
     made = {"methods": methods_table, "costs": lambda: costs_table(costs), "combinations": combinations_table}
-    check(name, made[name](), request.config)
+    check("methods.md", name, made[name](), request.config)
 
 
 @pytest.fixture(scope="module")
@@ -176,16 +156,9 @@ def results() -> method_runs.Results:
     return method_runs.Results(method_runs.CIFAR10, RUNS)
 
 
-def test_results_are_those_of_the_file(results, request):
-    """The measured tables are made of the benchmark's file of runs."""
-    tables = method_tables.result_tables(results)
-    check("results", "\n\n".join(f"{heading}:\n\n{text}" for heading, text in tables), request.config)
-
-
-@pytest.mark.parametrize("name", ["claims", "rounds", "variants"])
-def test_differences_are_those_of_the_file(name, results, request):
-    """Published differences beside ours, those during training, and variants are made of the same runs."""
-    check(name, getattr(method_tables, f"{name}_table")(results), request.config)
+def test_differences_are_those_of_the_file(results, request):
+    """Published differences beside ours are made of the benchmark's file of runs."""
+    check("methods.md", "claims", method_tables.claims_table(results), request.config)
 
 
 def test_every_figure_is_beside_the_runs(results, request):

@@ -1,22 +1,19 @@
-"""docs/scenarios.md lists every key of a scenario, with the default that the code has."""
+"""docs/scenarios.md lists every key of a scenario, its default and its meaning, as the records have them."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import check, table
 from pydantic import BaseModel
 
-from edgefl.core.fleet import Cell, Failures, Fleet
+from edgefl.core.fleet import Cell, Failures, Fleet, Member
 from edgefl.core.optimizers.sgd import Params as Sgd
 from edgefl.core.scenario import (
     Checkpoint,
-    Engine,
     Evaluate,
     Public,
-    Published,
     Scenario,
     Server,
     Task,
@@ -24,59 +21,68 @@ from edgefl.core.scenario import (
     Wire,
 )
 from edgefl.core.training import Local
+from edgefl.core.users import Users
+from edgefl.data.sources.parquet import Params as OwnImages
+from edgefl.planning.schema import schema
 
-PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
-
-# heading -> the record whose keys its table lists, and those that its text describes
-RECORDS: dict[str, tuple[type[BaseModel], frozenset[str]]] = {
-    "The file": (Scenario, frozenset()),
-    "task": (Task, frozenset()),
-    "task.public": (Public, frozenset()),
-    "local": (Local, frozenset()),
-    "local.optimizer": (Sgd, frozenset({"name", "momentum", "nesterov"})),
-    "server": (Server, frozenset()),
-    "server.until": (Until, frozenset()),
-    "evaluate": (Evaluate, frozenset()),
-    "wire": (Wire, frozenset()),
-    "engine": (Engine, frozenset()),
-    "checkpoint": (Checkpoint, frozenset()),
-    "Published figures": (Published, frozenset()),
-    "Fleets": (Fleet, frozenset()),
-    "cells": (Cell, frozenset()),
-    "failures": (Failures, frozenset()),
+RECORDS: dict[str, type[BaseModel]] = {
+    "the file": Scenario,
+    "task": Task,
+    "task.public": Public,
+    "local": Local,
+    "local.optimizer": Sgd,
+    "server": Server,
+    "server.until": Until,
+    "evaluate": Evaluate,
+    "wire": Wire,
+    "checkpoint": Checkpoint,
+    "fleet": Fleet,
+    "fleet.members": Member,
+    "fleet.cells": Cell,
+    "fleet.users": Users,
+    "fleet.failures": Failures,
+    "images": OwnImages,
 }
 
 
-def table_under(heading: str) -> dict[str, str]:
-    """Key -> default of the first table under a heading."""
-    text = re.split(rf"^#+ {re.escape(heading)}$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
-    section = re.split(r"^#+ ", text, flags=re.MULTILINE)[0]
-    rows = re.findall(r"^\| `(\w+)` \| (.*?) \|", section, flags=re.MULTILINE)
-    return {key: default.strip("`") for key, default in rows}
-
-
 def written(value: Any) -> str:
-    """A default as the page writes it."""
+    """A default as a table has it."""
     if isinstance(value, tuple):
-        return f"[{', '.join(map(written, value))}]"
+        return f"`[{', '.join(value)}]`"
     if isinstance(value, Sgd):
-        return f"{{name: sgd, lr: {value.lr}}}"
-    if isinstance(value, Checkpoint | Engine | Local | Server | Until | Evaluate | Wire | Failures):
-        return "see below"
+        return f"`{{name: sgd, lr: {value.lr}}}`"
     if isinstance(value, BaseModel):
-        return str(value.model_dump()["name"])
-    if value == {}:
-        return "none"
-    return {None: "null", "": "empty"}.get(value, str(value))
+        return f"`{value.name}`" if hasattr(value, "name") else "see below"
+    if value in ("", {}):
+        return "empty"
+    return "null" if value is None else f"`{str(value).lower() if value is False else value}`"
 
 
-@pytest.mark.parametrize("heading", RECORDS)
-def test_table_is_the_record(heading):
-    """A section's table has the record's keys, no others, with its defaults."""
-    record, elsewhere = RECORDS[heading]
-    expected = {
-        key: "required" if field.is_required() else written(field.get_default())
+def rows(record: type[BaseModel]) -> list[tuple[str, str, str]]:
+    """Each key, its default and its meaning."""
+    described = record.model_json_schema()["properties"]
+    return [
+        (
+            f"`{key}`",
+            "required" if field.is_required() else written(field.get_default()),
+            described[key]["description"].removesuffix("."),
+        )
         for key, field in record.model_fields.items()
-        if key not in elsewhere
-    }
-    assert table_under(heading) == expected
+        if key != "name" or record is Scenario
+    ]
+
+
+@pytest.mark.parametrize("mark", RECORDS)
+def test_table_is_the_record(mark, request):
+    """A section's table is made of its record."""
+    check("scenarios.md", mark, table(("key", "default", "meaning"), rows(RECORDS[mark])), request.config)
+
+
+def test_editors_are_told_the_same():
+    """The JSON Schema of scenarios describes every key of the file and of its sections."""
+    found = schema()
+    sections = [
+        found,
+        *(found["$defs"][one.__name__] for one in (Task, Local, Server, Until, Fleet, Failures)),
+    ]
+    assert all(key["description"] for one in sections for key in one["properties"].values())
