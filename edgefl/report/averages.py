@@ -149,7 +149,6 @@ class Row:
     Attributes:
         label: its name.
         cell: it as text.
-        main: whether it is shown where many runs are compared.
         figure: it as a number in base units; None of a row of several figures, or of words.
         unit: "s", "B", "FLOP", "J", "g" (of CO2e), "share" (of 1), "days", a measure's, or empty for a count.
         better: which one is ahead; empty where none is better than another.
@@ -161,7 +160,6 @@ class Row:
 
     label: str
     cell: Callable[[Compared], str]
-    main: bool = False
     figure: Figure | None = None
     unit: str = ""
     better: Better = ""
@@ -191,10 +189,9 @@ def amount(
     better: Better = "lower",
     *,
     key: str,
-    main: bool = False,
 ) -> Row:
     """The row of a number that all clients have; its arguments are the attributes of ``Row``."""
-    return Row(label, lambda one: one.show(show, figure), main, figure, unit, better, key)
+    return Row(label, lambda one: one.show(show, figure), figure, unit, better, key)
 
 
 def at(figures: Mapping[str, Any], key: str) -> Any:

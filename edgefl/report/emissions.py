@@ -12,19 +12,17 @@ from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, NOT_REACHED
 
 
-def emission_rows(
-    label: str, component: str, runs: Sequence[Summary], *, main: bool = False
-) -> Iterator[Row]:
+def emission_rows(label: str, component: str, runs: Sequence[Summary]) -> Iterator[Row]:
     """The rows of what a component emitted, or "total"."""
-    yield from _rows(label, f"emitted.{component}", runs, main=main)
+    yield from _rows(label, f"emitted.{component}", runs)
 
 
 def emission_to_rows(label: str, model: str, runs: Sequence[Summary]) -> Iterator[Row]:
     """The rows of what was emitted until a model reached the target."""
-    yield from _rows(label, f"to_target.{model}.total", runs, main=True)
+    yield from _rows(label, f"to_target.{model}.total", runs)
 
 
-def _rows(label: str, place: str, runs: Sequence[Summary], *, main: bool) -> Iterator[Row]:
+def _rows(label: str, place: str, runs: Sequence[Summary]) -> Iterator[Row]:
     """Those of an amount of ``Summary.carbon``."""
     model = place.split(".")[1]
 
@@ -36,7 +34,7 @@ def _rows(label: str, place: str, runs: Sequence[Summary], *, main: bool) -> Ite
         asked = place.startswith("to_") and one.first.target
         return NOT_REACHED if asked and any(r.carbon and model in r.accuracy for r in one.runs) else MISSING
 
-    row = Row(label, nothing, main, unit="g", better="lower", key=f"carbon.{place}.grams")
+    row = Row(label, nothing, unit="g", better="lower", key=f"carbon.{place}.grams")
     yield from covered_rows(row, runs, amount, nothing)
 
 

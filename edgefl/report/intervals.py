@@ -155,7 +155,7 @@ def covered_rows(
 
     every = [each for run in runs if (each := amount(run))]
     some = any(each.known < each.clients and each.amount is not None for each in every)
-    known = Row("  known part", part, main=row.main) if some else None
+    known = Row("  known part", part) if some else None
     yield replace(row, cell=cell, figure=whole, bounds=bounds, part=known)
     if known:
         yield known

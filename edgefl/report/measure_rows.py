@@ -24,7 +24,7 @@ def measure_rows(runs: Sequence[Summary]) -> Iterator[Row]:
             label = f"  {words}" if place else f"{name}, {words}"
             figure = partial(_figure, measure=name, key=key)
             at = f"measures.{name}.figures.{key}"
-            yield amount(label, show, figure, same[0].unit, "", key=at, main=not place)
+            yield amount(label, show, figure, same[0].unit, "", key=at)
 
 
 def _words(keys: Sequence[str]) -> list[str]:

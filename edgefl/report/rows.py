@@ -33,8 +33,8 @@ def rows(compared: Sequence[Compared]) -> Iterator[Row]:
     yield from _accuracies(runs, averaged=len(runs) > len(compared))
     yield from measure_rows(runs)
     yield _TIME
-    yield amount("bytes down", show_bytes, lambda run: run.down_bytes, "B", key="down_bytes", main=True)
-    yield amount("bytes up", show_bytes, lambda run: run.up_bytes, "B", key="up_bytes", main=True)
+    yield amount("bytes down", show_bytes, lambda run: run.down_bytes, "B", key="down_bytes")
+    yield amount("bytes up", show_bytes, lambda run: run.up_bytes, "B", key="up_bytes")
     for part in dict.fromkeys(part for run in runs for part in run.bytes_by_part):
         yield Row(f"  {part}, down / up", partial(_part, part=part))
     yield amount("work of all clients", show_flops, lambda run: run.flops, "FLOP", key="flops")
@@ -77,7 +77,6 @@ def _accuracies(runs: Sequence[Summary], *, averaged: bool) -> Iterator[Row]:
         yield Row(
             f"accuracy, {model}",
             partial(_accuracy, model=model, alone=not averaged),
-            main=True,
             figure=_figure_of(model, lambda score: score.value),
             unit="share",
             better="higher",
@@ -140,7 +139,7 @@ def _time(one: Compared) -> str:
 
 def energy_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     """The energy of all clients, and what is known of some."""
-    row = Row("energy of all clients", lambda _: MISSING, main=True, unit="J", better="lower", key=ENERGY)
+    row = Row("energy of all clients", lambda _: MISSING, unit="J", better="lower", key=ENERGY)
     amount: Callable[[Summary], Covered] = lambda run: covered(run.energy, run.joules_between)  # noqa: E731
     yield from covered_rows(row, runs, amount, lambda _: MISSING)
 
@@ -203,7 +202,7 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     known = [run.carbon.emitted for run in runs if run.carbon]
     if not known:
         return
-    yield from emission_rows("CO2e", "total", runs, main=True)
+    yield from emission_rows("CO2e", "total", runs)
     for name in COMPONENTS:
         if any(getattr(each, name) for each in known):
             yield from emission_rows(f"  {name}", name, runs)
@@ -214,7 +213,6 @@ def carbon_rows(runs: Sequence[Summary]) -> Iterator[Row]:
 _TIME = Row(
     "virtual time",
     _time,
-    main=True,
     figure=lambda run: run.virtual_s,
     unit="s",
     better="lower",
@@ -229,13 +227,11 @@ IDLE = part_of(
     "J",
     "waiting_joules",
     sign="+",
-    main=True,
 )
 PEAK = amount("peak device memory", show_bytes, lambda run: run.peak_bytes or None, "B", key="peak_bytes")
 REFUSED = Row(
     "clients refused",
     lambda one: one.all(_refused),
-    main=True,
     figure=lambda run: run.refused,
     better="lower",
     key="refused",
@@ -246,7 +242,6 @@ BYTES = amount(
     lambda run: run.down_bytes + run.up_bytes,
     "B",
     key="down_bytes + up_bytes",
-    main=True,
 )
 """In both directions; a comparison has a row for each."""
 COSTS = (_TIME.key, BYTES.key, ENERGY)
@@ -256,7 +251,9 @@ COSTS = (_TIME.key, BYTES.key, ENERGY)
 def traded(compared: Sequence[Compared]) -> Iterator[Row]:
     """Accuracies, their costs - virtual time, bytes in both directions, energy - and those of a target."""
     for row in rows(compared):
-        if row.main and row.figure and (row.key in COSTS or row.key.startswith(("accuracy.", "target."))):
+        if row.key in COSTS or (
+            row.better and row.key.startswith(("accuracy.", "target.")) and "wasted" not in row.key
+        ):
             yield row
         if row.key == "up_bytes":
             yield BYTES

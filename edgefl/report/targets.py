@@ -23,13 +23,13 @@ def to_target(runs: Sequence[Summary], models: Sequence[str]) -> Iterator[Row]:
     if not name:
         return
     if name == _ITS:
-        yield Row("target", lambda one: one.all(_target), main=True)
+        yield Row("target", lambda one: one.all(_target))
     for model in models:
         found = [reached for run in runs if (reached := _reached(run, model))]
         for label, took in _TOOK.items():
             if label in _WASTED and not any(took.figure(reached) for reached in found):
                 continue
-            row = _row(f"{label} to {name}, {model}", model, took, main=label not in _WASTED)
+            row = _row(f"{label} to {name}, {model}", model, took)
             if label == "energy":
                 nothing = partial(_took, model=model, took=took)
                 yield from covered_rows(row, runs, partial(_energy, model=model), nothing)
@@ -121,7 +121,7 @@ _USEFUL = {
 }
 
 
-def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
+def _row(label: str, model: str, took: _Took) -> Row:
     def of(part: Callable[[Evaluated], Any]) -> Callable[[Summary], Any]:
         return lambda run: part(found) if (found := took.evaluation(run, model)) else None
 
@@ -129,7 +129,6 @@ def _row(label: str, model: str, took: _Took, *, main: bool = False) -> Row:
     return Row(
         label,
         partial(_took, model=model, took=took),
-        main,
         figure=of(took.figure),
         unit=took.unit,
         better=took.better,

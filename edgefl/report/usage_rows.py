@@ -21,7 +21,7 @@ def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
         yield Row("jobs merged / late / lost / cut", _jobs)
         yield from _WASTED
     if any(map(stopped, runs)):
-        yield Row("stopped by", lambda one: one.all(lambda run: stopped(run) or "rounds"), main=True)
+        yield Row("stopped by", lambda one: one.all(lambda run: stopped(run) or "rounds"))
 
 
 def _participation(one: Compared) -> str:
@@ -51,7 +51,7 @@ def _shared(
 
 
 def part_of(
-    label: str, show: Show, part: Figure, whole: Figure, unit: str, key: str, *, sign: str = "", main: bool
+    label: str, show: Show, part: Figure, whole: Figure, unit: str, key: str, *, sign: str = ""
 ) -> Row:
     """A quantity with its share of a whole; less is better."""
 
@@ -59,7 +59,7 @@ def part_of(
         return None if unit == "J" and covered(run.energy, None).whole is None else part(run)
 
     cell = partial(_shared, show=show, part=part, whole=whole, sign=sign, is_energy=unit == "J")
-    return Row(label, cell, main, figure, unit, "lower", key)
+    return Row(label, cell, figure, unit, "lower", key)
 
 
 _PARTICIPATION = Row(
@@ -78,7 +78,6 @@ _WASTED = (
         lambda run: run.down_bytes + run.up_bytes,
         "B",
         "wasted.down_bytes + wasted.up_bytes",
-        main=True,
     ),
     part_of(
         "wasted work",
@@ -87,7 +86,6 @@ _WASTED = (
         lambda run: run.flops,
         "FLOP",
         "wasted.flops",
-        main=False,
     ),
     part_of(
         "wasted energy",
@@ -96,7 +94,6 @@ _WASTED = (
         lambda run: run.energy.joules,
         "J",
         "wasted.joules",
-        main=True,
     ),
     part_of(
         "wasted client time",
@@ -105,7 +102,6 @@ _WASTED = (
         lambda run: run.client_s,
         "s",
         "wasted.client_s",
-        main=False,
     ),
 )
 

@@ -97,7 +97,7 @@ def verdict_rows(groups: Sequence[Compared]) -> Iterator[Row]:
         _ALL[key] if key in _ALL else found[key] for key in _WHOLE if key in {**found, **_ALL}
     )
     if not any(_is_wasted(row) for row in to_target):
-        wasted = [row for row in found.values() if _is_wasted(row) and row.main]
+        wasted = [row for row in found.values() if _is_wasted(row) and row.unit in {"B", "J"}]
         yield from (*_USEFUL, *wasted) if wasted else ()
 
 
