@@ -13,14 +13,15 @@ from itertools import chain
 from edgefl.report.averages import Compared, Row
 from edgefl.report.estimates import over_seeds
 from edgefl.report.formats.texts import Note, TextTable
+from edgefl.report.measure_rows import measure_rows
 from edgefl.report.rows import COSTS, PEAK, REFUSED, WAITED_MOST
 from edgefl.report.targets import target_name
 from edgefl.report.verdict import Verdict, judged, main_model, verdict_rows
 
 ABREAST = 3
 """Runs that stand side by side; more have a row each."""
-# Columns of a row for each run, with the name.
-_COLUMNS = 9
+# Rows where runs stand side by side; columns, with the name, where they do not.
+_ROWS, _COLUMNS = 16, 9
 _BEST, _CLOSE, _NEITHER = "*", "~", " "
 _QUANTITIES = {"s": "time", "B": "bytes", "J": "energy"}
 _KINDS = {"s": "times", "J": "energies", "g": "emissions"}
@@ -59,7 +60,8 @@ def _figures(compared: Sequence[Compared]) -> list[Row]:
     found = [row for row in verdict_rows(compared) if row.better or not row.key]
     found += [REFUSED] if any(run.refused for run in runs) else []
     found += [PEAK] if any(run.peak_bytes for run in runs) else []
-    return [*found, WAITED_MOST] if any(run.waited_for_devices for run in runs) else found
+    found += [WAITED_MOST] if any(run.waited_for_devices for run in runs) else []
+    return [*found, *list(measure_rows(runs, most=1))[: max(_ROWS - len(found), 0)]]
 
 
 def _by_run(

@@ -13,12 +13,12 @@ from edgefl.report.summary import Summary
 _MOST = 2
 
 
-def measure_rows(runs: Sequence[Summary]) -> Iterator[Row]:
+def measure_rows(runs: Sequence[Summary], most: int = _MOST) -> Iterator[Row]:
     """A row or two for each measure that some run has."""
     every = [(name, one) for run in runs for name, one in (run.measures or {}).items()]
     for name in dict.fromkeys(name for name, _ in every):
         same = [one for other, one in every if other == name]
-        keys = [key for key in same[0].figures if not key.endswith(" std")][:_MOST]
+        keys = [key for key in same[0].figures if not key.endswith(" std")][:most]
         for place, (key, words) in enumerate(zip(keys, _words(keys), strict=True)):
             show = partial(_shown, unit=same[0].unit)
             label = f"  {words}" if place else f"{name}, {words}"

@@ -11,6 +11,9 @@ from edgefl.report.intervals import counted, covered, of_clients
 from edgefl.report.summary import Summary
 from edgefl.report.tables import MISSING, UNKNOWN
 
+# What is more than this many times another amount is no percentage of it.
+_MANY_TIMES = 10
+
 
 def usage_rows(runs: Sequence[Summary]) -> Iterator[Row]:
     """How busy clients were, what of their work was wasted if any was, and what else stopped a run."""
@@ -44,7 +47,8 @@ def _shared(
     energies = [run.energy for run in one.runs]
     text = one.show(show, part, UNKNOWN if any(each.energy_clients for each in energies) else MISSING)
     some, all_ = (sum(figure(run) or 0.0 for run in one.runs) for figure in (part, whole))
-    notes = [f"{sign}{show_share(some / all_)}"] if some and all_ else []
+    ratio = some / all_ if all_ else 0.0
+    notes = [f"{sign}{show_share(ratio)}" if ratio < _MANY_TIMES else f"{ratio:,.0f}x"] if ratio else []
     if is_energy and some and any(each.energy_known < each.energy_clients for each in energies):
         notes.append(of_clients(*zip(*(each[1:] for each in energies), strict=True)))
     return f"{text} ({', '.join(notes)})" if notes else text
