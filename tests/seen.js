@@ -55,8 +55,8 @@
       const found = said(axis);
       if (!found || values.some((value) => value === 0)) return true;
       const [size, base] = found;
-      return values.some((value) =>
-        [1 - 1e-9, 1, 1 + 1e-9].some((near) => text.includes(edgefl.escaped(edgefl.number(value * size * near, base)))));
+      const told = (value) => text.includes(edgefl.escaped(edgefl.number(value * size, base)));
+      return values.some((value) => [1 - 1e-9, 1, 1 + 1e-9].some((near) => told(value * near)));
     }
 
     for (const [number, trace] of traces.entries()) {
@@ -70,9 +70,9 @@
         for (const [axis, name, count] of [[xs, "x", given.z[0].length], [ys, "y", given.z.length]]) {
           if (!at(axis, name, -0.5) || !at(axis, name, count - 0.5)) found.push(`${who} leaves its axis ${name}`);
         }
-        const size = given.colorbar.ticksuffix ? 0.01 : null;
-        const wrong = given.z.flatMap((row, y) => row.filter((value, x) =>
-          size && finite(value) && value && !given.text[y][x].includes(edgefl.escaped(edgefl.number(value * size, "share")))));
+        const bar = { ticksuffix: given.colorbar.ticksuffix, title: {} };
+        const wrong = given.z.flatMap((row, y) =>
+          row.filter((value, x) => finite(value) && !agrees(bar, [value], given.text[y][x])));
         if (wrong.length) found.push(`${who} is not what its hover tells: ${wrong[0]}`);
       } else if (given.type === "bar") {
         const bars = calcdata[number].filter(({ s }) => finite(s) && s > 0);
@@ -86,7 +86,8 @@
           }
         }
       } else {
-        const places = given.x.map((_, place) => place).filter((place) => finite(given.x[place]) && finite(given.y[place]));
+        const known = (place) => finite(given.x[place]) && finite(given.y[place]);
+        const places = given.x.map((_, place) => place).filter(known);
         if (!places.length) found.push(`${who} has no values`);
         const out = places.filter((place) =>
           [at(xs, "x", given.x[place]), at(ys, "y", given.y[place])].includes(false));

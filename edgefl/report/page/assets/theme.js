@@ -24,7 +24,8 @@
     const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(edgefl.colour);
     // Numbers are in units of ours: Plotly's prefixes, such as k, would come on top of them.
     const digits = { exponentformat: "power", minexponent: 5, separatethousands: true };
-    const axis = { gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, title: { standoff: 8 }, ...digits };
+    const rules = { gridcolor: rule, linecolor: rule, zerolinecolor: rule };
+    const axis = { ...rules, ...digits, automargin: true, title: { standoff: 8 } };
     const merged = { ...full };
     for (const name of new Set(["xaxis", "yaxis", ...Object.keys(full).filter((key) => /^[xy]axis\d*$/.test(key))])) {
       const own = full[name] ?? {};

@@ -130,8 +130,8 @@
     section: "curves",
     title: "Accuracy and loss",
     why:
-      "Each evaluation of a model. A band is the 95% interval of the mean over seeds (Student's t, n\u00a0-\u00a01), at" +
-      " each evaluation by itself.",
+      "Each evaluation of a model. A band is the 95% interval of the mean over seeds (Student's t, n\u00a0-\u00a01)," +
+      " at each evaluation by itself.",
     controls,
     height: 430,
     draw(page, choice) {

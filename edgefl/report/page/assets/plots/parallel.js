@@ -143,13 +143,13 @@
           hovertext: edgefl.escaped(axis.name),
         }),
         ...(upright ? axis.ticks : lying(axis.ticks)).map(([share, text]) =>
-            note(at, share, text, {
-              ...tick(at),
-              ...side(share),
-              bgcolor: edgefl.colour("--paper"),
-              borderpad: 1,
-            }),
-          ),
+          note(at, share, text, {
+            ...tick(at),
+            ...side(share),
+            bgcolor: edgefl.colour("--paper"),
+            borderpad: 1,
+          }),
+        ),
       ]),
     };
   }
