@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
+from seen import faults
 from visits import visiting
 from watched import watched
 
@@ -26,6 +27,7 @@ def test_a_page_follows_a_run(opened, tmp_path, monkeypatch):
             visit.draw_all()
             visit.page.check("#plot-accuracy input[name=accuracy-x][value=round]")
             assert visit.page.evaluate(POINTS) == 1
+            assert faults(visit) == []
             run.go_on(2)
             visit.page.wait_for_function(f"{POINTS} === 2", timeout=30_000)
             assert 2 in [len(one["x"]) for one in visit.drawn("accuracy")["data"]]
@@ -33,6 +35,7 @@ def test_a_page_follows_a_run(opened, tmp_path, monkeypatch):
             run.server.follower.over()
             visit.page.get_by_text("The runs have ended").wait_for(timeout=30_000)
             assert visit.page.evaluate(POINTS) == 4
+            assert faults(visit) == []
             assert visit.page.is_checked("#plot-accuracy input[name=accuracy-x][value=round]")
             assert visit.complaints == []
             assert {one for one in visit.requests if not one.startswith(("blob:", "data:"))} == {

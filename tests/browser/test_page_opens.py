@@ -11,19 +11,6 @@ import pytest
 from visits import PHONE
 
 
-def test_every_plot_draws(visit):
-    """Each plot is drawn or says in words why not, without an error and without any request."""
-    page = visit()
-    page.draw_all()
-    states = page.page.eval_on_selector_all(
-        "figure.plot",
-        "all => all.map(one => [one.id, one.dataset.drawn, one.querySelector('.words').textContent])",
-    )
-    assert states
-    assert [one for one in states if one[1] not in {"plot", "words"} or "could not" in one[2]] == []
-    assert "plot" in {one[1] for one in states}
-
-
 def test_a_plot_is_drawn_when_it_comes_into_view(visit):
     """At first only what is near the window is drawn; the last plot is when one scrolls to it."""
     page = visit().page

@@ -140,6 +140,13 @@ def test_the_first_the_last_and_the_longest_round_are_listed():
     assert shown.slowest == 1
 
 
+def test_a_job_of_seconds_is_seen_in_a_round_of_hours():
+    """Its stages are not rounded away with the wait for the merge."""
+    (shown,) = told([times(work=[0.004])], "semi-sync", {"interval": "8 h"}, rounds=1).rounds
+    assert shown.to_s[0] - shown.from_s[0] == 8 * 3600
+    assert shown.worked_s[0] - shown.received_s[0] == pytest.approx(0.004, rel=0.01)
+
+
 def test_of_many_jobs_the_last_to_arrive_are_listed():
     """Of 50 clients the 40 slowest, the slowest first."""
     (shown,) = told([times(work=list(range(1, 51)))], rounds=1).rounds

@@ -11,7 +11,6 @@
                    kind "radio" | "select": options [{value, label}]; "check": a boolean;
                    "slider": values [...], text: value -> "round 12", jumps [{label, value}]: buttons; all: initial (the first by default).
                  A switch with fewer than two options is not shown. choice[name] is its value.
-     log,        axes with a log switch, such as ["x", "y"]; base sets their type. choice.log_x, choice.log_y
      height,     pixels, or (page, choice) -> pixels; 380 by default
      groups,     false, or (page, choice) -> false, where no trace is of a group: there is no legend of runs then
      draw(page, choice),    -> {data, layout} for Plotly, or {nothing: "words"} where there is nothing to draw,
@@ -34,7 +33,7 @@ const edgefl = (() => {
   /** Registers a plot; see above. */
   function plot(one) {
     if (plots.some((other) => other.id === one.id)) throw new Error(`two plots are called ${one.id}`);
-    plots.push({ controls: [], log: [], height: 380, groups: true, ...one });
+    plots.push({ controls: [], height: 380, groups: true, ...one });
   }
 
   /** An element: attributes, listeners ("onclick") and children, texts among them. */

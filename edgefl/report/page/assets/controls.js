@@ -4,12 +4,9 @@
 
   const optionsOf = (one) => one.options ?? (one.values ?? []).map((value) => ({ value, label: String(value) }));
 
-  /** The switches that a plot has on this page, log switches among them. */
-  edgefl.controlsOf = (plot, page, choice) => {
-    const own = typeof plot.controls === "function" ? plot.controls(page, choice) : plot.controls;
-    const logs = plot.log.map((axis) => ({ name: `log_${axis}`, label: `Log ${axis}`, kind: "check" }));
-    return [...own, ...logs];
-  };
+  /** The switches that a plot has on this page. */
+  edgefl.controlsOf = ({ controls }, page, choice) =>
+    typeof controls === "function" ? controls(page, choice) : controls;
 
   /** What is chosen: as before where that is still there, else what a switch begins with. */
   edgefl.chosen = (controls, before) => {

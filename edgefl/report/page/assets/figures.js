@@ -2,6 +2,7 @@
 (() => {
   const { element, plots, state } = edgefl;
   const CONFIG = { displayModeBar: false, responsive: true, displaylogo: false };
+  const LINE = 18;
   const value = (one, ...given) => (typeof one === "function" ? one(...given) : one);
 
   class Figure {
@@ -89,7 +90,9 @@
       const found = this.plot.draw(state.page, this.choice);
       this.tellNothing(found.nothing ?? "", found.chosen);
       if (found.nothing) return;
-      const height = value(this.plot.height, state.page, this.choice);
+      // On a narrow screen the entries of a legend stand below each other.
+      const entries = edgefl.narrow() && found.layout?.showlegend ? found.data.length : 0;
+      const height = value(this.plot.height, state.page, this.choice) + LINE * entries;
       this.canvas.style.height = `${height}px`;
       this.canvas.setAttribute("role", "img");
       this.canvas.setAttribute("aria-label", `${this.plot.title}; its numbers are in the table below`);
@@ -98,20 +101,17 @@
       this.note.hidden = !found.note;
       this.shown = this.ready(found);
       const first = !this.canvas.data;
-      Plotly.react(this.canvas, this.shown.data, edgefl.layout(this.shown.layout), CONFIG);
+      // Plotly measures its room once; another choice may need another height.
+      Plotly.react(this.canvas, this.shown.data, edgefl.layout({ height, ...this.shown.layout }), CONFIG);
       if (first) this.plot.listen?.(this.canvas);
       this.tell();
     }
 
-    /** What was drawn with log axes and without what is hidden. */
+    /** What was drawn, without what is hidden. */
     ready({ data, layout = {} }) {
-      const types = {};
-      for (const axis of this.plot.log) {
-        if (this.choice[`log_${axis}`]) types[`${axis}axis`] = { ...layout[`${axis}axis`], type: "log" };
-      }
       const traces = data.map(({ group, ...trace }) =>
         group === undefined ? trace : { ...trace, meta: { group }, visible: !state.hidden.has(group) });
-      return { data: traces, layout: { ...layout, ...types } };
+      return { data: traces, layout };
     }
 
     /** The picture as a file, with a legend in it. */

@@ -116,7 +116,7 @@
   const FINE_CLOCK = [60, 120, 300, 600, 1200, 1800, 3600, 7200, 18000, 36000, 86400];
 
   // On a narrow screen more ticks than these would not stand side by side.
-  const MOST = 5;
+  const MOST = 3;
 
   /** Whether there is little room beside a plot's names. */
   edgefl.narrow = () => document.documentElement.clientWidth < 640;
@@ -124,12 +124,25 @@
   /** Where a log axis has its ticks: at 1, 10, 100, and between them too where it is short. */
   function ticks(low, high, unit) {
     const found = everyTick(low, high, unit);
-    const within = found.filter((value) => value >= low / 2 && value <= high * 2).length;
+    // Around one value alone Plotly shows a decade to either side.
+    const around = low === high ? 10 : 2;
+    const within = found.filter((value) => value >= low / around && value <= high * around).length;
     const every = edgefl.narrow() ? Math.ceil(within / MOST) : 1;
     return found.filter((_, place) => place % every === 0);
   }
 
+  /** About four ticks at even distances, for an axis too short for those of everyTick. */
+  function evenTicks(low, high, unit) {
+    const [size] = step(low, unit);
+    const least = (high - low) / 4 / size;
+    const power = 10 ** Math.floor(Math.log10(least));
+    const each = size * power * [1, 2, 5, 10].find((first) => first * power >= least);
+    const first = Math.ceil(low / each);
+    return Array.from({ length: Math.floor(high / each) - first + 1 }, (_, place) => (first + place) * each);
+  }
+
   function everyTick(low, high, unit) {
+    if (low < high && high / low < 3) return evenTicks(low, high, unit);
     const [finest, fine] = [high / low < 8, high / low < 150];
     const found = unit === "s" ? [...(fine ? FINE_CLOCK : CLOCK)] : [];
     for (let power = Math.floor(Math.log10(low)) - 2; power <= Math.log10(high) + 2; power += 1) {
@@ -146,7 +159,7 @@
 
       Returns {layout, of}: an axis of Plotly's layout, and what turns a value into its place on it. */
   edgefl.axis = (title, unit, values, { log = false, ...more } = {}) => {
-    const heading = edgefl.escaped(title);
+    const heading = edgefl.narrow() ? edgefl.series.folded(edgefl.escaped(title)) : edgefl.escaped(title);
     let most = 0;
     let least = Infinity;
     for (const value of values) {

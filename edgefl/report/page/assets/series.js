@@ -152,12 +152,12 @@
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
   };
 
-  // A long text in lines, so that names leave room for what is drawn.
-  const WIDTH = 20;
-  const folded = (text) => {
+  // A long text in lines, so that names leave room for what is drawn; two characters are edgefl.text's marks.
+  const WIDTH = 22;
+  const folded = (text, width = WIDTH) => {
     const lines = [""];
     for (const word of text.split(/(?<=[ ,_/=-])/)) {
-      if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > WIDTH) lines.push("");
+      if (lines.at(-1) && lines.at(-1).length + word.trimEnd().length > width) lines.push("");
       lines[lines.length - 1] += word;
     }
     return lines
@@ -181,7 +181,7 @@
   const rows = (texts, fold = texts.length <= FOLDED) => ({
     tickmode: "array",
     tickvals: texts.map((_, place) => place),
-    ticktext: fold ? texts.map(folded) : texts,
+    ticktext: fold ? texts.map((text) => folded(text)) : texts,
     range: [texts.length - 0.5, -0.5],
     showgrid: false,
     zeroline: false,
@@ -199,6 +199,12 @@
       y1: row + 0.5,
       line: { width: 1, color: edgefl.colour("--rule") },
     }));
+
+  /** The names of the groups of which no run is among some records. */
+  function without(page, records) {
+    const drawn = new Set(records.map((one) => page.runs[one.run].group));
+    return listed(page.groups.flatMap((_, group) => (drawn.has(group) ? [] : [groupName(page, group)])));
+  }
 
   /** "a, b and c", of many the first ones; "a, 1; b, 2 and c, 3" where there are commas in them. */
   function listed(words) {
@@ -237,6 +243,7 @@
     budget,
     points,
     hover,
+    folded,
     look,
     filled,
     heat,
@@ -245,6 +252,7 @@
     namesHeight,
     rows,
     between,
+    without,
     listed,
     spaced,
     everyNth,

@@ -22,7 +22,10 @@
   /** The layout that all plots share, in the colours of the moment. */
   edgefl.layout = (full) => {
     const [ink, rule, paper] = ["--ink", "--rule", "--paper"].map(edgefl.colour);
-    const axis = { gridcolor: rule, linecolor: rule, zerolinecolor: rule, automargin: true, title: { standoff: 8 } };
+    // Numbers are in units of ours: Plotly's prefixes, such as k, would come on top of them.
+    const digits = { exponentformat: "power", minexponent: 5, separatethousands: true };
+    const rules = { gridcolor: rule, linecolor: rule, zerolinecolor: rule };
+    const axis = { ...rules, ...digits, automargin: true, title: { standoff: 8 } };
     const merged = { ...full };
     for (const name of new Set(["xaxis", "yaxis", ...Object.keys(full).filter((key) => /^[xy]axis\d*$/.test(key))])) {
       const own = full[name] ?? {};
@@ -34,7 +37,7 @@
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       ...merged,
       ...(state.printing ? { width: PRINTED } : {}),
-      margin: { l: 56, r: 12, t: 12, b: 48, ...full.margin },
+      margin: { l: 56, r: 22, t: 12, b: 48, ...full.margin },
       font: { family: "system-ui, sans-serif", size: 12, color: ink, ...full.font },
       hoverlabel: { bgcolor: paper, bordercolor: rule, font: { color: ink }, namelength: -1, ...full.hoverlabel },
     };

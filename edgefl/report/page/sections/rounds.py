@@ -20,7 +20,7 @@ _ROUNDS, _JOBS = 200, 40
 _FEWEST = 3
 # Differences of times that are smaller, relative to the times, are rounding errors.
 _ROUNDING = 1e-9
-# Digits of a job's seconds, relative to a round's length.
+# Digits of a job's seconds, relative to a job's length: a round may be a wait of hours.
 _DIGITS = 5
 _CUT = ENDINGS.index(Kind.CUT)
 _STATIONS = ("dispatched_s", "received_s", "worked_s", "arrived_s", "ended_s")
@@ -55,7 +55,7 @@ class Rounds:
         slowest: the place of the round that took longest from ``from_s`` to ``to_s``, merged ones first.
         client: of each job, its client; within a round those that arrived or ended last come first.
         device: the place of its device.
-        dispatched_s: when it was dispatched. Jobs' seconds are rounded to a hundred-thousandth of a round.
+        dispatched_s: when it was dispatched. Jobs' seconds are rounded to a hundred-thousandth of a job.
         received_s: when it had received; NaN where it did not come so far, as below.
         worked_s: when it had worked.
         arrived_s: when it had arrived.
@@ -135,7 +135,7 @@ def rounds(found: Timeline, waits: Waits, run: int, most_jobs: int) -> list[Roun
             omitted=omitted.tolist(),
             **_waited(waits, every.version[kept]),
             slowest=int(np.lexsort((every.to_s[kept] - from_s, every.version[kept] >= 0))[-1]),
-            **_columns(found, jobs, every.to_s[kept] - from_s),
+            **_columns(found, jobs),
         )
     ]
 
@@ -218,9 +218,10 @@ def _waited(waits: Waits, versions: Ints) -> dict[str, list[Any]]:
     }
 
 
-def _columns(found: Timeline, jobs: Ints, lengths_s: Floats) -> dict[str, list[Any]]:
-    """The columns of some jobs of rounds of some lengths."""
-    typical_s = float(np.median(lengths_s))
+def _columns(found: Timeline, jobs: Ints) -> dict[str, list[Any]]:
+    """The columns of some jobs."""
+    took_s = found.jobs.until_s[jobs] - found.jobs.dispatched_s[jobs]
+    typical_s = float(np.median(took_s)) if len(jobs) else 0.0
     decimals = _DIGITS - math.floor(math.log10(typical_s)) if typical_s > 0 else _DIGITS
     return {
         "client": found.jobs.client[jobs].tolist(),

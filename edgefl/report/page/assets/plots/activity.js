@@ -112,14 +112,13 @@
         const mean = line(page, one, of(one.staleness_mean));
         return most ? [line(page, one, { ...of(one.staleness_max), ...THIN }), mean] : [mean];
       });
-      const drawn = new Set(stale(page).map((one) => page.runs[one.run].group));
-      const without = page.groups.flatMap((_, group) => (drawn.has(group) ? [] : [series.groupName(page, group)]));
+      const without = series.without(page, stale(page));
       return {
         data,
         note: series.sentences(
           most ? "Thick lines are means, thin ones the most." : "Only means are drawn; the CSV has the most, too.",
           series.seedsNote(page, choice.run),
-          without.length && `Not drawn, since no upload was stale: ${series.listed(without)}.`,
+          without && `Not drawn, since no upload was stale: ${without}.`,
         ),
         layout: { xaxis: xs.layout, yaxis: ys.layout },
       };

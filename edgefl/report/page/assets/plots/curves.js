@@ -4,7 +4,8 @@
   const UNITS = { accuracy: "share", loss: "" };
   // With more points or more lines than these, lines have no markers.
   const MARKED = 30;
-  const SHARES = { autorangeoptions: { clipmin: -0.01, clipmax: 1.01 } };
+  // Bands may reach beyond 0% and 100%, accuracies do not.
+  const SHARES = { autorangeoptions: { clipmin: -1, clipmax: 101 } };
   const of = (page, choice) =>
     page.curves.filter(
       (curve) => curve.model === choice.model && curve.x[choice.x] && curve[choice.y].some(edgefl.known),
@@ -125,8 +126,8 @@
     section: "curves",
     title: "Accuracy and loss",
     why:
-      "Each evaluation of a model. A band is the 95% interval of the mean over seeds (Student's t, n - 1), at" +
-      " each evaluation by itself.",
+      "Each evaluation of a model. A band is the 95% interval of the mean over seeds (Student's t, n\u00a0-\u00a01)," +
+      " at each evaluation by itself.",
     controls,
     height: 430,
     draw(page, choice) {
@@ -160,7 +161,6 @@
       const means = found.map((curve, at) => line(page, curve, places[at], choice, { xs, ys, marked }));
       return {
         data: [...bands, ...means],
-        // Bands may reach beyond 0 and 1, accuracies do not.
         layout: { xaxis: xs.layout, yaxis: { ...ys.layout, ...shares } },
         note: without(page, choice),
       };

@@ -24,6 +24,9 @@
       edgefl.known(one.battery_share_per_round)
         ? `of its battery per round: ${edgefl.number(one.battery_share_per_round, "share")}${bounds}`
         : "no battery",
+      edgefl.known(one.battery_share_per_day)
+        ? `of its battery per day: ${edgefl.number(one.battery_share_per_day, "share")}`
+        : "",
     );
   }
 

@@ -8,6 +8,7 @@
   const TICKS = 5;
 
   const LONGEST = 18;
+  const HEADING = 16;
   const cut = (text) => edgefl.text(text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
 
   /* A setting's value in a line: "dirichlet, alpha 0.1". */
@@ -36,6 +37,14 @@
       ticks: all.filter((_, at) => at % every === 0).map((text) => [place(text), cut(text)]),
     };
   }
+
+  // What a character takes of an axis that lies; the ends of an axis have their ticks before those between.
+  const CHARACTER = 0.02;
+  const lying = (ticks) =>
+    [ticks[0], ticks.at(-1), ...ticks.slice(1, -1)].reduce((kept, [share, text]) => {
+      const near = ([other, words]) => Math.abs(share - other) < CHARACTER * (text.length + words.length);
+      return kept.some(near) ? kept : [...kept, [share, text]];
+    }, []);
 
   // Ticks nearer to each other than this share of the axis would overlap.
   const NEAR = 0.06;
@@ -120,7 +129,8 @@
     const side = (share) =>
       upright ? {} : { xanchor: share < 0.2 ? "left" : share > 0.8 ? "right" : "center" };
     const name = ({ name: full, log }) => {
-      const words = upright ? full.split(".").slice(-2).map(edgefl.text).join("<br>") : edgefl.text(full);
+      const parts = full.split(".").slice(-2).map((part) => series.folded(edgefl.text(part), HEADING));
+      const words = upright ? parts.join("<br>") : edgefl.text(full);
       return `<b>${words}</b>${log ? " (log)" : ""}`;
     };
     const heading = upright ? { yanchor: "bottom" } : { xanchor: "left", yanchor: "bottom", yshift: 5 };
@@ -132,27 +142,25 @@
           bgcolor: edgefl.colour("--paper"),
           hovertext: edgefl.escaped(axis.name),
         }),
-        ...axis.ticks
-          .filter((_, place) => upright || axis.ticks.length < 4 || place % 2 === 0)
-          .map(([share, text]) =>
-            note(at, share, text, {
-              ...tick(at),
-              ...side(share),
-              bgcolor: edgefl.colour("--paper"),
-              borderpad: 1,
-            }),
-          ),
+        ...(upright ? axis.ticks : lying(axis.ticks)).map(([share, text]) =>
+          note(at, share, text, {
+            ...tick(at),
+            ...side(share),
+            bgcolor: edgefl.colour("--paper"),
+            borderpad: 1,
+          }),
+        ),
       ]),
     };
   }
 
   function layout(found, upright) {
-    const bare = { showgrid: false, zeroline: false, showticklabels: false, fixedrange: true };
+    const bare = { showgrid: false, zeroline: false, showline: false, showticklabels: false, fixedrange: true };
     const along = { ...bare, range: upright ? [-0.08, found.length - 0.92] : [found.length - 0.7, -0.5] };
     const across = { ...bare, range: upright ? [-0.06, 1.06] : [-0.04, 1.04] };
     return {
       ...frame(found, upright),
-      margin: upright ? { l: 90, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
+      margin: upright ? { l: 120, r: 80, t: 60, b: 20 } : { l: 24, r: 24, t: 10, b: 10 },
       xaxis: upright ? along : across,
       yaxis: upright ? across : along,
       legend: { orientation: "h", x: 0, y: -0.03, yanchor: "top" },

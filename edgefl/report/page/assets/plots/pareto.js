@@ -17,7 +17,8 @@
   }
 
   // Names nearer to each other than these shares of the plot would overlap.
-  const [ASIDE, ABOVE] = [0.18, 0.07];
+  const ABOVE = 0.12;
+  const aside = () => (edgefl.narrow() ? 0.5 : 0.18);
 
   /* The groups that are named beside their points, those on the front first. */
   function namedOf(found, { accuracy, cost, xs, ys, front }) {
@@ -26,7 +27,7 @@
     const [width, height] = [0, 1].map((axis) => spread(found.map((group) => at(group)[axis])));
     const near = (one, other) => {
       const [x, y] = [0, 1].map((axis) => Math.abs(at(one)[axis] - at(other)[axis]));
-      return x < ASIDE * width && y < ABOVE * height;
+      return x < aside() * width && y < ABOVE * height;
     };
     const named = [];
     for (const group of series.distinct([...front.groups, ...found])) {

@@ -3,6 +3,8 @@
   const { series } = edgefl;
   const SHOWN = { fairness: "Jain's index", distinct: "participating clients" };
 
+  const merged = (page) => page.participation.filter((one) => one.distinct.at(-1) > 0);
+
   /* Which runs' lines lie on one another. */
   function equal(page, found, what) {
     const same = Map.groupBy(found, (one) => JSON.stringify([one.round, one[what]]));
@@ -26,13 +28,13 @@
         kind: "radio",
         options: Object.keys(SHOWN).map((value) => ({ value, label: SHOWN[value] })),
       },
-      series.runsSwitch(page, page.participation),
-      series.logX(page.participation.map((one) => one.round.length)),
+      series.runsSwitch(page, merged(page)),
+      series.logX(merged(page).map((one) => one.round.length)),
     ],
     draw(page, choice) {
-      const all = page.participation.filter((one) => one.round.length);
-      if (!all.length) return { nothing: "Nothing to draw: no round has been merged yet." };
-      const found = series.chosenRuns(page, all, choice.run);
+      if (!merged(page).length) return { nothing: "Nothing to draw: nothing has been merged yet." };
+      const found = series.chosenRuns(page, merged(page), choice.run);
+      const without = series.without(page, merged(page));
       const rounds = found.flatMap((one) => one.round);
       const xs = edgefl.axis("round", "", rounds, { log: choice.log_x, ...(choice.log_x ? {} : edgefl.rounds(rounds)) });
       const ys = edgefl.axis(
@@ -57,7 +59,11 @@
           showlegend: one.run === page.groups[group].runs[0],
         });
       });
-      const note = series.sentences(series.seedsNote(page, choice.run), equal(page, found, choice.what));
+      const note = series.sentences(
+        series.seedsNote(page, choice.run),
+        equal(page, found, choice.what),
+        without && `Not drawn, since nothing was merged: ${without}.`,
+      );
       return { data, note, layout: { xaxis: xs.layout, yaxis: ys.layout } };
     },
     table(page) {

@@ -53,12 +53,13 @@
       const heat = series.heat({
         rows: one.clients.length,
         columns: one.classes.length,
-        unit: choice.share ? "share" : "",
+        unit: choice.share ? "share" : "samples",
         value: (row, column) => one.counts[row][column] / (choice.share ? totalOf(one.counts[row]) || 1 : 1),
         words: (row, column) => [
           `client ${one.clients[row]}`,
           `class ${one.classes[column]}: ${edgefl.number(one.counts[row][column])} of` +
-            ` ${edgefl.number(totalOf(one.counts[row]))} samples`,
+            ` ${edgefl.number(totalOf(one.counts[row]))} samples,` +
+            ` ${edgefl.number(one.counts[row][column] / (totalOf(one.counts[row]) || 1), "share")}`,
         ],
       });
       const note = one.omitted ? `${edgefl.number(one.omitted)} more clients are not listed.` : "";

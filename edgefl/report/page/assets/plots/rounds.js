@@ -85,9 +85,9 @@
     });
     return [
       ...stages,
-      ...(away.length ? [trace(run, at, xs, "away or paused", series.filled(STAGES.length), away)] : []),
+      trace(run, at, xs, "away or paused", series.filled(STAGES.length), away),
       trace(run, at, xs, WAIT[0], { color: WAIT_COLOUR }, wait),
-    ];
+    ].filter(({ x }) => x.length);
   }
 
   /* The words behind a job that was not merged, and behind the one that was waited for. */
@@ -102,7 +102,8 @@
 
   function marks(run, at, jobs, xs) {
     const marked = jobs.map((place, row) => [row, place]).filter(([, place]) => markOf(run, at, place));
-    return {
+    if (!marked.length) return [];
+    const words = {
       type: "scatter",
       mode: "text",
       showlegend: false,
@@ -113,6 +114,7 @@
       text: marked.map(([, place]) => `<b>${markOf(run, at, place)}</b>`),
       x: marked.map(([, place]) => xs.of((run.arrived_s[place] ?? run.ended_s[place]) - run.from_s[at])),
     };
+    return [words];
   }
 
   /* Which merge, in words: of a round, or of an exchange before or after the rounds. */
@@ -219,7 +221,7 @@
         edgefl.narrow() ? String(run.client[place]) : edgefl.text(whoOf(run, place)),
       );
       return {
-        data: [...bars(run, choice.at, jobs, xs), marks(run, choice.at, jobs, xs)],
+        data: [...bars(run, choice.at, jobs, xs), ...marks(run, choice.at, jobs, xs)],
         note: told(run, choice.at, jobs),
         layout: {
           ...series.legend,

@@ -1,0 +1,154 @@
+"""What one sees of the plots: pages of six kinds of runs, on wide and narrow screens, and planted faults."""
+
+from __future__ import annotations
+
+import pytest
+from seen import blank, faults, scrolled, used
+from visits import DESKTOP, PHONE
+
+import edgefl
+from edgefl.report.page.build import page
+
+
+def _lossy(crash):
+    return {"server.rounds": 3, "fleet": {"like": "home-lab-heavy-tail", "failures": {"crash": crash}}}
+
+
+# A scenario and what is changed in it. One run of phones has batteries and measures.
+PAGES = {
+    "one run": (
+        "deadline",
+        {
+            "server.rounds": 4,
+            "evaluate.models": ["global", "personal"],
+            "evaluate.measures": ["class-accuracy", "personal-accuracy", "logit-entropy"],
+            "fleet": "city-phones",
+            "sweep": None,
+        },
+    ),
+    "three runs": ("quickstart", {"server.rounds": 2, "evaluate.every": 1}),
+    "asynchronous": ("async", {"server.until.bytes": "1 MB"}),
+    "most is lost": ("deadline", _lossy(0.9)),
+    "all is lost": ("deadline", _lossy(1.0)),
+}
+
+
+@pytest.fixture(scope="session")
+def shown(record, tmp_path_factory):
+    """(name): a page's record; that of eight runs is the others' of this folder."""
+    records = {"eight runs": record}
+
+    def show(name):
+        if name not in records:
+            scenario, changed = PAGES[name]
+            out = tmp_path_factory.mktemp("seen") / "run"
+            edgefl.run(scenario, overrides=changed, out=out, progress=False)
+            records[name] = page([out])
+        return records[name]
+
+    return show
+
+
+@pytest.fixture
+def look(visit, shown):
+    """(name, width): a visit to a page whose plots a reader has scrolled by."""
+
+    def open_(name, width=DESKTOP):
+        seen = visit(shown(name), width=width, reduced_motion="reduce")
+        scrolled(seen)
+        return seen
+
+    return open_
+
+
+@pytest.mark.parametrize("name", [*PAGES, "eight runs"])
+def test_plots_show_what_they_are_of(look, name):
+    """Every picture has its marks inside its axes, at the numbers that their hovers tell; on a phone, too."""
+    wide = look(name)
+    assert faults(wide) == []
+    assert blank(wide) == []
+    assert faults(look(name, PHONE)) == []
+
+
+@pytest.mark.parametrize(("name", "width"), [("eight runs", DESKTOP), ("one run", PHONE)])
+def test_whatever_is_chosen_is_shown(look, name, width):
+    """Whichever switch is used, a plot shows what it should, or says why there is nothing."""
+    plots, wrong = used(look(name, width))
+    assert wrong == []
+    assert plots >= {"accuracy", "costs", "durations", "round", "memory", "devices", "participation"}
+
+
+# What is done to a plot, and what is said of it then.
+PLANTED = {
+    "a range of shares on an axis of percent": (
+        "accuracy",
+        "one => Plotly.relayout(one, {'yaxis.autorangeoptions': {clipmin: -0.01, clipmax: 1.01}})",
+        "leaves the axes",
+    ),
+    "a range that is far too wide": (
+        "accuracy",
+        "one => Plotly.relayout(one, {'yaxis.range': [-5000, 5000]})",
+        "all marks are at one end of axis y",
+    ),
+    "shares where the axis has percent": (
+        "accuracy",
+        "one => Plotly.restyle(one, {y: one.data.map(({ y }) => y.map((share) => share / 100))})",
+        "is not what its hover tells",
+    ),
+    "seconds where the axis has milliseconds": (
+        "round",
+        """one => Plotly.restyle(one, {x: one.data.map(({ x }) => x.map((s) => s / 1000)),
+                                       base: one.data.map(({ base }) => base?.map((s) => s / 1000))})""",
+        "is not what its hover tells",
+    ),
+    "a title with another unit": (
+        "costs",
+        "one => Plotly.relayout(one, {'xaxis.title.text': 'bytes of all clients (GB)'})",
+        "is not what its hover tells",
+    ),
+    "an empty trace": ("durations", "one => Plotly.restyle(one, {x: [[]], y: [[]]}, [0])", "has no values"),
+    "a trace of nothing known": (
+        "participation",
+        "one => Plotly.restyle(one, {y: [one.data[0].y.map(() => null)]}, [0])",
+        "has no values",
+    ),
+    "bars that end beyond the axis": (
+        "costs",
+        "one => Plotly.relayout(one, {'xaxis.range': [0, one._fullLayout.xaxis.range[1] / 2]})",
+        "leaves the axes",
+    ),
+    "a line without ink": ("active", "one => Plotly.restyle(one, {opacity: 0})", "is not painted"),
+    "a map without its last column": (
+        "partition",
+        "one => Plotly.relayout(one, {'xaxis.range': [-0.5, 8.5]})",
+        "leaves its axis x",
+    ),
+    "names that do not fit": (
+        "memory",
+        "one => Plotly.relayout(one, {'yaxis.automargin': false, 'margin.l': 20})",
+        "leaves the picture",
+    ),
+    "numbers upon each other": (
+        "accuracy",
+        """one => Plotly.relayout(one, {'xaxis.tickmode': 'linear', 'xaxis.tickangle': 0,
+                                        'xaxis.dtick': one._fullLayout.xaxis.dtick / 20})""",
+        "overlap",
+    ),
+}
+
+
+def test_planted_faults_are_seen(look):
+    """Each is seen in the plot that has it, and in no other; so is a plot that lacks but its colours."""
+    seen = look("one run")
+    for name, (plot, act, words) in PLANTED.items():
+        canvas = seen.page.locator(f"#plot-{plot} .canvas")
+        canvas.evaluate(act)
+        told = faults(seen)
+        assert any(words in fault for fault in told), (name, told)
+        assert {fault.split(":")[0] for fault in told} == {plot}, (name, told)
+        # Plotly keeps what it was told; the plot begins anew.
+        canvas.evaluate("one => Plotly.purge(one)")
+        seen.draw_all()
+        assert faults(seen) == []
+    seen.page.add_style_tag(content="#plot-accuracy .scatterlayer { visibility: hidden }")
+    assert blank(seen) == ["accuracy"]
