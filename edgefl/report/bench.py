@@ -79,7 +79,7 @@ class Price:
 
     Attributes:
         dtype: the number types that the kernels run in.
-        figures: the runtime whose efficiencies are used; "the board" if its file has none of inference alone.
+        figures: the runtime whose figures are used; "training" if the file has none of inference.
         launch: the status of the launch overhead, or "none".
         seconds: of the call.
         bounds: the same, by what bounds the kernels.
@@ -241,7 +241,7 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
     priced = [(row, row.price) for row in rows if row.price]
     if priced:
         priced.sort(key=lambda one: (one[1].launch == "none", one[1].seconds))
-        left, yields = list(_DEVICE)[4:], ("efficiencies of", "samples/s", "type")
+        left, yields = list(_DEVICE)[4:], ("runtime", "samples/s", "type")
         yield Fitted(priced, _DEVICE, left=left, yields=yields)
         marks = {_MARKS.get(price.launch) for _, price in priced}
         for mark, meaning in _MEANING.items():
@@ -274,5 +274,5 @@ _DEVICE: dict[str, Callable[[tuple[Predicted, Price]], Cell]] = {
     "bound by": lambda row: _bound(row[1]),
     "fits": lambda row: fits(row[0].fits),
     "type": lambda row: row[1].dtype,
-    "efficiencies of": lambda row: row[1].figures or MISSING,
+    "runtime": lambda row: row[1].figures or MISSING,
 }

@@ -209,8 +209,12 @@ class Board(Strict):
         return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
 
     @abstractmethod
-    def dtypes(self) -> tuple[str, ...]:
-        """The supported number types."""
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
+        """The supported number types.
+
+        Args:
+            inference: by the runtime for inference instead of training.
+        """
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> Clock:
@@ -218,7 +222,7 @@ class Board(Strict):
 
         Args:
             name: the device's, for messages.
-            dtype: one of ``dtypes()``.
+            dtype: one of ``dtypes``.
             inference: use the runtime for inference instead of training.
 
         Raises:
@@ -238,22 +242,24 @@ class Board(Strict):
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
-    def known(self, name: str, dtype: str, *areas: str) -> dict[str, float]:
+    def known(self, name: str, dtype: str, *areas: str, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
 
         Args:
             name: the device's, for messages.
             dtype: the number type.
             areas: the keys that hold these numbers; by default all that its kind adds to ``Board``.
+            inference: whether the runtime for inference reads them.
 
         Raises:
             UserError: the device does not support the type, or a number is unknown.
         """
-        if dtype not in self.dtypes():
+        supported = self.dtypes(inference=inference)
+        if dtype not in supported:
             raise UserError(
                 f"device {name!r} has no figure for {dtype}",
                 where=name,
-                hint=f"it has {', '.join(self.dtypes())}",
+                hint=f"it has {', '.join(supported)}",
             )
         areas = areas or tuple(key for key in type(self).model_fields if key not in Board.model_fields)
         numbers = [
