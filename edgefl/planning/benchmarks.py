@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from edgefl.compute.steps import inference, training_step
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
 from edgefl.core.benchmarks import FORWARD_PASS, INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
 from edgefl.core.cost import Work
@@ -115,7 +115,8 @@ class Works:
             make = maker(network, source.document, place)
             with _placed(source, place):
                 if benchmark.measures in {FORWARD_PASS, INFERENCE}:
-                    self._known[key] = inference(make, batch, network.image)
+                    fused = benchmark.measures == INFERENCE
+                    self._known[key] = forward_pass(make, batch, network.image, fused=fused)
                 else:
                     last = benchmark.measures == LAST_LAYER
                     self._known[key] = training_step(

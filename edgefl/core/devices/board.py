@@ -242,14 +242,26 @@ class Board(Strict):
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
-    def known(self, name: str, dtype: str, *areas: str, inference: bool = False) -> dict[str, float]:
+    def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - others differ
+        """The keys of what holds the numbers that timing reads: all that its kind adds to ``Board``.
+
+        Args:
+            dtype: the number type.
+            inference: whether the runtime for inference is timed.
+        """
+        return tuple(key for key in type(self).model_fields if key not in Board.model_fields)
+
+    def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
+        """Whether timing reads a number, given by its dotted name."""
+        return any(f"{number}.".startswith(f"{area}.") for area in self.areas(dtype, inference=inference))
+
+    def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
 
         Args:
             name: the device's, for messages.
             dtype: the number type.
-            areas: the keys that hold these numbers; by default all that its kind adds to ``Board``.
-            inference: whether the runtime for inference reads them.
+            inference: whether the runtime for inference is timed.
 
         Raises:
             UserError: the device does not support the type, or a number is unknown.
@@ -261,9 +273,10 @@ class Board(Strict):
                 where=name,
                 hint=f"it has {', '.join(supported)}",
             )
-        areas = areas or tuple(key for key in type(self).model_fields if key not in Board.model_fields)
         numbers = [
-            (key, number.value) for area in areas for key, number in sourced(self) if _within(key, area)
+            (key, number.value)
+            for key, number in sourced(self)
+            if self.reads(key, dtype, inference=inference)
         ]
         missing = [key for key, value in numbers if value is None]
         if missing:
@@ -274,7 +287,3 @@ class Board(Strict):
                 "and add the number, measured or assumed, with its source",
             )
         return {key: float(value) for key, value in numbers if value is not None}
-
-
-def _within(key: str, area: str) -> bool:
-    return f"{key}.".startswith(f"{area}.")

@@ -121,16 +121,20 @@ class Roofline(Board):
         """See ``Board.launch``."""
         return (self.inference if inference and self.inference else self).launch_overhead
 
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
-        """See ``Board.clock``."""
+    def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
+        """See ``Board.areas``; its peak, efficiency, launch overhead and half side come first."""
         runtime = self.inference if inference else None
         place = "inference." if runtime else ""
         peak = f"{place if runtime and dtype in runtime.peak else ''}peak.{dtype}"
-        efficiency, launch = self._efficiency(dtype, runtime), f"{place}launch_overhead"
+        efficiency = self._efficiency(dtype, runtime)
         half_side = f"{place if efficiency.startswith('inference.') else ''}half_side"
-        overheads = (launch,) if runtime else (launch, "backward_overhead")
-        areas = (peak, efficiency, "memory_bandwidth", *overheads, half_side, "cache")
-        read = self.known(name, dtype, *areas, inference=inference)
+        backward = () if runtime else ("backward_overhead",)
+        return peak, efficiency, f"{place}launch_overhead", half_side, "memory_bandwidth", "cache", *backward
+
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
+        """See ``Board.clock``."""
+        peak, efficiency, launch, half_side, *_ = self.areas(dtype, inference=inference)
+        read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         streaming = read["memory_bandwidth"]
         # At the ends of intervals too, a cache is no slower than memory: a larger one never costs more.

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from edgefl.calibrate.workloads import MethodStep, Network
-from edgefl.compute.steps import inference, training_step
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, UPDATE
 from edgefl.core.optimizers.sgd import Params as Sgd
 
@@ -57,7 +57,7 @@ def test_a_step_of_the_last_layer_stops_there():
 
 def test_inference_is_the_forward_pass():
     """Without dropout, gradients and updates."""
-    work = inference(two_layers, 7, (1, 1, 5))
+    work = forward_pass(two_layers, 7, (1, 1, 5))
     assert work.flops == 2 * 7 * (20 + 12)
     assert {kernel.role for kernel, _ in work} == {"forward"}
 
