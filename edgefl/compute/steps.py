@@ -61,7 +61,8 @@ def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = 
 
     Args:
         make: as for ``training_step``.
-        batch, shape: likewise.
+        batch: likewise.
+        shape: likewise.
         fused: as a runtime for inference runs them, not operator by operator: a norm or an activation after a
             product is part of it, as in ``edgefl.export.kernels``.
 

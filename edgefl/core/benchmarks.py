@@ -21,7 +21,7 @@ Quantity = Literal["time", "energy"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "energy")
 
 LAST_LAYER = "last-layer step"
-FORWARD_PASS = "forward pass"
+FORWARD = "forward pass"
 INFERENCE = "inference"
 
 # A power figure says nothing about times.

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import FORWARD_PASS, INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
+from edgefl.core.benchmarks import FORWARD, INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
@@ -114,7 +114,7 @@ class Works:
         if key not in self._known:
             make = maker(network, source.document, place)
             with _placed(source, place):
-                if benchmark.measures in {FORWARD_PASS, INFERENCE}:
+                if benchmark.measures in {FORWARD, INFERENCE}:
                     fused = benchmark.measures == INFERENCE
                     self._known[key] = forward_pass(make, batch, network.image, fused=fused)
                 else:

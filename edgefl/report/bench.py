@@ -235,6 +235,8 @@ _MEANING = {
     ">": "launch overhead unknown; the time is a lower bound, so it is listed last",
 }
 
+_LAUNCHES = "launch: the time to start kernels, in which a GPU is no faster than a CPU"
+
 
 def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[RenderableType]:
     """The devices with a price, the fastest first; the others, by the reason why they have none."""
@@ -244,6 +246,8 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
         left, yields = list(_DEVICE)[4:], ("runtime", "samples/s", "type")
         yield Fitted(priced, _DEVICE, left=left, yields=yields)
         marks = {_MARKS.get(price.launch) for _, price in priced}
+        if len(priced) > 1 and any(price.bounds.launch_s > price.seconds / 2 for _, price in priced):
+            yield Line(_LAUNCHES, "dim")
         for mark, meaning in _MEANING.items():
             if mark in marks:
                 yield Line(f"{mark} {meaning}", "dim")

@@ -151,7 +151,7 @@ class Roofline(Board):
         )
 
     def _efficiency(self, dtype: str, runtime: Runtime | None) -> str:
-        """Where the efficiencies are: the type's own before those of all types, the runtime's first of each."""
+        """Where they are: the type's own before those of all types, of each the runtime's first."""
         if runtime and dtype in runtime.efficiency_in:
             return f"inference.efficiency_in.{dtype}"
         if dtype in self.efficiency_in:

@@ -110,7 +110,7 @@ def test_predictions_by_hand(model):
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
     assert plain.price.seconds == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
-    assert plain.price.figures == "the board"
+    assert plain.price.figures == "training"
     assert plain.price.joules == pytest.approx(5 * plain.price.seconds)
     assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
     assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
