@@ -11,7 +11,7 @@ HOUR_S = 3600
 
 # Tencent/ncnn benchmark/README.md: seconds for ResNet-18 at 224x224, 1.8 G multiply-adds, int8, 4 threads
 NCNN_PI4_S, NCNN_ZERO_S, RESNET18 = 0.08392, 0.19551, 2 * 1.8 * GIGA
-# the operations of MobileNet v1 (569 M, tensorflow/models research/slim/nets/mobilenet_v1.md), VGG-16 and ResNet-50
+# the operations of MobileNet v1 (tensorflow/models research/slim/nets/mobilenet_v1.md), VGG-16 and ResNet-50
 MOBILENET, VGG16, RESNET50_FORWARD = 2 * 0.569 * GIGA, 2 * 15.5 * GIGA, 2 * 4.1 * GIGA
 
 # lambdalabs.com/blog/2080-ti-deep-learning-benchmarks: images a second, training ResNet-50 in fp32; three

@@ -1,10 +1,10 @@
 """The order of devices in inference, against latencies that were published for some of them.
 
-Tencent/ncnn benchmark/README.md, averages in ms of one image of 224x224 (SqueezeNet: 227x227) on all big cores:
-the devices themselves, or a chip with their cores: a Snapdragon 410 (phone-low) and 675 (phone-mid), a
-Kirin 970 (android-sd680) and a Snapdragon 855+. The Jetson Orin Nano's is its GPU; a Jetson Nano's MobileNetV2 is
-TensorRT's (snap-research/EfficientFormer issue 10). The figures of inference were fitted to ResNet-18 and
-MobileNet v1, which are left out.
+Tencent/ncnn benchmark/README.md, averages in ms of one image of 224x224 (SqueezeNet: 227x227) on all big
+cores: the devices themselves, or a chip with their cores: a Snapdragon 410 (phone-low) and 675 (phone-mid),
+a Kirin 970 (android-sd680) and a Snapdragon 855+. The Jetson Orin Nano's is its GPU; a Jetson Nano's
+MobileNetV2 is TensorRT's (snap-research/EfficientFormer issue 10). The figures of inference were fitted to
+ResNet-18 and MobileNet v1, which are left out.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def seconds(name: str, one: Work, dtype: str = "fp32") -> float:
 def test_devices_come_in_the_published_order(network, dtype):
     """Every two whose published latencies are clearly apart."""
     times = {name: ms for name, ms in zip(NAMES, PUBLISHED[network, dtype], strict=False) if ms}
+    halves = HALVES if dtype == "fp32" else set()
     clear = [
         (slow, fast)
         for slow, fast in permutations(times, 2)
-        if times[slow]
-        > APART * times[fast] * (2 if dtype == "fp32" and {slow, fast} & HALVES == {fast} else 1)
+        if times[slow] > times[fast] * (2 * APART if {slow, fast} & halves == {fast} else APART)
     ]
     assert len(clear) > 10
     for slow, fast in clear:

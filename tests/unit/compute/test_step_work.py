@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from edgefl.calibrate.workloads import MethodStep, Network
@@ -60,6 +63,25 @@ def test_inference_is_the_forward_pass():
     work = forward_pass(two_layers, 7, (1, 1, 5))
     assert work.flops == 2 * 7 * (20 + 12)
     assert {kernel.role for kernel, _ in work} == {"forward"}
+
+
+def test_a_runtime_fuses_norms_and_activations_into_products():
+    """Of a residual block's seven kernels, two convolutions and the sum are left, and the last activation."""
+    conv, norm = partial(nn.Conv2d, 4, 4, 3, padding=1), partial(nn.BatchNorm2d, 4)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Sequential(conv(), norm(), nn.ReLU(), conv(), norm())
+
+        def forward(self, x):
+            return F.relu(x + self.one(x))
+
+    plain, fused = (forward_pass(Block, 2, (4, 8, 8), fused=fused) for fused in (False, True))
+    assert (plain.launches, fused.launches) == (7, 4)
+    assert plain.flops == fused.flops
+    kept = sorted(kernel.op for kernel, count in fused for _ in range(count))
+    assert kept == ["add", "convolution", "convolution", "relu"]
 
 
 @pytest.mark.parametrize("model", ["cnn2", "resnet18"])
