@@ -189,7 +189,7 @@ def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | Non
             unknown = error.what
         share = memory_bytes / usable_bytes if usable_bytes else None
         fits = None if usable_bytes is None else memory_bytes <= usable_bytes
-        found.append(Predicted(name, unknown, price, memory_bytes, share, fits))
+        found.append(Predicted(name, device.category, unknown, price, memory_bytes, share, fits))
     return found
 
 

@@ -102,6 +102,7 @@ class Predicted:
 
     Attributes:
         device: its name.
+        category: its category, such as "phone" or "edge-gpu".
         unknown: why the device cannot price the model; empty if it can.
         price: time and energy; None if the device cannot price the model.
         memory_bytes: memory of the call.
@@ -110,6 +111,7 @@ class Predicted:
     """
 
     device: str
+    category: str
     unknown: str
     price: Price | None = field(metadata={INLINE: Price})
     memory_bytes: int
@@ -235,7 +237,7 @@ _MEANING = {
     ">": "launch overhead unknown; the time is a lower bound, so it is listed last",
 }
 
-_LAUNCHES = "launch: the time to start kernels, in which a GPU is no faster than a CPU"
+_LAUNCHES = "launch: the time to start kernels; a GPU takes no less than a CPU, however small they are"
 
 
 def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[RenderableType]:
@@ -246,7 +248,10 @@ def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[Renderab
         left, yields = list(_DEVICE)[4:], ("runtime", "samples/s", "type")
         yield Fitted(priced, _DEVICE, left=left, yields=yields)
         marks = {_MARKS.get(price.launch) for _, price in priced}
-        if len(priced) > 1 and any(price.bounds.launch_s > price.seconds / 2 for _, price in priced):
+        if any(
+            row.category.endswith("gpu") and price.bounds.launch_s > price.seconds / 2
+            for row, price in priced
+        ):
             yield Line(_LAUNCHES, "dim")
         for mark, meaning in _MEANING.items():
             if mark in marks:
