@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, Protocol
@@ -253,7 +254,7 @@ class Board(Strict):
 
     def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
         """Whether timing reads a number, given by its dotted name."""
-        return any(f"{number}.".startswith(f"{area}.") for area in self.areas(dtype, inference=inference))
+        return _within(number, self.areas(dtype, inference=inference))
 
     def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
@@ -273,11 +274,8 @@ class Board(Strict):
                 where=name,
                 hint=f"it has {', '.join(supported)}",
             )
-        numbers = [
-            (key, number.value)
-            for key, number in sourced(self)
-            if self.reads(key, dtype, inference=inference)
-        ]
+        areas = self.areas(dtype, inference=inference)
+        numbers = [(key, number.value) for key, number in sourced(self) if _within(key, areas)]
         missing = [key for key, value in numbers if value is None]
         if missing:
             raise UserError(
@@ -287,3 +285,7 @@ class Board(Strict):
                 "and add the number, measured or assumed, with its source",
             )
         return {key: float(value) for key, value in numbers if value is not None}
+
+
+def _within(key: str, areas: Iterable[str]) -> bool:
+    return any(f"{key}.".startswith(f"{area}.") for area in areas)
