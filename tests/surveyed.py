@@ -11,6 +11,8 @@ HOUR_S = 3600
 
 # Tencent/ncnn benchmark/README.md: seconds for ResNet-18 at 224x224, 1.8 G multiply-adds, int8, 4 threads
 NCNN_PI4_S, NCNN_ZERO_S, RESNET18 = 0.08392, 0.19551, 2 * 1.8 * GIGA
+# the operations of MobileNet v1 (tensorflow/models research/slim/nets/mobilenet_v1.md), VGG-16 and ResNet-50
+MOBILENET, VGG16, RESNET50_FORWARD = 2 * 0.569 * GIGA, 2 * 15.5 * GIGA, 2 * 4.1 * GIGA
 
 # lambdalabs.com/blog/2080-ti-deep-learning-benchmarks: images a second, training ResNet-50 in fp32; three
 # passes of 3.8e9 multiply-adds an image (He et al. 2016, table 1)
@@ -30,6 +32,11 @@ def _card(peak: float, bandwidth: float, memory_mib: int, **more: object) -> dic
         "memory": memory_mib * MEBI,
         **more,
     }
+
+
+def _infers(peak: float, *runs: tuple[float, float]) -> tuple[float, ...]:
+    """Shares of a peak in GFLOP/s, by operations and milliseconds."""
+    return tuple(flop / ms / 1e6 / peak for flop, ms in runs)
 
 
 def _memcpy(rate: float) -> tuple[None, float, float]:
@@ -58,6 +65,7 @@ READ: dict[str, dict[str, object]] = {
         # yeeiia/Hardware-Course-Project: SqueezeNet and ResNet-18; HPL over its peak in fp64
         "efficiency.dense": (38.65 / 6.6 / 57.6, 106.53 / 16.7 / 57.6, 11.8 / 28.8),
         "efficiency_in.int8.dense": RESNET18 / NCNN_PI4_S / (115.2 * GIGA),
+        "inference.efficiency.dense": _infers(57.6, (MOBILENET, 61.17), (RESNET18, 123.12), (VGG16, 547.09)),
         "memory_bandwidth": _memcpy(2.7375 * GIGA),
         "memory": 4096 * MEBI,
         "power.idle": 1.6,
@@ -70,6 +78,9 @@ READ: dict[str, dict[str, object]] = {
         "peak.int8": 614.0 * GIGA,
         # jafermarq/federated-embedded-vision README: resnet18 and resnet34 at 29.9 and 32.1 GFLOP/s
         "efficiency.dense": (106.53 / 16.7 / 57.6, (29.9 + 32.1) / 2 / 153.5, 37.888 / 76.75),
+        "inference.efficiency_in.int8.dense": _infers(
+            614, (MOBILENET, 8.74), (RESNET18, 16.74), (VGG16, 107.01)
+        ),
         "memory_bandwidth": _memcpy(4.8054 * GIGA),
         "memory": 8192 * MEBI,
         "power.idle": 2.8,
@@ -79,6 +90,7 @@ READ: dict[str, dict[str, object]] = {
         "peak.fp32": 4 * 1.0 * GIGA * A53_CYCLE,
         "peak.int8": 2 * 4 * 1.0 * GIGA * A53_CYCLE,
         "efficiency_in.int8.dense": RESNET18 / NCNN_ZERO_S / (64 * GIGA),
+        "inference.efficiency.dense": (*_infers(32, (MOBILENET, 163.19), (RESNET18, 353.45)), 0.98),
         "memory_bandwidth": _memcpy(0.5905 * GIGA),
         "memory": 512 * MEBI,
         "power.idle": 1.2,
@@ -96,16 +108,28 @@ READ: dict[str, dict[str, object]] = {
         # branes-ai/graphs kernel_dispatch.log: medians at MAXN, less an empty interval, and in the 15 W mode
         "launch_overhead": ((61.0 - 14.4) * MICRO, 61.0 * MICRO, 119.0 * MICRO),
         "memory": 65536 * MEBI,
+        "inference.peak.int8": 170 * TERA / 2,
+        # MLPerf's ResNet-50, with and without the start of 56 layers
+        "inference.efficiency_in.int8.dense": (
+            *_infers(85_000, (RESNET50_FORWARD, 0.630), (RESNET50_FORWARD, 0.630 - 56 * 0.005)),
+            1.0,
+        ),
     },
     "jetson-orin-nano": {
         "peak.fp32": 1024 * 0.612 * 2 * GIGA,
         "memory_bandwidth": (38.0 * GIGA, 50.4 * GIGA, 68 * GIGA),
+        "inference.peak.int8": 40 * TERA / 2,
+        # YOLOv8n in the Super mode
+        "inference.efficiency_in.int8.dense": (None, 8.7 * GIGA / 0.00349 / (67 * TERA / 2), 0.28),
         "memory": 8192 * MEBI,
     },
     "jetson-xavier-nx": {
         "peak.fp32": 1.69 * TERA / 2,
         "peak.fp16": 1.69 * TERA,
         "memory": 8192 * MEBI,
+        "inference.efficiency_in.int8.dense": _infers(
+            12_300, *((RESNET50_FORWARD, 2.456 - 56 * start) for start in (0, 0.0075, 0.017))
+        ),
     },
     "jetson-tx2": {"peak.fp32": 1.33 * TERA / 2, "peak.fp16": 1.33 * TERA, "memory": 8192 * MEBI},
     "jetson-nano": {"peak.fp32": 128 * 0.9216 * 2 * GIGA, "memory": 4096 * MEBI},
@@ -121,6 +145,17 @@ READ: dict[str, dict[str, object]] = {
             220 * MICRO / 8,
             (sum(first for first, _ in LENET_S.values()) / 2 - 0.00236) / 58,
             (0.0097 - 0.001) / 35,
+        ),
+        "inference.peak.int8": 4 * SD855_PEAK,
+        # TFLite on a Pixel 4: Inception V4, 12.3 G multiply-adds, and MobileNet v1
+        "inference.efficiency.dense": (
+            *_infers(161, (2 * 12.3 * GIGA, 324.1), (MOBILENET, 14.0)),
+            1.0,
+        ),
+        # MobileNet v1 there, and ncnn on a Snapdragon 855+
+        "inference.efficiency_in.int8.dense": (
+            *_infers(644, (MOBILENET, 5.0)),
+            *_infers(4 * (2.96 + 3 * 2.42) * 16, (RESNET18, 9.43), (VGG16, 68.93)),
         ),
         "reserved_memory": 3072 * MEBI,
         "power.idle": (None, 0.082 * 5.04, 0.7),

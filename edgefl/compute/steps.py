@@ -6,18 +6,21 @@ next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from edgefl.compute.tracer import Tracer
-from edgefl.core.cost import Work
+from edgefl.core.cost import ELEMENTWISE, Kernel, Work
 from edgefl.core.optimizers import Optimizer
 from edgefl.protocol.training import slots, updated
 
 Make = Callable[[], nn.Module]
+
+# What runtimes for inference do in the same pass as the product before it.
+FUSED = frozenset("native_batch_norm relu hardtanh hardsigmoid leaky_relu sigmoid tanh".split())  # noqa: SIM905 - names as words
 
 
 def training_step(
@@ -53,8 +56,15 @@ def training_step(
     return Work.of(kernels)
 
 
-def inference(make: Make, batch: int, shape: Sequence[int]) -> Work:
-    """The kernels of the inference of one batch, operator by operator, nothing fused.
+def forward_pass(make: Make, batch: int, shape: Sequence[int], *, fused: bool = False) -> Work:
+    """The kernels of one batch without gradients.
+
+    Args:
+        make: as for ``training_step``.
+        batch: likewise.
+        shape: likewise.
+        fused: as a runtime for inference runs them, not operator by operator: a norm or an activation after a
+            product is part of it, as in ``edgefl.export.kernels``.
 
     Raises:
         UnknownOperatorError: an operator has no cost yet.
@@ -64,7 +74,17 @@ def inference(make: Make, batch: int, shape: Sequence[int]) -> Work:
         tracer = Tracer()
         with tracer:
             network(x)
-    return Work.of(tracer.kernels)
+    return Work.of(_fused(tracer.kernels) if fused else tracer.kernels)
+
+
+def _fused(kernels: Iterable[Kernel]) -> Iterator[Kernel]:
+    """The kernels, in order, without those that are part of the product before them."""
+    joins = False
+    for kernel in kernels:
+        product = kernel.kind != ELEMENTWISE
+        joins = product or (joins and kernel.op.rstrip("_") in FUSED)
+        if product or not joins:
+            yield kernel
 
 
 def _last(network: nn.Module) -> nn.Module:

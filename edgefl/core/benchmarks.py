@@ -21,6 +21,7 @@ Quantity = Literal["time", "energy"]
 QUANTITIES: tuple[Quantity, ...] = ("time", "energy")
 
 LAST_LAYER = "last-layer step"
+FORWARD = "forward pass"
 INFERENCE = "inference"
 
 # A power figure says nothing about times.
@@ -53,7 +54,7 @@ class Row(Strict):
         settings: arguments of its definition, such as ``{width_mult: 0.5}``.
         label: its name at the source, for the tables; by default the network's.
         library, batch, image, classes, status, source: see ``Benchmark``.
-        time: of one step, or of the inference of one batch.
+        time: of one step, or of one batch.
         energy: of the same.
         fitted: the numbers in the board's file that were fitted to this row.
     """
@@ -88,8 +89,8 @@ class Benchmark(Strict):
     Attributes:
         title: what they are, in a line.
         board: the device that they are held against.
-        measures: a step that trains all layers, a step that trains the last one and freezes the others, or
-            inference.
+        measures: a step that trains all layers, a step that trains the last one and freezes the others, a
+            forward pass in the runtime of training, or inference in one of its own.
         source: where the figures were read.
         status: whether the source gives these very figures, or they are arithmetic on its figures.
         runtime: the software that was measured, for the tables.
@@ -106,7 +107,7 @@ class Benchmark(Strict):
 
     title: Text
     board: Annotated[Text, NameOf("devices")]
-    measures: Literal["training step", "last-layer step", "inference"]
+    measures: Literal["training step", "last-layer step", "forward pass", "inference"]
     source: Text
     status: Status
     runtime: Text

@@ -189,7 +189,7 @@ def predictions(graph: Graph, names: Sequence[str], batch: int, dtype: str | Non
             unknown = error.what
         share = memory_bytes / usable_bytes if usable_bytes else None
         fits = None if usable_bytes is None else memory_bytes <= usable_bytes
-        found.append(Predicted(name, unknown, price, memory_bytes, share, fits))
+        found.append(Predicted(name, device.category, unknown, price, memory_bytes, share, fits))
     return found
 
 
@@ -199,7 +199,7 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
     Raises:
         UserError: the device cannot price them.
     """
-    works = _works(kernels, device.dtypes())
+    works = _works(kernels, device.dtypes(inference=True))
     bounds = Bounds()
     for dtype, work in works.items():
         bounds = bounds.plus(device.clock(name, dtype, inference=True).time(work))
@@ -215,10 +215,10 @@ def _price(name: str, device: Board, kernels: Sequence[Costed], batch: int) -> P
 
 
 def _figures(device: Board) -> str:
-    """The runtime whose efficiencies they are; "the board" where its file has none of inference alone."""
+    """The runtime whose figures they are; "training" where the device's file has none of inference."""
     if not isinstance(device, Roofline):
         return ""
-    return device.inference.runtime if device.inference else "the board"
+    return device.inference.runtime if device.inference else "training"
 
 
 def _works(kernels: Iterable[Costed], supported: Sequence[str]) -> dict[str, Work]:

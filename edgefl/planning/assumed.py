@@ -71,8 +71,10 @@ def _without_value(what: str, powers: Sequence[Sourced[Any]]) -> Iterator[str]:
 
 
 def _guesses(name: str, record: Board | Link | Cell) -> Iterator[str]:
-    # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's.
-    given = [(key, number) for key, number in sourced(record) if key.split(".")[0] in record.model_fields_set]
+    # Defaults that a file leaves out, such as a link's loss, are the model's assumptions, not the file's; and
+    # no runtime for inference has a part in a plan.
+    counted = record.model_fields_set - {"inference"}
+    given = [(key, number) for key, number in sourced(record) if key.split(".")[0] in counted]
     guesses = [key for key, number in given if number.status == "assumed"]
     if guesses:
         yield f"{name}: assumed {', '.join(guesses)}"

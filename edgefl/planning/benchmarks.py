@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from edgefl.compute.steps import inference, training_step
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core import catalogue
-from edgefl.core.benchmarks import INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
+from edgefl.core.benchmarks import FORWARD, INFERENCE, LAST_LAYER, QUANTITIES, Benchmark
 from edgefl.core.cost import Work
 from edgefl.core.devices import Board
 from edgefl.core.errors import UnknownNameError, UserError, in_one_line, nearest
@@ -114,8 +114,9 @@ class Works:
         if key not in self._known:
             make = maker(network, source.document, place)
             with _placed(source, place):
-                if benchmark.measures == INFERENCE:
-                    self._known[key] = inference(make, batch, network.image)
+                if benchmark.measures in {FORWARD, INFERENCE}:
+                    fused = benchmark.measures == INFERENCE
+                    self._known[key] = forward_pass(make, batch, network.image, fused=fused)
                 else:
                     last = benchmark.measures == LAST_LAYER
                     self._known[key] = training_step(

@@ -73,7 +73,10 @@ def _headline(found: Board | Link) -> str:
             f"depthwise convolutions on the {found.depthwise.replace('_', ' ')}"
         )
     kind = found.kind  # type: ignore[attr-defined]  # every kind has it
-    return f"{found.title}; {found.category}, {kind}; in {', '.join(found.dtypes())}{array}{training}"
+    types = ", ".join(found.dtypes())
+    if more := [dtype for dtype in found.dtypes(inference=True) if dtype not in found.dtypes()]:
+        types += f", inference also in {', '.join(more)}"
+    return f"{found.title}; {found.category}, {kind}; in {types}{array}{training}"
 
 
 def _changes(trace: LinkTrace) -> str:

@@ -161,7 +161,12 @@ class _Judge:
         """The numbers behind a sample's prediction that were fitted to its network."""
         same = (one for one in self.samples if one.network == sample.network)
         fitted = (one.fitted for one in same if sample.quantity in {one.quantity, "energy"})
-        return frozenset().union(*fitted)
+        return frozenset(
+            number
+            for number in frozenset().union(*fitted)
+            if number.startswith("power.")
+            or self.board.reads(number, sample.dtype, inference=sample.inference)
+        )
 
     def _predictor(self, numbers: frozenset[str], others: Sequence[Sample], network: Network) -> Predictor:
         """A predictor whose numbers are fitted to the others' samples; the shipped ones where none are."""

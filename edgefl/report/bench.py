@@ -79,7 +79,7 @@ class Price:
 
     Attributes:
         dtype: the number types that the kernels run in.
-        figures: the runtime whose efficiencies are used; "the board" if its file has none of inference alone.
+        figures: the runtime whose figures are used; "training" if the file has none of inference.
         launch: the status of the launch overhead, or "none".
         seconds: of the call.
         bounds: the same, by what bounds the kernels.
@@ -102,6 +102,7 @@ class Predicted:
 
     Attributes:
         device: its name.
+        category: its category, such as "phone" or "edge-gpu".
         unknown: why the device cannot price the model; empty if it can.
         price: time and energy; None if the device cannot price the model.
         memory_bytes: memory of the call.
@@ -110,6 +111,7 @@ class Predicted:
     """
 
     device: str
+    category: str
     unknown: str
     price: Price | None = field(metadata={INLINE: Price})
     memory_bytes: int
@@ -235,15 +237,22 @@ _MEANING = {
     ">": "launch overhead unknown; the time is a lower bound, so it is listed last",
 }
 
+_LAUNCHES = "launch: the time to start kernels; a GPU takes no less than a CPU, however small they are"
+
 
 def _devices(rows: Sequence[Predicted], *, quantised: bool) -> Iterator[RenderableType]:
     """The devices with a price, the fastest first; the others, by the reason why they have none."""
     priced = [(row, row.price) for row in rows if row.price]
     if priced:
         priced.sort(key=lambda one: (one[1].launch == "none", one[1].seconds))
-        left, yields = list(_DEVICE)[4:], ("efficiencies of", "samples/s", "type")
+        left, yields = list(_DEVICE)[4:], ("runtime", "samples/s", "type")
         yield Fitted(priced, _DEVICE, left=left, yields=yields)
         marks = {_MARKS.get(price.launch) for _, price in priced}
+        if any(
+            row.category.endswith("gpu") and price.bounds.launch_s > price.seconds / 2
+            for row, price in priced
+        ):
+            yield Line(_LAUNCHES, "dim")
         for mark, meaning in _MEANING.items():
             if mark in marks:
                 yield Line(f"{mark} {meaning}", "dim")
@@ -274,5 +283,5 @@ _DEVICE: dict[str, Callable[[tuple[Predicted, Price]], Cell]] = {
     "bound by": lambda row: _bound(row[1]),
     "fits": lambda row: fits(row[0].fits),
     "type": lambda row: row[1].dtype,
-    "efficiencies of": lambda row: row[1].figures or MISSING,
+    "runtime": lambda row: row[1].figures or MISSING,
 }

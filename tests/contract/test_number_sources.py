@@ -35,7 +35,9 @@ NOT_MEASURED = re.compile(
 )
 # Numbers without an interval of their own: efficiencies are shares of peaks, and vary for both; the defaults
 # of a link; sizes, which admit or refuse but do not cost.
-EXEMPT = re.compile(r"^(peak\.|handshakes$|loss$|(reserved_|on_chip_)?memory$|battery\.capacity$)")
+EXEMPT = re.compile(
+    r"^((inference\.)?peak\.|handshakes$|loss$|(reserved_|on_chip_)?memory$|battery\.capacity$)"
+)
 
 
 @pytest.mark.parametrize("record", FILES, ids=IDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Annotated, Literal, NamedTuple, Protocol
@@ -209,8 +210,12 @@ class Board(Strict):
         return f"it trains {'only the last layer' if supports == 'last layer' else supports}: {source}"
 
     @abstractmethod
-    def dtypes(self) -> tuple[str, ...]:
-        """The supported number types."""
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
+        """The supported number types.
+
+        Args:
+            inference: by the runtime for inference instead of training.
+        """
 
     @abstractmethod
     def clock(self, name: str, dtype: str, *, inference: bool = False) -> Clock:
@@ -218,7 +223,7 @@ class Board(Strict):
 
         Args:
             name: the device's, for messages.
-            dtype: one of ``dtypes()``.
+            dtype: one of ``dtypes``.
             inference: use the runtime for inference instead of training.
 
         Raises:
@@ -238,27 +243,39 @@ class Board(Strict):
         launch = self.launch(inference=inference)
         return launch.status if launch.value else "none"
 
-    def known(self, name: str, dtype: str, *areas: str) -> dict[str, float]:
+    def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - others differ
+        """The keys of what holds the numbers that timing reads: all that its kind adds to ``Board``.
+
+        Args:
+            dtype: the number type.
+            inference: whether the runtime for inference is timed.
+        """
+        return tuple(key for key in type(self).model_fields if key not in Board.model_fields)
+
+    def reads(self, number: str, dtype: str, *, inference: bool = False) -> bool:
+        """Whether timing reads a number, given by its dotted name."""
+        return _within(number, self.areas(dtype, inference=inference))
+
+    def known(self, name: str, dtype: str, *, inference: bool = False) -> dict[str, float]:
         """The numbers that timing reads, by their dotted names.
 
         Args:
             name: the device's, for messages.
             dtype: the number type.
-            areas: the keys that hold these numbers; by default all that its kind adds to ``Board``.
+            inference: whether the runtime for inference is timed.
 
         Raises:
             UserError: the device does not support the type, or a number is unknown.
         """
-        if dtype not in self.dtypes():
+        supported = self.dtypes(inference=inference)
+        if dtype not in supported:
             raise UserError(
                 f"device {name!r} has no figure for {dtype}",
                 where=name,
-                hint=f"it has {', '.join(self.dtypes())}",
+                hint=f"it has {', '.join(supported)}",
             )
-        areas = areas or tuple(key for key in type(self).model_fields if key not in Board.model_fields)
-        numbers = [
-            (key, number.value) for area in areas for key, number in sourced(self) if _within(key, area)
-        ]
+        areas = self.areas(dtype, inference=inference)
+        numbers = [(key, number.value) for key, number in sourced(self) if _within(key, areas)]
         missing = [key for key, value in numbers if value is None]
         if missing:
             raise UserError(
@@ -270,5 +287,5 @@ class Board(Strict):
         return {key: float(value) for key, value in numbers if value is not None}
 
 
-def _within(key: str, area: str) -> bool:
-    return f"{key}.".startswith(f"{area}.")
+def _within(key: str, areas: Iterable[str]) -> bool:
+    return any(f"{key}.".startswith(f"{area}.") for area in areas)

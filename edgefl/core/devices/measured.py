@@ -98,7 +98,7 @@ class Measured(Board):
     memory_bandwidth: Sourced[Bandwidth]
     launch_overhead: Sourced[units.Seconds]
 
-    def dtypes(self) -> tuple[str, ...]:
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - alike for both
         """The type it was measured in."""
         return (self.dtype,)
 

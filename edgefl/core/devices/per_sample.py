@@ -36,7 +36,7 @@ class PerSample(Board):
     forward_time: Sourced[Annotated[units.Seconds, Field(gt=0)]]
     training_time: Sourced[Annotated[units.Seconds, Field(gt=0)]]
 
-    def dtypes(self) -> tuple[str, ...]:
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - alike for both
         """Its only type."""
         return (self.dtype,)
 

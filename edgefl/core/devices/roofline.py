@@ -51,18 +51,19 @@ class Cache(Strict):
 
 
 class Runtime(Strict):
-    """Efficiency and overhead of one runtime.
+    """What differs in a runtime for inference.
 
     Attributes:
         runtime: its name and version.
-        efficiency: the share of the peak reached, by class of kernels.
-        half_side: the shortest side at which a dense product reaches half of its efficiency; if left out,
-            short sides have no cost.
-        launch_overhead: seconds added to every kernel.
+        peak, efficiency, efficiency_in: as a ``Roofline`` has them; the board's where left out.
+        half_side: as a ``Roofline`` has it, for these efficiencies; the board's goes with the board's.
+        launch_overhead: seconds added to every kernel: what the runtime takes to start it.
     """
 
     runtime: str
-    efficiency: EfficiencyByClass
+    peak: dict[DType, Sourced[OperationRate]] = Field(default_factory=dict)
+    efficiency: EfficiencyByClass | None = None
+    efficiency_in: dict[DType, EfficiencyByClass] = Field(default_factory=dict)
     half_side: Sourced[Side] | None = None
     launch_overhead: Sourced[units.Seconds]
 
@@ -80,7 +81,7 @@ class Roofline(Board):
         cache: a cache's size and bandwidth; left out if none was measured.
         launch_overhead: seconds added to every kernel in training.
         backward_overhead: seconds added to every backward pass; none if left out.
-        inference: the figures of a runtime for inference; those of training by default.
+        inference: what differs in a runtime for inference; nothing by default.
     """
 
     kind: Literal["roofline"] = "roofline"
@@ -96,8 +97,12 @@ class Roofline(Board):
 
     @model_validator(mode="after")
     def _efficiencies_have_peaks(self) -> Roofline:
-        if lonely := sorted(self.efficiency_in.keys() - self.peak.keys()):
-            raise ValueError(f"efficiency_in has {', '.join(lonely)}, but peak does not")
+        given = {"efficiency_in": (self.efficiency_in, self.dtypes())}
+        if self.inference:
+            given["inference.efficiency_in"] = (self.inference.efficiency_in, self.dtypes(inference=True))
+        for key, (efficiencies, known) in given.items():
+            if lonely := sorted(efficiencies.keys() - set(known)):
+                raise ValueError(f"{key} has {', '.join(lonely)}, but peak does not")
         return self
 
     @model_validator(mode="after")
@@ -107,23 +112,29 @@ class Roofline(Board):
             raise ValueError(f"cache.bandwidth, {fast:.4g} B/s, is below memory_bandwidth, {slow:.4g} B/s")
         return self
 
-    def dtypes(self) -> tuple[str, ...]:
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:
         """The number types with a peak."""
-        return tuple(self.peak)
+        own = self.inference.peak if inference and self.inference else {}
+        return tuple(self.peak | own)
 
     def launch(self, *, inference: bool = False) -> Sourced[float]:
         """See ``Board.launch``."""
         return (self.inference if inference and self.inference else self).launch_overhead
 
-    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
-        """See ``Board.clock``."""
+    def areas(self, dtype: str, *, inference: bool = False) -> tuple[str, ...]:
+        """See ``Board.areas``; its peak, efficiency, launch overhead and half side come first."""
         runtime = self.inference if inference else None
         place = "inference." if runtime else ""
-        peak, launch, half_side = f"peak.{dtype}", f"{place}launch_overhead", f"{place}half_side"
-        own = not runtime and dtype in self.efficiency_in
-        efficiency = f"efficiency_in.{dtype}" if own else f"{place}efficiency"
-        overheads = (launch,) if runtime else (launch, "backward_overhead")
-        read = self.known(name, dtype, peak, efficiency, "memory_bandwidth", *overheads, half_side, "cache")
+        peak = f"{place if runtime and dtype in runtime.peak else ''}peak.{dtype}"
+        efficiency = self._efficiency(dtype, runtime)
+        half_side = f"{place if efficiency.startswith('inference.') else ''}half_side"
+        backward = () if runtime else ("backward_overhead",)
+        return peak, efficiency, f"{place}launch_overhead", half_side, "memory_bandwidth", "cache", *backward
+
+    def clock(self, name: str, dtype: str, *, inference: bool = False) -> RooflineClock:
+        """See ``Board.clock``."""
+        peak, efficiency, launch, half_side, *_ = self.areas(dtype, inference=inference)
+        read = self.known(name, dtype, inference=inference)
         shares = {kind: read[f"{efficiency}.{kind}"] for kind in OP_CLASSES}
         streaming = read["memory_bandwidth"]
         # At the ends of intervals too, a cache is no slower than memory: a larger one never costs more.
@@ -138,6 +149,14 @@ class Roofline(Board):
             half_side=read.get(half_side, 0.0),
             width=WIDTHS[dtype] / WIDTHS[TRACED],
         )
+
+    def _efficiency(self, dtype: str, runtime: Runtime | None) -> str:
+        """Where they are: the type's own before those of all types, of each the runtime's first."""
+        if runtime and dtype in runtime.efficiency_in:
+            return f"inference.efficiency_in.{dtype}"
+        if dtype in self.efficiency_in:
+            return f"efficiency_in.{dtype}"
+        return "inference.efficiency" if runtime and runtime.efficiency else "efficiency"
 
 
 @dataclass(kw_only=True)

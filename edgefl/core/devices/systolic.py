@@ -82,7 +82,7 @@ class Systolic(Board):
     depthwise: Literal["array", "special_unit"] = "array"
     special_unit: SpecialUnit
 
-    def dtypes(self) -> tuple[str, ...]:
+    def dtypes(self, *, inference: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - alike for both
         """The number types its cells compute in."""
         return self.dtypes_supported
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from edgefl.calibrate.workloads import MethodStep, Network
-from edgefl.compute.steps import inference, training_step
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core.cost import ELEMENTWISE, GRAD_INPUT, GRAD_WEIGHT, UPDATE
 from edgefl.core.optimizers.sgd import Params as Sgd
 
@@ -57,9 +60,28 @@ def test_a_step_of_the_last_layer_stops_there():
 
 def test_inference_is_the_forward_pass():
     """Without dropout, gradients and updates."""
-    work = inference(two_layers, 7, (1, 1, 5))
+    work = forward_pass(two_layers, 7, (1, 1, 5))
     assert work.flops == 2 * 7 * (20 + 12)
     assert {kernel.role for kernel, _ in work} == {"forward"}
+
+
+def test_a_runtime_fuses_norms_and_activations_into_products():
+    """Of a residual block's seven kernels, two convolutions and the sum are left, and the last activation."""
+    conv, norm = partial(nn.Conv2d, 4, 4, 3, padding=1), partial(nn.BatchNorm2d, 4)
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one = nn.Sequential(conv(), norm(), nn.ReLU(), conv(), norm())
+
+        def forward(self, x):
+            return F.relu(x + self.one(x))
+
+    plain, fused = (forward_pass(Block, 2, (4, 8, 8), fused=fused) for fused in (False, True))
+    assert (plain.launches, fused.launches) == (7, 4)
+    assert plain.flops == fused.flops
+    kept = sorted(kernel.op for kernel, count in fused for _ in range(count))
+    assert kept == ["add", "convolution", "convolution", "relu"]
 
 
 @pytest.mark.parametrize("model", ["cnn2", "resnet18"])

@@ -13,9 +13,11 @@ from test_bench_kernels import QUANTISED, QUANTISED_WEIGHTS
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
 from edgefl.export.bench import BenchOptions, bench, predictions
+from edgefl.export.kernels import GraphCost
 from edgefl.export.latency import latency_section, results_file, save
 from edgefl.export.model import read_model
 from edgefl.export.timing import Calls, measured, profile, time_torch
+from edgefl.planning.fleets import device
 from edgefl.report.bench import OperatorTime
 from edgefl.report.bench import bench as tables
 
@@ -110,11 +112,26 @@ def test_predictions_by_hand(model):
     moved = 4 * (1000 + 1_000_000 + 1000)
     # 2 MFLOP at half of 1 GFLOP/s are as long as the 4 MB, and 8 us shorter.
     assert plain.price.seconds == pytest.approx(max(2e6 / 0.5e9, moved / 1e9) + 1e-3)
-    assert plain.price.figures == "the board"
+    assert plain.price.figures == "training"
     assert plain.price.joules == pytest.approx(5 * plain.price.seconds)
     assert served.price.seconds == pytest.approx(max(2e6 / 1e9, moved / 1e9) + 1e-6)
     assert (served.price.figures, served.price.dtype) == ("ort 9", "fp32")
     assert served.price.images_per_s == pytest.approx(1 / served.price.seconds)
+
+
+def test_a_runtime_states_what_differs(boards):
+    """The board's efficiency with the runtime's overhead; int8 where the runtime alone has a peak."""
+    text = (boards / "devices" / "plain.yaml").read_text("utf-8")
+    launch = "launch_overhead: {value: 1 us, status: assumed, source: test}"
+    own = f"{text}inference:\n  runtime: ort 9\n  peak:\n  {INT8}\n  {launch}\n"
+    (boards / "devices" / "own.yaml").write_text(own, "utf-8")
+    graph = graph_of(boards / "q.onnx", QUANTISED, QUANTISED_WEIGHTS, ["batch", 10])
+    rows = {dtype: predictions(graph, ("plain", "own"), 1, dtype) for dtype in ("fp32", "int8")}
+    plain, served = (row.price for row in rows["fp32"])
+    assert plain.seconds - served.seconds == pytest.approx(len(GraphCost(graph).kernels()) * (1e-3 - 1e-6))
+    assert rows["int8"][0].price is None
+    assert rows["int8"][1].price.seconds < served.seconds
+    assert device("own").dtypes() == ("fp32",)
 
 
 def test_overheads_of_inference_by_hand(model):

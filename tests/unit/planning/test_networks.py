@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edgefl.compute.steps import inference, training_step
+from edgefl.compute.steps import forward_pass, training_step
 from edgefl.core.benchmarks import Network
 from edgefl.core.errors import UserError
 from edgefl.core.optimizers.sgd import Params as Sgd
@@ -22,7 +22,7 @@ def made(name, library="torchvision", image=IMAGE, classes=1000, **settings):
 
 def multiply_adds(name, *args, image=IMAGE, **more):
     """Of the inference of one image."""
-    return inference(made(name, *args, image=image, **more), 1, image).flops // 2
+    return forward_pass(made(name, *args, image=image, **more), 1, image).flops // 2
 
 
 # Forward multiply-adds by hand, layer by layer: outputs x inputs x taps x places.
@@ -63,8 +63,8 @@ def test_mnns_googlenet_has_the_papers_multiply_adds():
 
 def test_stems_for_small_images():
     """At 32x32 the first convolution keeps 32x32 places: 96 and 16 channels of 3x3x3 taps."""
-    squeezed = inference(made("cifar-squeezenet", "published", (3, 32, 32), 10), 1, (3, 32, 32))
-    mobile = inference(made("cifar-mobilenet-v3-small", "published", (3, 32, 32), 10), 1, (3, 32, 32))
+    squeezed = forward_pass(made("cifar-squeezenet", "published", (3, 32, 32), 10), 1, (3, 32, 32))
+    mobile = forward_pass(made("cifar-mobilenet-v3-small", "published", (3, 32, 32), 10), 1, (3, 32, 32))
     assert 2 * 96 * 27 * 32**2 in {kernel.flops for kernel, _ in squeezed}
     assert 2 * 16 * 27 * 32**2 in {kernel.flops for kernel, _ in mobile}
 
@@ -92,7 +92,7 @@ def test_torchvisions_networks(name, settings, expected):
 def test_networks_of_every_kind_can_be_trained(name):
     """A training step has between 2.9 and 3 times the products of its forward pass."""
     whole = training_step(made(name), 2, IMAGE, Sgd(lr=0.1)).flops
-    assert 2.9 < whole / (2 * inference(made(name), 1, IMAGE).flops) <= 3.0
+    assert 2.9 < whole / (2 * forward_pass(made(name), 1, IMAGE).flops) <= 3.0
 
 
 def test_own_models_are_networks():

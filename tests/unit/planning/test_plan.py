@@ -14,9 +14,9 @@ from edgefl.planning.plan import plan
 from edgefl.runs.task_builder import Facts, packed, rebuilt
 
 RUN_IDS = {
-    "fedavg": "b5a197aa6174d099",
-    "spherefed": "49b5f09c21151b5d",
-    "fedclassavg": "4bae933ab6750160",
+    "fedavg": "b24b455e6d0875b2",
+    "spherefed": "1ef2dea9b6f1f8b0",
+    "fedclassavg": "ff6fb08ea01b4c97",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from commands import run_command
 
@@ -218,6 +220,23 @@ def test_steps_and_inference_have_their_own_runtimes(own):
     device.write_text(quicker, "utf-8")
     step, one = (each.rows[0].predicted for each in validation([training, str(inference)]).comparisons)
     assert one < 0.9 * alone < alone < step
+    inference.write_text(text.replace("training step", "forward pass"), "utf-8")
+    assert rows_of(validation([str(inference)]))["small"].predicted >= alone
+
+
+def test_numbers_fitted_to_steps_say_nothing_of_inference(own):
+    """With figures of its own, the runtime for inference is held against all that was not fitted to them."""
+    own.board()
+    device = own.path / "devices" / "my-board.yaml"
+    device.write_text(yaml_of_inference(device.read_text("utf-8"), "0.5 us"), "utf-8")
+    step = own.measured(f"{NETWORKS['small']}, time: 1 s, fitted: [efficiency.dense]")
+    text = Path(step).read_text("utf-8")
+    inference = own.path / "validation" / "inference.yaml"
+    inference.write_text(
+        text.replace("training step", "inference").replace(", fitted: [efficiency.dense]", ""), "utf-8"
+    )
+    trained, inferred = (each.rows[0] for each in validation([step, str(inference)]).comparisons)
+    assert (trained.counted, inferred.counted) == (False, True)
 
 
 def test_every_row_is_its_own_work(own):

@@ -85,8 +85,8 @@ BENCH = bench.BenchResult(
     "Home.onnx", "", 1000, 1, True, "fp32", 10, 1, 10, bench.Memory(1, 1), [MEASURED], "why",
     [bench.OperatorTime("layer", "Resnet", 0.1, 0.00001)],
     [
-        bench.Predicted("phone-mid", "", PRICE, 10, 0.1, True),
-        bench.Predicted("pixel-6", "device 'pixel-6' has no text", None, 10, 0.1, None),
+        bench.Predicted("phone-mid", "phone", "", PRICE, 10, 0.1, True),
+        bench.Predicted("pixel-6", "phone", "device 'pixel-6' has no text", None, 10, 0.1, None),
     ],
 )  # fmt: skip
 CLAIM = SimpleNamespace(
