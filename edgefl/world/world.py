@@ -31,6 +31,9 @@ Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
 _MERGED, _LOST = ENDINGS.index(Kind.MERGED), ENDINGS.index(Kind.LOST)
 
+# So many jobs may end in a row without an upload, in all and for each at work; more would go on for ever.
+_MOST_IN_VAIN, _MOST_IN_VAIN_EACH = 1000, 100
+
 
 class World:
     """What a policy may do: dispatch jobs, wait for them, merge or discard them.
@@ -85,6 +88,8 @@ class World:
         self._scored = -1
         self._scores: dict[str, float] = {}
         self._live: Counter[int] = Counter()
+        # Jobs that have ended since an upload last arrived.
+        self._in_vain = 0
         self._late = LateStates(plan)
         self._stops = Stops(plan)
         self._dispatcher = Dispatcher(plan, self.env, stepwise=stepwise)
@@ -200,11 +205,17 @@ class World:
 
         Raises:
             RunError: the exchange or a client is unknown, a client was refused, is not available, or its last
-                job has not arrived or been discarded yet.
+                job has not arrived or been discarded yet; or job after job ended, and no upload arrived.
         """
         who = np.atleast_1d(np.asarray(clients, dtype=np.int64))
         self._settle()
         self._checks.free(exchange, who)
+        if self._in_vain > max(_MOST_IN_VAIN, _MOST_IN_VAIN_EACH * (len(who) + self._live.total())):
+            raise RunError(
+                f"the last {self._in_vain} jobs were lost or late, and no upload has arrived since",
+                where=f"policy {self.plan.scenario.server.policy.name}",
+                hint="see the fleet's failures and availability; a timeout or a deadline may be too short",
+            )
         flights = self._dispatcher.dispatch(self, exchange, who, self._turn(), finish_by)
         self._live[self.version] += len(flights)
         return flights
@@ -388,6 +399,8 @@ class World:
         self.table.rows["ending"][slots] = ending
         self.table.free(slots)
         # A job that was lost arrives no more, even if it would have.
+        heard = ending != _LOST and (rows["arrived_s"] <= at_s).any()
+        self._in_vain = 0 if heard else self._in_vain + len(rows)
         broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.network)
         if len(broken):
             self._dispatcher.release(taken(rows, broken), after)
