@@ -35,9 +35,14 @@ def first_screen(page: Page) -> Section:
         nothing="" if page.verdict else "There is nothing to judge.",
         facts=dict(_facts(page)),
         warnings=[
-            unfinished(_in_line(page.groups[run.group].name), run.status, cut(run.reason, _LONGEST_REASON))
-            for run in page.runs
-            if run.status != "done"
+            *page.left_out,
+            *(
+                unfinished(
+                    _in_line(page.groups[run.group].name), run.status, cut(run.reason, _LONGEST_REASON)
+                )
+                for run in page.runs
+                if run.status != "done"
+            ),
         ],
         tables=[*tables, *_pairs(page), *_effects(page)],
         notes=list(_notes(page)),

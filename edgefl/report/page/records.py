@@ -84,6 +84,7 @@ class Page:
         edgefl: the version that made it.
         live: whether it follows runs in progress.
         axes: what curves are drawn against, by their keys in ``Curve.x``.
+        left_out: what of the runs is damaged or gone, a line each.
         runs: every run.
         groups: see ``Group``.
         verdict: who is ahead.
@@ -104,6 +105,7 @@ class Page:
     edgefl: str
     live: bool
     axes: Mapping[str, Axis]
+    left_out: Sequence[str]
     runs: Sequence[RunHead]
     groups: Sequence[Group]
     verdict: Sequence[Verdict]
