@@ -261,9 +261,7 @@ def learn_from(
         UserError: a name or a parameter is wrong, or the models do not fit the method.
     """
     nets = nets_of(spec, document, federation, {} if known is None else known)
-    methods = tuple(
-        build_method(spec.method, document, ["method"], net, spec.local, federation) for net in nets
-    )
+    methods = methods_of(spec, document, nets, federation)
     check_fit(methods, nets, spec.method.name, document)
     return Learning(
         spec=completed(spec, document),
@@ -301,6 +299,21 @@ def _augmented(module: ModuleType, params: Any, x: Tensor, *given: Any) -> Tenso
 
 def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
+
+
+def methods_of(
+    spec: LearningSpec, document: Document, nets: Sequence[Net], federation: Federation
+) -> tuple[Method, ...]:
+    """The method on each net.
+
+    Raises:
+        UserError: see ``build_method``.
+    """
+    local = spec.local
+    if isinstance(local.batch_size, str):
+        # Methods are built before a batch is fitted to their memory, and again for the batch that was.
+        local = local.model_copy(update={"batch_size": 1})
+    return tuple(build_method(spec.method, document, ["method"], net, local, federation) for net in nets)
 
 
 def build_method(
