@@ -92,8 +92,7 @@ def test_a_model_without_a_body_is_priced_or_refused(name: str):
     bare = build_net("mlp", (1, 4, 4), CLASSES, hidden=())
     try:
         method = build_method(name, bare)
-    except UserError as error:
-        assert "mlp" in error.what
+    except UserError:
         return
     for exchange in method.exchanges:
         traced = meta.trace(method, exchange, bare, [[STEPS] * len(exchange.work.phases)])

@@ -86,7 +86,7 @@ def test_one_more_sample_would_not_fit_with_its_margin(fleet):
 
 
 def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
-    """FedCurv's second phase takes as many steps as its 500 samples make batches of the size that was found."""
+    """FedCurv's second phase takes as many steps as its 500 samples make batches of that size."""
     found = planned(fleet("100 kB"), method="fedcurv")
     size = found.plan.scenario.local.size
     assert 1 < size < 359
