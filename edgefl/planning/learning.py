@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -172,7 +172,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        partial(_parted, partition, partition_params),
+        _parted(partition, partition_params),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -220,9 +220,13 @@ def _by(shape: tuple[int, int, int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _parted(partition: ModuleType, params: Any, *given: Any) -> list[Ints]:
-    parts: list[Ints] = partition.split(params, *given)
-    return returned(parts, (list, tuple), partition.split, "a list of index arrays")
+def _parted(partition: ModuleType, params: Any) -> Callable[..., list[Ints]]:
+    @wraps(partition.split)
+    def parted(*given: Any) -> list[Ints]:
+        parts: list[Ints] = partition.split(params, *given)
+        return returned(parts, (list, tuple), partition.split, "a list of index arrays")
+
+    return parted
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.
