@@ -17,6 +17,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan, Prices
+from edgefl.core.user_code import returned
 from edgefl.world.accounts import Accounts, cut_short
 from edgefl.world.checks import Checks
 from edgefl.world.clock import Clock
@@ -24,6 +25,7 @@ from edgefl.world.dispatch import Dispatcher
 from edgefl.world.flights import Flights, joined
 from edgefl.world.late import LateStates
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
+from edgefl.world.selectors import Selector
 from edgefl.world.stops import Stops
 from edgefl.world.table import Rows, stacked, taken
 
@@ -101,7 +103,8 @@ class World:
         policy = load("policies", plan.scenario.server.policy.name)
         self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
         selector = load("selectors", plan.scenario.server.selector.name)
-        self._selector = selector.build(plan.selector, self)
+        built = selector.build(plan.selector, self)
+        self._selector = returned(built, Selector, selector.build, "an object with select", RunError)
         self._unobserved: list[Rows] | None = [] if hasattr(self._selector, "observe") else None
 
     # What a policy and a selector see.
@@ -188,7 +191,7 @@ class World:
     def _chosen(self, count: int, candidates: Ints) -> Ints:
         if count >= len(candidates):
             return candidates
-        return self._checks.chosen(self._selector.select(count, candidates), count, candidates)
+        return self._checks.chosen(self._selector.select, count, candidates)
 
     def no_flights(self) -> Flights:
         """None, to add others to."""
@@ -301,7 +304,7 @@ class World:
                     t_s=self.now_s,
                     rows=rows,
                     weights=tuple(weights.tolist()),
-                    scales=tuple(1.0 if scales is None else scales(each) for each in staleness),
+                    scales=tuple(1.0 if scales is None else float(scales(each)) for each in staleness),
                     correction=correction,
                     slowest=last[0] if last else -1,
                     live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
