@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
+
+from edgefl_run import engine
 
 from edgefl.cli import main as edgefl_main
 from edgefl.runs.progress import Display
@@ -16,20 +17,31 @@ def main() -> None:
     """Runs the command in this process, with a display that stops it."""
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--launched", type=float, required=True)
-    arguments.add_argument("--engine")
+    arguments.add_argument("--engine", help="NAME, or NAME:KEY=VALUE,...")
     given = arguments.parse_args()
+    seconds: list[float] = []
 
     def merged(display: Display, round_: int, t_s: float, loss: float | None) -> None:  # noqa: ARG001 - Callbacks
         if round_ >= 0:
-            print(time.time() - given.launched, flush=True)
+            seconds.append(time.time() - given.launched)
+            print(seconds[0], flush=True)
             # As Ctrl-C does; any other error would end the run alone, and the next would begin.
             raise KeyboardInterrupt
 
     Display.merged = merged
     with tempfile.TemporaryDirectory() as folder:
-        engine = ["--engine", given.engine] if given.engine else []
-        with suppress(SystemExit):
-            edgefl_main(["run", "quickstart", "--out", str(Path(folder) / "run"), *engine])
+        command = ["run", "quickstart", "--out", str(Path(folder) / "run")]
+        if given.engine:
+            settings = engine(given.engine)
+            command += ["--engine", settings.pop("name")]
+            command += [
+                word for key, value in settings.items() for word in ("--set", f"engine.{key}={value}")
+            ]
+        try:
+            edgefl_main(command)
+        except SystemExit:
+            if not seconds:
+                raise
 
 
 if __name__ == "__main__":

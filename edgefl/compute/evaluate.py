@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from edgefl.compute.threads import one_thread
+from edgefl.core.user_code import returned
 from edgefl.protocol import Predictor, Tree, leaves
 
 Ints = NDArray[np.int64]
@@ -52,7 +53,8 @@ def score(predictor: Predictor, images: Callable[[Ints], Tensor], labels: Tensor
     with torch.inference_mode(), one_thread():
         for start in range(0, len(indices), CHUNK):
             chosen = indices[start : start + CHUNK]
-            logits = predictor.logits(predictor.weights, images(chosen))
+            found = predictor.logits(predictor.weights, images(chosen))
+            logits = returned(found, Tensor, predictor.logits, "logits (a tensor)")
             expected = labels[torch.from_numpy(chosen).to(labels.device)]
             losses.append(F.cross_entropy(logits, expected, reduction="none").to(torch.float64).cpu().numpy())
             correct.append((logits.argmax(dim=-1) == expected).cpu().numpy())

@@ -30,14 +30,14 @@ class Loop:
 def work(task: Task) -> Outcome:
     """One client's job, start to finish."""
     with one_thread():
-        carry = task.fold.start(task.payload, task.state, task.ctx)
+        carry = task.fold.started(task.payload, task.state, task.ctx)
         steps = 0
         for phase in task.fold.phases:
             scalars = carry.get("scalars")
             if scalars is not None and not phase.reports:
                 carry = {**carry, "scalars": unmeasured(scalars)}
             for batch in task.batches(phase):
-                carry = phase.step(carry, batch)
+                carry = phase.stepped(carry, batch)
                 steps += phase.reports
             if scalars is not None and not phase.reports:
                 carry = {**carry, "scalars": scalars}

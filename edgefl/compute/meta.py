@@ -61,8 +61,6 @@ class Sizes(NamedTuple):
 
 
 _PLAIN = Sizes()
-_CARRY = "a carry (a dict)"
-_FINISHED = "(upload, client state), two dicts or a dict and None"
 
 
 def trace(
@@ -197,7 +195,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None 
     with tracer:
         tracer.label({"weights": {"received": received, "own": own}})
         start = tracer.kernels
-        carry = _started(fold, received, own, given.ctx)
+        carry = fold.started(received, own, given.ctx)
         del received, own
         tracer.label(carry)
         steps: list[list[Kernel]] = []
@@ -211,7 +209,7 @@ def _run(fold: Fold, given: _Given, sizes: Sequence[int], tracer: Tracer | None 
                 del batch
                 tracer.label(carry)
         finish = tracer.begin_step(carry)
-        upload = _finished(fold, carry, given.ctx)
+        upload = fold.finished(carry, given.ctx, None)[0]
     return _Whole(start, steps, finish, tracer.peak(), upload)
 
 
@@ -245,7 +243,7 @@ def _phases(
 
 def _carries(fold: Fold, given: _Given, sizes: Sequence[int]) -> Iterator[tuple[Phase, Carry]]:
     """Every phase with the carry that it begins with, where each takes a step of a size; 0 for none."""
-    carry = _started(fold, given.payload, given.state, given.ctx)
+    carry = fold.started(given.payload, given.state, given.ctx)
     for phase, size in zip(fold.phases, sizes, strict=True):
         yield phase, carry
         if size and phase is not fold.phases[-1]:
@@ -354,17 +352,6 @@ def _layered(
     )
 
 
-def _started(fold: Fold, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
-    return returned(fold.start(payload, state, ctx), dict, fold.start, _CARRY)
-
-
-def _finished(fold: Fold, carry: Carry, ctx: Ctx) -> Payload:
-    found = returned(fold.finish(carry, ctx), tuple, fold.finish, _FINISHED)
-    upload, state = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - upload and state
-    returned(state, (dict, type(None)), fold.finish, _FINISHED)
-    return returned(upload, dict, fold.finish, _FINISHED)
-
-
 def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
     """One step.
 
@@ -372,7 +359,7 @@ def _stepped(phase: Phase, carry: Carry, batch: Batch) -> Carry:
         UserError: the model cannot train on a batch of this size, such as batch norm on one sample.
     """
     try:
-        return returned(phase.step(carry, batch), dict, phase.step, _CARRY)
+        return phase.stepped(carry, batch)
     except ValueError as error:
         # torch's words; a method's own errors are told with their file and line.
         if "more than 1 value per channel" not in str(error):

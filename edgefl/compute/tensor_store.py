@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from edgefl.compute.folders import owned_folder
+from edgefl.compute.threads import one_thread
 from edgefl.core.errors import RunError
 from edgefl.protocol import tree_map
 
@@ -81,13 +82,14 @@ class TensorStore:
         """The tree in memory of its own.
 
         In a file tensors start at odd addresses, where kernels round differently than in memory that torch
-        allocates.
+        allocates. One thread copies: more would wait for the cores on which others train.
 
         Args:
             file: from ``put`` of any process.
             last: whether to delete the file, since no other process will read it.
         """
-        buffers = [one.clone() for one in _mapped(file)]
+        with one_thread():
+            buffers = [one.clone() for one in _mapped(file)]
         if last:
             self.drop(file)
         return join_tensors(file.skeleton, buffers)

@@ -93,7 +93,9 @@ def _work(group: Group, gradients: Gradients) -> list[Outcome]:
     tasks, fold = group.tasks, group.tasks[0].fold
     count, context = len(tasks), _contexts([task.ctx for task in tasks])
     payload, state = stack([task.payload for task in tasks]), stack([task.state for task in tasks])
-    carry = over(lambda payload, state, ctx: fold.start(payload, state, Ctx(**ctx)), payload, state, context)
+    carry = over(
+        lambda payload, state, ctx: fold.started(payload, state, Ctx(**ctx)), payload, state, context
+    )
     carries, steps = _Carries(_prepared(carry, count), [0] * count), [0] * count
     for place, phase in enumerate(fold.phases):
         feed = group.feed(place)
@@ -268,7 +270,7 @@ def _train(phase: Phase, carries: _Carries, feed: Feed, gradients: Gradients) ->
             carry = {**carry, step.key: inner} if isinstance(step, Within) else inner
         else:
             for batch in batches:
-                carry = carries.align(places, over(phase.step, carry, Batch._make(map(Stack, batch))))
+                carry = carries.align(places, over(phase.stepped, carry, Batch._make(map(Stack, batch))))
         carries.keep(places, carry, size)
 
 

@@ -18,7 +18,8 @@ from edgefl.core.components import read
 from edgefl.core.errors import ScenarioError
 from edgefl.core.fleet import inherited
 from edgefl.core.nodes import Node, short, written
-from edgefl.core.overrides import PAIRS, SWEEP, Override, gives, meet, put, without
+from edgefl.core.notes import note
+from edgefl.core.overrides import PAIRS, SWEEP, Override, meet, put, within
 from edgefl.core.params import Strict
 from edgefl.core.scenario import Scenario, Server
 from edgefl.core.units import RESOLVED
@@ -82,8 +83,6 @@ def load(
         root = _overridden(root, override)
     sweep = _Sweep.read(Document.of(root, document.file))
     sweep.check_apart()
-    for override in given:
-        sweep.check(override)
     if seeds is not None:
         sweep = sweep._replace(seeds=_seeds(root, given, sweep, seeds))
     base = root._replace(value={key: node for key, node in root.value.items() if key != SWEEP})
@@ -99,18 +98,73 @@ def _label(name: Any) -> Any:
 
 
 def _overridden(root: Node, override: Override) -> Node:
-    """The scenario with one override, which replaces the sweep's axis of its key."""
-    keys, value = override.keys, override.node
-    sweep = root.child(SWEEP)
-    axes = list(sweep.value) if sweep and isinstance(sweep.value, dict) else []
-    if keys[0] == SWEEP:
-        if value.value is None and len(keys) == 2 and keys[1] in axes:  # noqa: PLR2004 - sweep and its key
-            return without(root, keys[1])
-        return put(root, keys, value)
-    for axis in axes:
-        if axis != PAIRS and f"{axis}.".startswith(f"{override.key}.") and gives(override.key, value, axis):
-            root = without(root, axis)
-    return put(root, keys, value)
+    """The scenario with one override, which replaces what the sweep sets of its key."""
+    keys, sweep = override.keys, root.child(SWEEP)
+    axes = sweep.value if sweep and isinstance(sweep.value, dict) else {}
+    if axes and keys[0] != SWEEP:
+        root = _swept(root, _replaced(axes, override))
+    elif override.node.value is None and len(keys) == 2 and keys[1] in axes:  # noqa: PLR2004 - sweep and its key
+        return _swept(root, {key: node for key, node in axes.items() if key != keys[1]})
+    return put(root, keys, override.node)
+
+
+def _swept(root: Node, axes: dict[str, Node]) -> Node:
+    """A scenario with another sweep, or without one if nothing is left of it."""
+    kept = {key: node for key, node in root.value.items() if key != SWEEP}
+    return root._replace(value={**kept, SWEEP: root.value[SWEEP]._replace(value=axes)} if axes else kept)
+
+
+def _replaced(axes: Mapping[str, Node], override: Override) -> dict[str, Node]:
+    """A sweep with an override in it; of settings that differ in nothing but a name then, the first stay."""
+    lost: dict[str, list[Node]] = {}
+    found = dict(axes)
+    for axis, node in axes.items():
+        if not isinstance(node.value, list):
+            continue
+        each = [one.value if axis == PAIRS else {axis: one} for one in node.value]
+        after = [_changed(one, override, lost) if isinstance(one, dict) else one for one in each]
+        if after == each:
+            continue
+        apart: dict[str, Node] = {}
+        for one, settings in zip(node.value, after, strict=True):
+            plain = repr({key: value.plain for key, value in settings.items() if key != "name"})
+            apart.setdefault(
+                plain, one._replace(value=settings) if axis == PAIRS else settings.get(axis, one)
+            )
+        found[axis] = node._replace(value=list(apart.values()))
+        if list(apart) == ["{}"]:
+            del found[axis]
+    for key, values in lost.items():
+        words = short(", ".join(_words(value.plain) for value in values))
+        note(
+            f"{override.where} replaces the sweep's {key}: {words} "
+            f"({len(values)} value{'s' * (len(values) > 1)})"
+        )
+    return found
+
+
+def _changed(
+    settings: Mapping[str, Node], override: Override, lost: dict[str, list[Node]]
+) -> dict[str, Node]:
+    """A run's settings with an override in them; ``lost`` takes what it replaces, by key."""
+    found = {}
+    for key, value in settings.items():
+        depth = key.count(".") + 1
+        if key != "name" and within(key, override.key):
+            lost.setdefault(key, []).append(value)
+        elif within(override.key, key):
+            before: Node | None = value
+            for part in override.keys[depth:]:
+                before = before.child(part) if before else None
+            if before:
+                lost.setdefault(override.key, []).append(before)
+            found[key] = put(value, override.keys, override.node, depth)
+        else:
+            found[key] = value
+    if found != settings:
+        # It was the name of what is there no more.
+        found.pop("name", None)
+    return found
 
 
 def _seeds(root: Node, given: Sequence[Override], sweep: _Sweep, count: int) -> list[Node]:
@@ -204,29 +258,6 @@ class _Sweep(NamedTuple):
                     hint=f"remove one of them: --set sweep.{axis}=null or --set sweep.{PAIRS}=null",
                 )
 
-    def check(self, override: Override) -> None:
-        """Refuses an override that the sweep would silently replace."""
-        if override.keys[0] == SWEEP:
-            return
-        value = override.node
-        for axis in self.axes:
-            if f"{override.key}.".startswith(f"{axis}.") and axis != override.key:
-                raise ScenarioError(
-                    f"{override.key!r} is also set by the scenario's sweep, as {axis!r}",
-                    where=override.where,
-                    hint=f"give --set {axis}=VALUE before it, or --set 'sweep.{axis}=[...]' in its place",
-                )
-        for place, pair in enumerate(self.pairs):
-            for key in pair:
-                if gives(override.key, value, key):
-                    also = f", as {key!r}" if key != override.key else ""
-                    raise ScenarioError(
-                        f"{override.key!r} is also set by the scenario's sweep.runs{also}",
-                        where=override.where,
-                        hint=f"change it there, for example with --set sweep.{PAIRS}.{place}.{key}=VALUE, or "
-                        f"remove these runs with --set sweep.{PAIRS}=null",
-                    )
-
     def check_size(self, base: Node) -> None:
         """Refuses more runs than anybody waits for."""
         count = len(self.pairs) * math.prod(map(len, self.axes.values())) * max(len(self.seeds), 1)
@@ -302,9 +333,9 @@ def setting_words(key: str, value: Any) -> str:
 
 def _words(value: Any) -> str:
     """A value in a run's name: a component by its name and parameters, also inside another."""
-    if isinstance(value, dict) and "name" in value:
+    if isinstance(value, dict):
         own = (f"{key} {_words(inner)}" for key, inner in value.items() if key != "name")
-        return " ".join([str(value["name"]), *own])
+        return " ".join([*([str(value["name"])] if "name" in value else []), *own])
     if isinstance(value, list):
         return f"[{', '.join(map(_words, value))}]"
     return quoted(value) if value is None or isinstance(value, bool) else str(value)

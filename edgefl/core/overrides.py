@@ -58,25 +58,27 @@ class Override(NamedTuple):
         return [SWEEP, *rest.split(".", 2)] if rest.split(".")[0] == PAIRS else [SWEEP, rest]
 
 
-def put(node: Node, keys: Sequence[str], value: Node) -> Node:
+def put(node: Node, keys: Sequence[str], value: Node, depth: int = 0) -> Node:
     """A mapping in which the value under ``keys`` is replaced; everything else is shared with the old one.
 
     Mappings that are not there are made, and a component's bare name becomes a mapping. A component whose
     ``name`` changes loses its parameters, since another component has others.
 
+    Args:
+        node: the mapping.
+        keys: from a scenario's root.
+        value: the new one.
+        depth: how many of the keys lead to ``node``.
+
     Raises:
         ScenarioError: what a key is to be looked up in has no keys.
     """
-    return _put(node, keys, value, 0)
-
-
-def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     if depth == len(keys):
         return value
     key = keys[depth]
     if isinstance(node.value, list):
         place = _place(node.value, keys, depth, _where(value))
-        inner = _put(node.value[place], keys, value, depth + 1)
+        inner = put(node.value[place], keys, value, depth + 1)
         return node._replace(value=[*node.value[:place], inner, *node.value[place + 1 :]])
     if node.value is None:
         node = value._replace(value={})
@@ -87,7 +89,7 @@ def _put(node: Node, keys: Sequence[str], value: Node, depth: int) -> Node:
     before = node.value.get(key)
     if depth == len(keys) - 1 and key == "name" and keys[0] not in {key, SWEEP} and _differ(before, value):
         return value._replace(value={key: value})
-    inner = _put(before or Node(None, value.file), keys, value, depth + 1)
+    inner = put(before or Node(None, value.file), keys, value, depth + 1)
     return node._replace(value={**node.value, key: inner})
 
 
@@ -118,26 +120,11 @@ def _place(values: Sequence[Node], keys: Sequence[str], depth: int, where: str) 
     )
 
 
-def without(root: Node, axis: str) -> Node:
-    """A scenario without one of its sweep's keys, and without the sweep if it was the last."""
-    sweep = root.value[SWEEP]
-    rest = {key: node for key, node in sweep.value.items() if key != axis}
-    kept = {key: node for key, node in root.value.items() if key != SWEEP}
-    return root._replace(value={**kept, SWEEP: sweep._replace(value=rest)} if rest else kept)
+def within(key: str, other: str) -> bool:
+    """Whether a dotted key equals another, or is one of its parts."""
+    return f"{key}.".startswith(f"{other}.")
 
 
 def meet(key: str, other: str) -> bool:
     """Whether one of two dotted keys equals or contains the other."""
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
-
-
-def gives(override: str, value: Node, key: str) -> bool:
-    """Whether an override sets a key: as itself, as part of it, or with a value that has the key in it."""
-    if not f"{key}.".startswith(f"{override}."):
-        return meet(override, key)
-    node: Node | None = value
-    for inner in key[len(override) + 1 :].split(".") if key != override else ():
-        if node is not None and isinstance(node.value, str):
-            return inner in {"name", "like"}
-        node = node.child(inner) if node is not None else None
-    return node is not None
+    return within(key, other) or within(other, key)

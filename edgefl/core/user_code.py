@@ -55,6 +55,10 @@ class Terminated(SystemExit):
     """The process was told to end: SIGTERM, and nothing that a user's code raised."""
 
 
+class WrongValueError(UserError):
+    """A function of a component returned something else than it must; perhaps on data alone."""
+
+
 class InternalError(EdgeflError):
     """A mistake in edgefl."""
 
@@ -225,7 +229,7 @@ def returned(
     kinds: type | tuple[type, ...],
     function: Callable[..., Any],
     expected: str,
-    failure: type[EdgeflError] = UserError,
+    failure: type[EdgeflError] = WrongValueError,
 ) -> V:
     """What a function of a component returned.
 

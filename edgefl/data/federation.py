@@ -14,6 +14,7 @@ from torch import Tensor
 
 from edgefl.core import seeds
 from edgefl.core.errors import DataError, UserError
+from edgefl.core.user_code import defined_at
 from edgefl.data.source import Labels
 from edgefl.data.spec import Arrays, Ints, Spec, stratified
 
@@ -180,10 +181,8 @@ def federate(
         public_x = public_images(spec, train_x, train[chosen])
         train = np.delete(train, chosen)
     rng = seeds.generator(seed, "partition")
-    parts = tuple(
-        train[part]
-        for part in _sound(partition(train_y[train], spec.classes, clients, rng), clients, len(train))
-    )
+    found = _sound(partition(train_y[train], spec.classes, clients, rng), clients, len(train), partition)
+    parts = tuple(train[part] for part in found)
     counts = _class_counts(parts, train_y, spec.classes)
     return Federation(
         spec=spec,
@@ -265,8 +264,8 @@ def _check_holdout(share: float, kept: int, held: int) -> None:
         )
 
 
-def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
-    """The parts, if every client has one and all indices are of training images.
+def _sound(parts: list[Ints], clients: int, samples: int, partition: Callable[..., Any]) -> tuple[Ints, ...]:
+    """The parts, if every client has one and all indices are of training images, each at most once.
 
     Raises:
         UserError: they are not, which only a partition of the user's own can do.
@@ -276,8 +275,12 @@ def _sound(parts: list[Ints], clients: int, samples: int) -> tuple[Ints, ...]:
     wrong = next((f"client {client} has {fault}" for client, fault in enumerate(faults) if fault), "")
     if len(parts) != clients:
         wrong = f"{len(parts)} parts for {clients} clients"
+    if not wrong:
+        repeated = np.flatnonzero(np.bincount(np.concatenate(arrays).astype(np.int64)) > 1)
+        wrong = f"the index {repeated[0]} is given more than once" if repeated.size else ""
     if wrong:
-        raise UserError(f"the partition is invalid: {wrong}", where="task.partition")
+        place = defined_at(partition) or "task.partition"
+        raise UserError(f"the partition is invalid: {wrong}", where=str(place))
     return tuple(part.astype(np.int64, copy=False) for part in arrays)
 
 

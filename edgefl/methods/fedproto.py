@@ -72,7 +72,7 @@ def build(params: Params, site: Site) -> Method:
         return loss
 
     def server(initial: Tree) -> Tree:
-        some = leaves(initial["body"])[0]
+        some = leaves(initial)[0]
         return {"means": some.new_zeros(net.classes, net.feature_width), "known": some.new_zeros(net.classes)}
 
     def start(carry: Carry, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - as extensions start

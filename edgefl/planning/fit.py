@@ -15,7 +15,7 @@ from edgefl.core.training import Local
 from edgefl.core.units import show_bytes
 from edgefl.core.yamls import Document
 from edgefl.planning.fleets import devices_of
-from edgefl.planning.learning import Learning
+from edgefl.planning.learning import Learning, methods_of
 from edgefl.planning.memory import without_margin
 from edgefl.protocol import Exchange, Method, Net
 
@@ -66,7 +66,10 @@ def fitted(learning: Learning, document: Document, fleet: Fleet, samples: Iterab
         )
     batch_size = min(_largest(one, without_margin(room), set(samples)) for one, room in held)
     local = learning.spec.local.model_copy(update={"batch_size": batch_size})
-    return replace(learning, spec=learning.spec.model_copy(update={"local": local}))
+    spec = learning.spec.model_copy(update={"local": local})
+    return replace(
+        learning, spec=spec, methods=methods_of(spec, document, learning.nets, learning.federation)
+    )
 
 
 def fit_note(asked: Local, found: Local) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -172,7 +172,7 @@ def data_of(spec: LearningSpec, document: Document, access: DataAccess) -> Feder
     federation = federate(
         content.spec,
         content.arrays,
-        partial(_parted, partition, partition_params),
+        _parted(partition, partition_params),
         task.clients,
         spec.seed,
         labels=content.labels,
@@ -220,9 +220,13 @@ def _by(shape: tuple[int, int, int]) -> str:
     return "x".join(map(str, shape))
 
 
-def _parted(partition: ModuleType, params: Any, *given: Any) -> list[Ints]:
-    parts: list[Ints] = partition.split(params, *given)
-    return returned(parts, (list, tuple), partition.split, "a list of index arrays")
+def _parted(partition: ModuleType, params: Any) -> Callable[..., list[Ints]]:
+    @wraps(partition.split)
+    def parted(*given: Any) -> list[Ints]:
+        parts: list[Ints] = partition.split(params, *given)
+        return returned(parts, (list, tuple), partition.split, "a list of index arrays")
+
+    return parted
 
 
 # What a client can have at most; more is a slip, such as a distribution without a mean.
@@ -261,9 +265,7 @@ def learn_from(
         UserError: a name or a parameter is wrong, or the models do not fit the method.
     """
     nets = nets_of(spec, document, federation, {} if known is None else known)
-    methods = tuple(
-        build_method(spec.method, document, ["method"], net, spec.local, federation) for net in nets
-    )
+    methods = methods_of(spec, document, nets, federation)
     check_fit(methods, nets, spec.method.name, document)
     return Learning(
         spec=completed(spec, document),
@@ -301,6 +303,21 @@ def _augmented(module: ModuleType, params: Any, x: Tensor, *given: Any) -> Tenso
 
 def _key(component: Component | None) -> str:
     return component.model_dump_json() if component else ""
+
+
+def methods_of(
+    spec: LearningSpec, document: Document, nets: Sequence[Net], federation: Federation
+) -> tuple[Method, ...]:
+    """The method on each net.
+
+    Raises:
+        UserError: see ``build_method``.
+    """
+    local = spec.local
+    if isinstance(local.batch_size, str):
+        # Methods are built before a batch is fitted to their memory, and again for the batch that was.
+        local = local.model_copy(update={"batch_size": 1})
+    return tuple(build_method(spec.method, document, ["method"], net, local, federation) for net in nets)
 
 
 def build_method(

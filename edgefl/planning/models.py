@@ -17,9 +17,9 @@ from edgefl.core.user_code import is_users, returned
 from edgefl.core.yamls import Document
 from edgefl.data import Federation
 from edgefl.protocol import Method, Net, Payload, shapes
+from edgefl.protocol.values import tensors
 
 T = TypeVar("T")
-_FEATURES = "(features, new buffers), a tensor and a dict"
 _FOR_DIFFERENT = "choose one model, or ktpfl; fedclassavg, fedproto and lg-fedavg need features of one width"
 
 
@@ -76,13 +76,10 @@ def _check_net(net: Net) -> None:
         UserError: one returns what it should not.
     """
     with torch.device("meta"):
-        weights = returned(net.init(0), dict, net.init, "weights by part (a dict of dicts of tensors)")
+        weights = tensors(net.init(0), net.init, "weights by part (a dict of dicts of tensors)")
         x, labels = torch.empty(2, *net.shape), torch.empty(2, dtype=torch.int64)
-        found = returned(net.features(weights, x, True), tuple, net.features, _FEATURES)
-        features, buffers = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - features and buffers
-        returned(buffers, dict, net.features, _FEATURES)
-        returned(features, Tensor, net.features, _FEATURES)
-        logits = returned(net.head(weights["head"], features), Tensor, net.head, "logits (a tensor)")
+        features, _ = net.passed(weights, x, training=True)
+        logits = net.classified(weights, features)
         returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
 
 

@@ -104,7 +104,7 @@ def forward(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
     if x.dim() > len(net.shape) + 1:
         return _of_views(net, weights, x, y)
     features, layers, buffers = _passed(net, weights, x)
-    return Seen(net, weights, x, y, features, net.head(weights["head"], features), layers, features), buffers
+    return Seen(net, weights, x, y, features, net.classified(weights, features), layers, features), buffers
 
 
 def _of_views(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree]:
@@ -112,7 +112,7 @@ def _of_views(net: Net, weights: Tree, x: Tensor, y: Tensor) -> tuple[Seen, Tree
     views, layers, buffers = _passed(net, weights, x.flatten(0, 1))
     features = views[:size]
     first = {name: activation[:size] for name, activation in layers.items()}
-    return Seen(net, weights, x[0], y, features, net.head(weights["head"], features), first, views), buffers
+    return Seen(net, weights, x[0], y, features, net.classified(weights, features), first, views), buffers
 
 
 def _passed(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Mapping[str, Tensor], Tree]:
@@ -121,9 +121,9 @@ def _passed(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Mapping[str, Te
     layers: Mapping[str, Tensor] = {}
     if names:
         with reading(names) as layers:
-            features, buffers = net.features(weights, x, True)
+            features, buffers = net.passed(weights, x, training=True)
     else:
-        features, buffers = net.features(weights, x, True)
+        features, buffers = net.passed(weights, x, training=True)
     return features, layers, buffers
 
 
@@ -144,7 +144,7 @@ def frozen(net: Net, weights: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
     """Features (B, l) and logits (B, C) in evaluation mode, without a gradient; x (B, *shape)."""
     with torch.no_grad():
         features, _ = net.features(weights, x, False)
-        return features, net.head(weights["head"], features)
+        return features, net.classified(weights, features)
 
 
 def tensors_before(net: Net, names: Iterable[str]) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from edgefl.core.errors import UserError
+from edgefl.core.user_code import returned
 from edgefl.protocol.trees import Tree, tree_map
+
+_FEATURES = "(features, new buffers), a tensor and a dict"
 
 Carry: TypeAlias = dict[str, Any]
 
@@ -149,8 +152,19 @@ class Net:
 
     def logits(self, weights: Tree, x: Tensor) -> Tensor:
         """Evaluation: running statistics, temperature 1; x (B, *shape) -> (B, C)."""
-        features, _ = self.features(weights, x, False)
-        return self.head(weights["head"], features)
+        features, _ = self.passed(weights, x, training=False)
+        return self.classified(weights, features)
+
+    def passed(self, weights: Tree, x: Tensor, *, training: bool) -> tuple[Tensor, Tree]:
+        """Features and new buffers."""
+        found = returned(self.features(weights, x, training), tuple, self.features, _FEATURES)
+        features, buffers = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - features and buffers
+        returned(buffers, dict, self.features, _FEATURES)
+        return returned(features, Tensor, self.features, _FEATURES), buffers
+
+    def classified(self, weights: Tree, features: Tensor) -> Tensor:
+        """Logits."""
+        return returned(self.head(weights["head"], features), Tensor, self.head, "logits (a tensor)")
 
     def parts(self) -> dict[str, tuple[str, ...]]:
         """The names of every part's tensors; each name is in one part."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from edgefl.core.errors import UserError
 from edgefl.core.steps import Passes
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net, transformed
@@ -64,7 +65,15 @@ def collection(
         merge: see ``Exchange``.
         when: the exchange happens.
         stateful: whether ``finish`` returns a state.
+
+    Raises:
+        UserError: the net has no body.
     """
+    if not net.parts()["body"]:
+        what = (
+            f"the exchange {phase.name!r} gathers statistics of a body's features, and {net.name} has no body"
+        )
+        raise UserError(what, hint="use a model with hidden layers")
 
     def start(payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:  # noqa: ARG001 - a fold's signature
         model, some = starting(net, payload, state), leaves(payload["body"])[0]

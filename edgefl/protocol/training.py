@@ -48,7 +48,7 @@ def fit(net: Net, seen: Seen, carry: Carry) -> Tensor:
     """The net's loss of a forward pass as training sees it, and its terms."""
     loss = fit_loss(net, seen.logits, seen.y, carry)
     for term in net.terms:
-        loss = loss + term.loss(seen, carry)
+        loss = loss + returned(term.loss(seen, carry), (Tensor, int, float), term.loss, "a loss (a tensor)")
     return loss
 
 
@@ -56,7 +56,7 @@ def fit_loss(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:
     """The net's loss of the logits (B, C) as training sees them; where a run reads them, by sample too."""
     logits = chilled(net, logits, labels, carry)
     note(net.loss, logits, labels)
-    return net.loss(logits, labels)
+    return returned(net.loss(logits, labels), Tensor, net.loss, "a loss (a tensor)")
 
 
 def chilled(net: Net, logits: Tensor, labels: Tensor, carry: Carry) -> Tensor:

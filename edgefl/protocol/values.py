@@ -8,13 +8,25 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from edgefl.core.errors import ScenarioError
+from edgefl.core.errors import EdgeflError, ScenarioError
 from edgefl.core.params import Component
 from edgefl.core.steps import Passes
 from edgefl.core.training import Local
-from edgefl.core.user_code import returned
+from edgefl.core.user_code import WrongValueError, returned
 from edgefl.protocol.nets import Carry, Net, Predictor
-from edgefl.protocol.trees import Payload, Tree
+from edgefl.protocol.trees import Payload, Tree, leaves
+
+_CARRY, _FINISHED = "a carry (a dict)", "(upload, client state), two dicts or a dict and None"
+
+
+def tensors(
+    value: Any, function: Callable[..., Any], expected: str, failure: type[EdgeflError] = WrongValueError
+) -> Tree:
+    """A tree of tensors that a function returned; see ``returned``."""
+    tree: Tree = returned(value, dict, function, expected, failure)
+    for leaf in leaves(tree):
+        returned(leaf, Tensor, function, f"{expected}, with tensors alone in it", failure)
+    return tree
 
 
 class Batch(NamedTuple):
@@ -103,6 +115,10 @@ class Phase:
     augment: Component | None = None
     reports: bool = True
 
+    def stepped(self, carry: Carry, batch: Batch) -> Carry:
+        """The carry after a step."""
+        return returned(self.step(carry, batch), dict, self.step, _CARRY)
+
 
 @dataclass(frozen=True)
 class Fold:
@@ -117,6 +133,10 @@ class Fold:
     phases: tuple[Phase, ...]
     finish: Callable[[Carry, Ctx], tuple[Payload, Tree | None]]
 
+    def started(self, payload: Payload, state: Tree | None, ctx: Ctx) -> Carry:
+        """The carry before the first step."""
+        return returned(self.start(payload, state, ctx), dict, self.start, _CARRY)
+
     def finished(self, carry: Carry, ctx: Ctx, state: Tree | None) -> tuple[Payload, Tree | None]:
         """What a client sends, and its whole new state; None if the work writes none.
 
@@ -125,8 +145,10 @@ class Fold:
             ctx: the job's.
             state: what the client started with.
         """
-        upload, own = self.finish(carry, ctx)
-        return upload, None if own is None else {**(state or {}), **own}
+        found = returned(self.finish(carry, ctx), tuple, self.finish, _FINISHED)
+        upload, own = found if len(found) == 2 else (None, None)  # noqa: PLR2004 - upload and state
+        tensors(upload, self.finish, _FINISHED)
+        return upload, None if own is None else {**(state or {}), **tensors(own, self.finish, _FINISHED)}
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from edgefl.store import (
     is_locked,
     is_planned,
     is_run,
+    lost_from,
     made_in,
 )
 from edgefl.store import read as read_run
-from edgefl.store.folders import DATABASE, PLANNED
+from edgefl.store.folders import DATABASE, PLANNED, by_number
 
 DAMAGED, OTHER_FORMAT = "damaged", "other-format"
 STATUSES = ("planned", "running", "killed", "interrupted", "failed", "done", DAMAGED, OTHER_FORMAT)
@@ -108,6 +109,18 @@ def listing(folder: Path, statuses: Sequence[str] = ()) -> Listing:
     for path in made:
         one = _listed(path, folder)
         blocks.setdefault(one.group_dir or path, []).append(one)
+    for path, why in lost_from(folder).items():
+        gone = Listed(
+            run_dir=path,
+            group_dir=path.parent,
+            name=path.name,
+            status=DAMAGED,
+            reason=why,
+            size_bytes=0,
+            changed=None,
+        )
+        blocks.setdefault(path.parent, []).append(gone)
+        blocks[path.parent].sort(key=lambda one: by_number(one.run_dir))
     ordered = sorted(blocks.values(), key=lambda block: max(one.changed or "" for one in block))
     runs = [one for block in ordered for one in block]
     chosen = [one for one in runs if not statuses or one.status in statuses]

@@ -25,7 +25,7 @@ from edgefl.report.timeline import Jobs, jobs_of
 from edgefl.report.turnout import Turnout, turnout
 from edgefl.report.usage import Moved, Spent, usage
 from edgefl.report.waiting import WaitedClient, WaitedDevice, waited
-from edgefl.store import Reader, event_hash, read, runs_in
+from edgefl.store import Reader, event_hash, lost_from, read, runs_in
 
 Record = TypeVar("Record")
 
@@ -202,14 +202,18 @@ def each_run(
         record_of: called with each run and its place among those that could be read.
         salvage: whether to leave out what is damaged in a run, in place of refusing it.
         trusted: as in ``Reader``.
-        note: called with a line for all that is left out, among it the runs of a group that cannot be read;
-            None refuses those too.
+        note: called with a line for all that is left out, among it the runs of a group that cannot be read
+            or are there no more; None refuses those too.
 
     Raises:
         UserError: a folder is neither, a run that is named cannot be read, or none of a group can be.
     """
     found: list[Record] = []
     skipped: list[UserError] = []
+    for path, why in {path: why for folder in folders for path, why in lost_from(folder).items()}.items():
+        if note is None:
+            raise UserError(f"{path.name}: {why}", where=str(path))
+        note(f"{path} is left out: {why}")
     # A run that is named twice, or by its group too, is listed once.
     for path in {run.resolve(): run for folder in folders for run in runs_in(folder)}.values():
         try:

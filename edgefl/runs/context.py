@@ -20,6 +20,8 @@ from edgefl.runs.outcome_cache import OutcomeCache
 from edgefl.runs.states import States
 from edgefl.runs.task_builder import TaskBuilder, packed, rebuilt
 
+_STATE = "a client state (a dict) or None"
+
 
 class Context:
     """Holds server versions and client states, and builds tasks from them.
@@ -43,7 +45,10 @@ class Context:
             # Every client of one model starts from the same weights, and model 0's are the server's.
             initial = [self.moved(net.init(seed)) for net in learning.nets]
             pairs = zip(learning.methods, initial, strict=True)
-            self.initial_states = [method.client(weights) for method, weights in pairs]
+            self.initial_states = [
+                returned(method.client(weights), (dict, type(None)), method.client, _STATE, RunError)
+                for method, weights in pairs
+            ]
             self.versions: dict[int, Tree] = {0: learning.methods[0].initial(initial[0])}
 
     def moved(self, tree: Tree) -> Tree:

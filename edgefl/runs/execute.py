@@ -20,7 +20,7 @@ from edgefl.core.errors import EdgeflError, RunError, UserError
 from edgefl.core.files import atomically
 from edgefl.core.host import processor
 from edgefl.core.notes import note
-from edgefl.core.user_code import InternalError, as_run_error
+from edgefl.core.user_code import InternalError, WrongValueError, as_run_error
 from edgefl.planning.plan import Planned
 from edgefl.protocol import write_tree
 from edgefl.runs.callbacks import Callbacks
@@ -168,9 +168,9 @@ def _ended(run: Run, execution: Execution) -> tuple[str, str, dict[str, Any]]:
         else:
             run.to_end()
         _forget_trace(run.store.folder)
-    except UserError:
-        raise
     except BaseException as error:
+        if isinstance(error, UserError) and not isinstance(error, WrongValueError):
+            raise
         told = as_run_error(error)
         # Not an Exception and not of a user's code: somebody stopped the run.
         if isinstance(told, InternalError) and not isinstance(error, Exception):

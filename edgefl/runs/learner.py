@@ -20,6 +20,7 @@ from edgefl.core.user_code import defined_at, returned
 from edgefl.data import normalised
 from edgefl.protocol import Arrival, Predictor, Tree, reexpressed, tree_map
 from edgefl.protocol.sample_losses import summarised
+from edgefl.protocol.values import tensors
 from edgefl.runs.context import Context
 from edgefl.runs.observing import Observer
 from edgefl.world.needs import Evaluate, Merge
@@ -62,7 +63,7 @@ class Learner:
             arrivals = self._arrivals(need, [outcomes[job.id] for job in need.merged])
             server = context.versions[need.version - 1]
             merged = merge(server, arrivals) if arrivals else server
-            context.versions[need.version] = returned(merged, dict, merge, _STATE, RunError)
+            context.versions[need.version] = tensors(merged, merge, _STATE, RunError)
             _check_kept(server, merged, merge)
         if self.observer is not None:
             self.observer.merged(need, [outcomes[job.id] for job in need.merged])

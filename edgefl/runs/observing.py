@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 import torch
@@ -215,4 +215,12 @@ def _given(measure: Measure, seen: Observation) -> list[Row]:
 
 def _rows(given: Iterable[Row], measure: Measure) -> Iterator[Row]:
     for row in given:
-        yield returned(row, Row, measure.rows, "an iterable of edgefl.protocol.Row", RunError)
+        found = returned(row, Row, measure.rows, "an iterable of edgefl.protocol.Row", RunError)
+        returned(
+            found.value,
+            (SupportsFloat, SupportsIndex),
+            measure.rows,
+            "rows whose value is a number",
+            RunError,
+        )
+        yield found

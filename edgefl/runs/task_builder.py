@@ -22,6 +22,7 @@ from edgefl.planning.learning import Learning, learn_from
 from edgefl.planning.plan import Planned
 from edgefl.protocol import Assignment, Batch, Ctx, Exchange, Fold, Payload, Phase, Tree
 from edgefl.protocol.sample_losses import LOSS_RMS, measured
+from edgefl.protocol.values import tensors
 from edgefl.world.selectors import reads
 
 
@@ -172,7 +173,9 @@ class TaskBuilder:
 
     def received(self, job: Job, server: Tree) -> Payload:
         """What a job's client receives of a server version, as decoded."""
-        return self.learning.down.received(self.exchange(job).down(server, job.client))
+        down = self.exchange(job).down
+        payload = tensors(down(server, job.client), down, "a payload (a dict)", RunError)
+        return self.learning.down.received(payload)
 
     def task(self, job: Job, server: Tree, state: Tree | None) -> Task:
         """A job from a server version and its client's state."""

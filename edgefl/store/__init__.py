@@ -20,7 +20,7 @@ from edgefl.store.folders import (
     made_in,
     runs_in,
 )
-from edgefl.store.groups import is_group, read_group, write_group
+from edgefl.store.groups import is_group, lost_from, read_group, write_group
 from edgefl.store.locks import GROUP, is_locked, locked, locked_run
 from edgefl.store.plans import read_plan, read_prices
 from edgefl.store.reader import (
@@ -69,6 +69,7 @@ __all__ = [
     "is_settled",
     "locked",
     "locked_run",
+    "lost_from",
     "made_in",
     "read",
     "read_group",

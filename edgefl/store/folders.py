@@ -174,7 +174,7 @@ def runs_in(folder: Path) -> list[Path]:
     runs = (
         sorted(
             (path.parent for level in ("*", "*/*") for path in folder.glob(f"{level}/{DATABASE}")),
-            key=lambda path: _by_number(path.relative_to(folder)),
+            key=lambda path: by_number(path.relative_to(folder)),
         )
         if folder.is_dir()
         else []
@@ -203,9 +203,9 @@ def made_in(folder: Path) -> list[Path]:
     if _is_made(folder):
         return [folder]
     found: list[Path] = []
-    for child in _folders(folder):
-        found += [child] if _is_made(child) else filter(_is_made, _folders(child))
-    return sorted(found, key=lambda path: _by_number(path.relative_to(folder)))
+    for child in folders_in(folder):
+        found += [child] if _is_made(child) else filter(_is_made, folders_in(child))
+    return sorted(found, key=lambda path: by_number(path.relative_to(folder)))
 
 
 def _is_made(folder: Path) -> bool:
@@ -215,7 +215,7 @@ def _is_made(folder: Path) -> bool:
     return False
 
 
-def _folders(folder: Path) -> list[Path]:
+def folders_in(folder: Path) -> list[Path]:
     """The directories in one; none in one that cannot be read."""
     with suppress(OSError):
         return [path for path in folder.iterdir() if path.is_dir()]
@@ -235,6 +235,6 @@ def changed(folder: Path) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _by_number(path: Path) -> list[tuple[int, str]]:
+def by_number(path: Path) -> list[tuple[int, str]]:
     """Sorts 100-x after 99-x."""
     return [(int(digits or 0), text) for digits, text in re.findall(r"(\d+)|(\D+)", str(path))]

@@ -11,6 +11,7 @@ from typing import Any
 
 from edgefl.core.errors import UserError
 from edgefl.core.files import atomically, on_disk
+from edgefl.store.folders import DATABASE, PLANNED, folders_in
 from edgefl.store.locks import GROUP
 
 
@@ -48,6 +49,25 @@ def leave_group(run: Path) -> None:
 def is_group(folder: Path) -> bool:
     """Whether a directory holds several runs of one command, all of which were planned."""
     return (folder / GROUP).is_file()
+
+
+def lost_from(folder: Path) -> dict[Path, str]:
+    """The runs that a group, or the groups in a folder, list and no longer have, and why; see ``runs_in``."""
+    found: dict[Path, str] = {}
+    for group in filter(is_group, [folder, *folders_in(folder)]):
+        # A list that is damaged names nobody.
+        with suppress(UserError):
+            found |= {group / run: why for run in read_group(group)[1] if (why := _lost(group / run))}
+    return found
+
+
+def _lost(run: Path) -> str:
+    # In this order: a run that begins meanwhile has one after the other.
+    if any((run / name).is_file() for name in (PLANNED, DATABASE)):
+        return ""
+    if run.is_dir():
+        return f"it has no {DATABASE}"
+    return "it is a link to nowhere" if run.is_symlink() else "it is there no more"
 
 
 def read_group(folder: Path) -> tuple[str, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from edgefl.core.errors import RunError, nearest
 from edgefl.core.event import ENDINGS, Kind
 from edgefl.core.plan import Ints
+from edgefl.core.user_code import defined_at
 from edgefl.world.flights import Flights
 from edgefl.world.needs import Correction
 from edgefl.world.table import Rows
@@ -35,8 +37,9 @@ class Checks:
         self._world = world
         self._stale = stale
 
-    def chosen(self, answer: ArrayLike, count: int, candidates: Ints) -> Ints:
+    def chosen(self, select: Callable[[int, Ints], ArrayLike], count: int, candidates: Ints) -> Ints:
         """A selector's answer: ``count`` different ones of the candidates, which are in order."""
+        answer = select(count, candidates)
         chosen = np.atleast_1d(np.asarray(answer))
         valid = 0
         if chosen.ndim == 1 and np.issubdtype(chosen.dtype, np.integer):
@@ -48,7 +51,7 @@ class Checks:
             raise RunError(
                 f"asked for {count} of {len(candidates)} clients, the selector returned {chosen.size}, "
                 f"of which {valid} are different candidates",
-                where=f"selector {self._world.plan.scenario.server.selector.name}",
+                where=str(defined_at(select) or f"selector {self._world.plan.scenario.server.selector.name}"),
                 hint=f"return {count} different clients of the candidates",
             )
         return chosen

@@ -19,7 +19,7 @@ from edgefl.core.errors import EdgeflError, RunError
 from edgefl.core.event import ServerEvent
 from edgefl.core.ledger import Ledger
 from edgefl.core.plan import Plan
-from edgefl.core.user_code import explained
+from edgefl.core.user_code import defined_at, explained
 from edgefl.world.clock import ProcessError
 from edgefl.world.needs import Feedback, Need
 from edgefl.world.world import World
@@ -87,7 +87,7 @@ def simulate(
                 world.env.step()
             except BaseException as error:  # noqa: BLE001 - a policy of the user's own may raise anything
                 interrupted = not isinstance(error, Exception)
-                raise _explained(error) from None
+                raise _explained(error, plan) from None
             while world.needs:
                 need, answered = world.needs.popleft()
                 feedback = yield need
@@ -98,7 +98,7 @@ def simulate(
             world.close()
     result = server.value if server.triggered else None
     if isinstance(result, BaseException):
-        raise _explained(result)
+        raise _explained(result, plan)
     if server.is_alive:
         raise RunError(
             f"the run is stuck: nothing can happen after {world.env.now:.6g} s of virtual time",
@@ -108,18 +108,24 @@ def simulate(
     return Ended(world.stopped or "", world.round, world.now_s)
 
 
-def _explained(error: BaseException) -> BaseException:
+def _explained(error: BaseException, plan: Plan) -> BaseException:
     """A process's error as its reader needs it: our own as it was raised, a user's with its file and line."""
     # SimPy raises a copy, without place and hint; the original is its cause.
     cause = error.__cause__
     if cause is not None and (isinstance(error, ProcessError) or type(cause) is type(error)):
-        return _explained(cause)
+        return _explained(cause, plan)
     if isinstance(error, RuntimeError) and (value := _NO_EVENT.search(str(error))):
         return RunError(
             f"the policy yields {value[1]}, which is not an event",
+            where=_policy_at(plan),
             hint="yield events, such as world.ended(flights), and call generators with yield from",
         )
     return error if isinstance(error, EdgeflError) else explained(error, RunError) or error
+
+
+def _policy_at(plan: Plan) -> str:
+    name = plan.scenario.server.policy.name
+    return str(defined_at(load("policies", name).serve) or f"policy {name}")
 
 
 # SimPy's words.
@@ -136,7 +142,7 @@ def _serve(world: World) -> Generator[simpy.Event, Any, None]:
     name = plan.scenario.server.policy.name
     rounds = load("policies", name).serve(world, plan.policy)
     if not isinstance(rounds, Generator):
-        raise RunError("serve is not a generator", where=f"policy {name}", hint="it has no yield")
+        raise RunError("serve is not a generator", where=_policy_at(plan), hint="it has no yield")
     limit_s = plan.scenario.server.until.time
     if limit_s is None:
         yield from rounds

@@ -17,6 +17,7 @@ from edgefl.core.errors import RunError
 from edgefl.core.event import ENDINGS, Kind, ServerEvent
 from edgefl.core.ledger import Ledger, Totals
 from edgefl.core.plan import Ints, Plan, Prices
+from edgefl.core.user_code import returned
 from edgefl.world.accounts import Accounts, cut_short
 from edgefl.world.checks import Checks
 from edgefl.world.clock import Clock
@@ -24,12 +25,16 @@ from edgefl.world.dispatch import Dispatcher
 from edgefl.world.flights import Flights, joined
 from edgefl.world.late import LateStates
 from edgefl.world.needs import Correction, Evaluate, Feedback, Merge, Need
+from edgefl.world.selectors import Selector
 from edgefl.world.stops import Stops
 from edgefl.world.table import Rows, stacked, taken
 
 Ask: TypeAlias = Generator[simpy.Event, Any, Feedback]
 
 _MERGED, _LOST = ENDINGS.index(Kind.MERGED), ENDINGS.index(Kind.LOST)
+
+# So many jobs may end in a row without an upload, in all and for each at work; more would go on for ever.
+_MOST_IN_VAIN, _MOST_IN_VAIN_EACH = 1000, 100
 
 
 class World:
@@ -85,6 +90,8 @@ class World:
         self._scored = -1
         self._scores: dict[str, float] = {}
         self._live: Counter[int] = Counter()
+        # Jobs that have ended since an upload last arrived.
+        self._in_vain = 0
         self._late = LateStates(plan)
         self._stops = Stops(plan)
         self._dispatcher = Dispatcher(plan, self.env, stepwise=stepwise)
@@ -96,7 +103,8 @@ class World:
         policy = load("policies", plan.scenario.server.policy.name)
         self._checks = Checks(self, stale=merges_stale(policy, plan.policy))
         selector = load("selectors", plan.scenario.server.selector.name)
-        self._selector = selector.build(plan.selector, self)
+        built = selector.build(plan.selector, self)
+        self._selector = returned(built, Selector, selector.build, "an object with select", RunError)
         self._unobserved: list[Rows] | None = [] if hasattr(self._selector, "observe") else None
 
     # What a policy and a selector see.
@@ -183,7 +191,7 @@ class World:
     def _chosen(self, count: int, candidates: Ints) -> Ints:
         if count >= len(candidates):
             return candidates
-        return self._checks.chosen(self._selector.select(count, candidates), count, candidates)
+        return self._checks.chosen(self._selector.select, count, candidates)
 
     def no_flights(self) -> Flights:
         """None, to add others to."""
@@ -200,11 +208,17 @@ class World:
 
         Raises:
             RunError: the exchange or a client is unknown, a client was refused, is not available, or its last
-                job has not arrived or been discarded yet.
+                job has not arrived or been discarded yet; or job after job ended, and no upload arrived.
         """
         who = np.atleast_1d(np.asarray(clients, dtype=np.int64))
         self._settle()
         self._checks.free(exchange, who)
+        if self._in_vain > max(_MOST_IN_VAIN, _MOST_IN_VAIN_EACH * (len(who) + self._live.total())):
+            raise RunError(
+                f"the last {self._in_vain} jobs were lost or late, and no upload has arrived since",
+                where=f"policy {self.plan.scenario.server.policy.name}",
+                hint="see the fleet's failures and availability; a timeout or a deadline may be too short",
+            )
         flights = self._dispatcher.dispatch(self, exchange, who, self._turn(), finish_by)
         self._live[self.version] += len(flights)
         return flights
@@ -290,7 +304,7 @@ class World:
                     t_s=self.now_s,
                     rows=rows,
                     weights=tuple(weights.tolist()),
-                    scales=tuple(1.0 if scales is None else scales(each) for each in staleness),
+                    scales=tuple(1.0 if scales is None else float(scales(each)) for each in staleness),
                     correction=correction,
                     slowest=last[0] if last else -1,
                     live_versions=tuple(sorted({self.version, *self._live, *self._late.versions()})),
@@ -388,6 +402,8 @@ class World:
         self.table.rows["ending"][slots] = ending
         self.table.free(slots)
         # A job that was lost arrives no more, even if it would have.
+        heard = ending != _LOST and (rows["arrived_s"] <= at_s).any()
+        self._in_vain = 0 if heard else self._in_vain + len(rows)
         broken, after = cut_short(rows, states, at_s, self.plan, self._dispatcher.network)
         if len(broken):
             self._dispatcher.release(taken(rows, broken), after)

@@ -189,6 +189,31 @@ def test_runs_that_cannot_be_read_are_listed(runs, capsys):
     assert "runs/alone: alone: run.sqlite cannot be read" in out
 
 
+def _lose_its_target(run):
+    shutil.rmtree(run)
+    run.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("lose", "why"),
+    [
+        (lambda run: (run / "run.sqlite").unlink(), "it has no run.sqlite"),
+        (shutil.rmtree, "it is there no more"),
+        (_lose_its_target, "it is a link to nowhere"),
+    ],
+)
+def test_a_group_names_the_run_that_it_lost(runs, capsys, lose, why):
+    """Wherever its runs are listed, compared or drawn; the others are shown."""
+    gone = runs / "costs" / "02-seed-2"
+    lose(gone)
+    assert {run["status"] for run in _listed(capsys, runs / "costs").values()} == {"done", "damaged"}
+    assert _listed(capsys, runs)[str(gone)]["reason"] == why
+    for command in (["compare", runs / "costs"], ["report", runs / "costs", "--out", "page.html"]):
+        status, _, err = run_command(capsys, *command)
+        assert (status, f"note: {gone} is left out: {why}" in err) == (0, True)
+    assert f"{gone} is left out: {why}" in Path("page.html").read_text()
+
+
 def test_rows_are_not_verified(runs, capsys, monkeypatch):
     """Two hundred runs are listed quickly: no run's digests are computed."""
     from edgefl.store import checks, reader

@@ -86,6 +86,19 @@ def test_traced_bytes_are_the_real_ones(method: Method, net: Net):
         federation.server = exchange.merge(federation.server, federation.arrivals(exchange))
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_model_without_a_body_is_priced_or_refused(name: str):
+    """Softmax regression: what needs inner layers says so."""
+    bare = build_net("mlp", (1, 4, 4), CLASSES, hidden=())
+    try:
+        method = build_method(name, bare)
+    except UserError:
+        return
+    for exchange in method.exchanges:
+        traced = meta.trace(method, exchange, bare, [[STEPS] * len(exchange.work.phases)])
+        assert traced.exchange == exchange.name
+
+
 def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
     """A stateful exchange returns a state of the shapes that clients began with; others return None."""
     federation = Federation(method, net)

@@ -188,13 +188,19 @@ def test_a_faster_device_or_link_never_arrives_later(plan_, client, column, fact
         assert all(after[job] <= before[job] * (1 + 1e-12) for job in before)
 
 
-@pytest.mark.parametrize("name", ["fedasync", "fedbuff"])
-def test_a_server_that_nothing_reaches_gives_up(name):
-    """Where every job times out, rounds never end; the run does, with what to look at."""
-    params = catalogue.load("policies", name).Params()
-    table = prices("train", 3, work_s=2.0)
-    plan_ = plan([table], rounds=2, policy=name, params=params, failures={"timeout": "1 s"})
-    with pytest.raises(RunError, match="1002 jobs were lost, and no upload has arrived"):
+@pytest.mark.parametrize(
+    ("policy", "failures"), [("deadline", {}), *((policy, {"timeout": "1 s"}) for policy in sorted(POLICIES))]
+)
+def test_a_server_that_nothing_reaches_gives_up(policy, failures):
+    """Where no upload ever comes in time, no limit of bytes is met; the run ends, with what to look at."""
+    params = valid(
+        catalogue.load("policies", policy).Params, **{**PARAMS, "deadline": {"seconds": 0.5}}.get(policy, {})
+    )
+    table = prices("train", 3, down_s=2.0, work_s=2.0)
+    plan_ = plan(
+        [table], until={"bytes": 1e12}, participants=3, policy=policy, params=params, failures=failures
+    )
+    with pytest.raises(RunError, match="1002 jobs were lost or late, and no upload has arrived"):
         played(plan_)
 
 

@@ -97,12 +97,19 @@ def page(
     if sensitivity is not None:
         check_factor(sensitivity)
     most_jobs = _MOST_JOBS // sum(len(runs_in(folder)) for folder in folders)
+    left_out: list[str] = []
+
+    def noted(line: str) -> None:
+        left_out.append(line)
+        if note is not None:
+            note(line)
+
     read = each_run(
         folders,
         lambda reader, place: _run(reader, place, target, most_jobs),
         salvage=salvage,
         trusted=live,
-        note=note,
+        note=note and noted,
     )
     compared = seeds_together([run.summary for run in read])
     apart = pair_texts(compared)
@@ -116,7 +123,7 @@ def page(
         axes=axes(drawn),
         runs=_heads(read, compared),
         groups=_groups([run.summary for run in read], compared),
-        warnings=few(run.summary for run in read),
+        warnings=[*left_out, *few(run.summary for run in read)],
         verdict=verdict(compared, depends),
         dependence=depends,
         figures=figures(compared),

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import simpy
 
-from edgefl.core.errors import RunError, ScenarioError
+from edgefl.core.errors import ScenarioError
 from edgefl.core.event import Kind
 from edgefl.core.plan import Plan
 from edgefl.world.flights import Flights
 from edgefl.world.world import World
-
-# So many jobs may be lost in a row, in all and for each client at work; more would go on for ever.
-_MOST_LOST, _MOST_LOST_EACH = 1000, 100
 
 
 def check_one_exchange(plan: Plan) -> None:
@@ -57,40 +54,23 @@ class Stream:
         self._concurrency = min(most, len(world.clients))
         self._flights: Flights = world.no_flights()
 
-    def refill(self) -> Generator[simpy.Event, Any, int]:
-        """Asks clients that are free and available; waits for one if nobody is at work.
-
-        Returns:
-            How many jobs were lost since the last call.
-        """
-        still = self._flights.open
-        lost = int(np.count_nonzero(~still))
-        self._flights = self._flights[still]
+    def refill(self) -> Generator[simpy.Event, Any, None]:
+        """Asks clients that are free and available; waits for one if nobody is at work."""
+        self._flights = self._flights[self._flights.open]
         missing = self._missing
         clients = self._world.choose(missing) if missing > 0 else self._flights.clients[:0]
         if missing > 0 and not len(clients) and not len(self._flights):
             clients = yield from self._world.invite(self.exchange, count=missing)
         if len(clients):
             self._flights = self._flights + self._world.dispatch(self.exchange.exchange, clients)
-        return lost
 
     def next(self) -> Generator[simpy.Event, Any, Flights]:
         """Waits for the earliest arrival, with clients kept at work; it leaves the stream.
 
         Nobody is asked before all that have arrived were taken: of equally fast clients none is stale.
-
-        Raises:
-            RunError: job after job was lost, and none arrived.
         """
-        lost = 0
         while not len(first := self._flights.earliest(1)):
-            lost += yield from self.refill()
-            if lost > max(_MOST_LOST, _MOST_LOST_EACH * self._concurrency):
-                raise RunError(
-                    f"the last {lost} jobs were lost, and no upload has arrived since",
-                    where=f"policy {self._world.plan.scenario.server.policy.name}",
-                    hint="see the fleet's failures and availability; a timeout may be too short",
-                )
+            yield from self.refill()
             if not self._flights.arrived.any():
                 yield self._world.change(clients=self._missing > 0)
         self._flights = self._flights[self._flights.jobs != first.jobs[0]]

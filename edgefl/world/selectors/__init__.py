@@ -7,7 +7,7 @@ every fleet can serve has ``check(params, plan)``, which raises a ``UserError`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -25,6 +25,7 @@ Scalars: TypeAlias = Mapping[int, Mapping[str, float]]
 """What training reported, by the number of the job; a job that was not trained is left out."""
 
 
+@runtime_checkable
 class Selector(Protocol):
     """Chooses clients."""
 

@@ -118,3 +118,23 @@ def test_folders_of_killed_processes_are_removed(tmp_path):
     first = owned_folder("x-", tmp_path)
     second = owned_folder("x-", tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "x-other", first, second])
+
+
+def test_one_thread_copies(tmp_path, monkeypatch):
+    """More would wait for cores on which others train; afterwards there are as many as before."""
+    seen: list[int] = []
+
+    class Noted(torch.Tensor):
+        def clone(self):
+            seen.append(torch.get_num_threads())
+            return torch.ones(1, 3)
+
+    store = TensorStore([tmp_path], "a")
+    file, before = store.put({"x": torch.ones(3)}), torch.get_num_threads()
+    monkeypatch.setattr(tensor_store, "_mapped", lambda _: [torch.ones(1, 3).as_subclass(Noted)])
+    torch.set_num_threads(2)
+    try:
+        store.get(file)
+        assert (seen, torch.get_num_threads()) == ([1], 2)
+    finally:
+        torch.set_num_threads(before)

@@ -6,8 +6,8 @@ import pytest
 
 from edgefl.core.drafts import load, slug
 from edgefl.core.errors import ScenarioError
-from edgefl.core.nodes import written
-from edgefl.core.overrides import Override, gives
+from edgefl.core.notes import note, passed_to
+from edgefl.core.overrides import Override
 from edgefl.core.training import Local
 from edgefl.core.yamls import Document
 
@@ -257,42 +257,17 @@ def test_a_sweep_over_whole_components():
 
 
 @pytest.mark.parametrize(
-    ("sweep", "override", "other", "cure"),
-    [
-        ("{runs: [{seed: 1}, {seed: 2}]}", "seed=9", "seed", "sweep.runs.0.seed=9"),
-        ("{runs: [{}, {seed: 2}]}", "seed=9", "seed", "sweep.runs=null"),
-        ("{runs: [{method: fedavg}]}", "method.mu=1", "method", "sweep.runs=null"),
-        ("{runs: [{local.epochs: 1}]}", "local={epochs: 3}", "local.epochs", "sweep.runs.0.local.epochs=3"),
-        (
-            "{runs: [{method.name: local}]}",
-            "method=fedprox",
-            "method.name",
-            "sweep.runs.0.method.name=fedprox",
-        ),
-        ("{method: [fedavg, local]}", "method.mu=1", "method", "method=fedprox"),
-        ("{method: [fedavg, local]}", "method.mu=1", "method", "sweep.method=[fedprox]"),
-    ],
-)
-def test_an_override_that_the_sweep_would_replace_is_refused(sweep, override, other, cure):
-    """It would be silently lost; the message names the sweep's key, and its hint's two ways work."""
-    with pytest.raises(ScenarioError, match="is also set by the scenario's sweep") as caught:
-        _load(f"sweep: {sweep}\n", override)
-    assert caught.value.where == f"--set {override}"
-    assert caught.value.what.endswith(f"as '{other}'") == (not override.startswith(f"{other}="))
-    key = cure.partition("=")[0]
-    assert key in caught.value.hint or key == other
-    assert _load(
-        f"sweep: {sweep}\n", *([cure, override] if cure in {"sweep.runs=null", "method=fedprox"} else [cure])
-    )
-
-
-@pytest.mark.parametrize(
     ("sweep", "overrides", "runs"),
     [
         ("{seed: [1, 2]}", ["seed=9"], [(9, 1)]),
         ("{seed: [1, 2], local.epochs: [3, 4]}", ["seed=9"], [(9, 3), (9, 4)]),
         ("{local.epochs: [3, 4]}", ["local={epochs: 5}"], [(0, 5)]),
-        ("{local.epochs: [3, 4]}", ["local={batch_size: 8}"], [(0, 3), (0, 4)]),
+        ("{local.epochs: [3, 4], seed: [1, 2]}", ["local={epochs: 5}"], [(1, 5), (2, 5)]),
+        ("{local: [{epochs: 3}, {epochs: 4, batch_size: 8}]}", ["local.epochs=5"], [(0, 5), (0, 5)]),
+        ("{local: [{epochs: 3}, {epochs: 4}]}", ["local.epochs=5"], [(0, 5)]),
+        ("{runs: [{name: a, seed: 1}, {name: b, seed: 2}]}", ["seed=9"], [(9, 1)]),
+        ("{runs: [{seed: 1, local.epochs: 3}, {seed: 1}, {seed: 2}]}", ["seed=9"], [(9, 3), (9, 1)]),
+        ("{seed: [1, 2]}", ["seed=9", "sweep.seed=[3, 4]"], [(3, 1), (4, 1)]),
         ("{seed: [1, 2]}", ["sweep.seed=[3]"], [(3, 1)]),
         ("{seed: [1, 2]}", ["sweep.local.epochs=[6, 7]", "seed=4"], [(4, 6), (4, 7)]),
         ("{seed: [1, 2]}", ["sweep.seed=null"], [(0, 1)]),
@@ -303,9 +278,55 @@ def test_an_override_that_the_sweep_would_replace_is_refused(sweep, override, ot
     ],
 )
 def test_overrides_change_a_sweep(sweep, overrides, runs):
-    """A swept key that is set has this value; ``sweep.KEY`` is an axis, ``sweep.runs.N.KEY`` a setting."""
+    """What is set has this value in every run; ``sweep.KEY`` is an axis, ``sweep.runs.N.KEY`` a setting."""
     drafts = _load(f"sweep: {sweep}\n", *overrides)
     assert [(draft.scenario.seed, draft.scenario.local.passes.epochs) for draft in drafts] == runs
+
+
+@pytest.mark.parametrize(
+    ("sweep", "override", "runs", "told"),
+    [
+        (
+            "{fleet: [home-lab, city-phones]}",
+            "fleet=homes",
+            ["base"],
+            "fleet: home-lab, city-phones (2 values)",
+        ),
+        ("{fleet.link: [3g]}", "fleet=homes", ["base"], "fleet.link: 3g (1 value)"),
+        (
+            "{method: [{name: fedprox, mu: 1}, {name: fedprox, mu: 2}, fedavg]}",
+            "method={name: fedprox, mu: 3}",
+            ["base"],
+            "method: fedprox mu 1, fedprox mu 2, fedavg (3 values)",
+        ),
+        (
+            "{runs: [{name: a, server.policy: sync, seed: 1}, {name: b, seed: 2}, {name: c, seed: 3}]}",
+            "server.policy=fedasync",
+            ["seed 1", "b", "c"],
+            "server.policy: sync (1 value)",
+        ),
+        (
+            "{fleet: [homes, city-phones]}",
+            "fleet.link=3g",
+            ["like homes link 3g", "like city-phones link 3g"],
+            "",
+        ),
+        (
+            "{method: [{name: fedprox, mu: 1}, {name: moon, mu: 2}]}",
+            "method.mu=5",
+            ["fedprox mu 5", "moon mu 5"],
+            "method.mu: 1, 2 (2 values)",
+        ),
+    ],
+)
+def test_an_override_replaces_what_the_sweep_sets(sweep, override, runs, told):
+    """A note says what was there; the names say what is run."""
+    said: list[str] = []
+    note.cache_clear()
+    with passed_to(said.append):
+        drafts = _load(f"sweep: {sweep}\n", override)
+    assert [draft.scenario.name for draft in drafts] == runs
+    assert said == ([f"--set {override} replaces the sweep's {told}"] if told else [])
 
 
 def test_what_contains_a_setting_is_set_before_it():
@@ -445,17 +466,3 @@ def test_limits_that_contradict_or_may_never_be_met(server):
     """Rounds twice, and an accuracy alone, are refused at their place."""
     with pytest.raises(ScenarioError, match=r"give rounds(.|\n)*--set"):
         load(Document.parse(BASE, "base.yaml"), [f"server={server}"])
-
-
-@pytest.mark.parametrize(
-    ("value", "key", "given"),
-    [
-        ("home-lab", "fleet.like", True),
-        ("home-lab", "fleet.seed", False),
-        ({"like": "home-lab"}, "fleet.like", True),
-        ({"like": "home-lab"}, "fleet.members", False),
-    ],
-)
-def test_what_a_fleets_value_sets(value, key, given):
-    """A bare name is that of the fleet that is changed."""
-    assert gives("fleet", written(value, "f"), key) is given

@@ -161,3 +161,11 @@ def test_a_partition_that_is_wrong(parts):
     """Too few parts, an empty part, an index out of range and no indices are errors of the partition."""
     with pytest.raises(UserError, match="the partition is invalid"):
         federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)
+
+
+@pytest.mark.parametrize("parts", [[[0, 5], [5, 7]], [[0, 5, 5], [7]]])
+def test_a_partition_gives_no_sample_twice(parts):
+    """Neither to two clients nor to one; the message has the index, and the line of the function."""
+    with pytest.raises(UserError, match="the index 5 is given more than once") as caught:
+        federate(SPEC, _toy(), lambda *_: parts, 2, seed=0)
+    assert caught.value.where.startswith(__file__)

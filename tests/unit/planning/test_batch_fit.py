@@ -85,6 +85,14 @@ def test_one_more_sample_would_not_fit_with_its_margin(fleet):
     assert not any("more for libraries" in line for line in found.plan.assumed)
 
 
+def test_a_method_that_reads_the_batch_size_is_given_the_number(fleet):
+    """FedCurv's second phase takes as many steps as its 500 samples make batches of that size."""
+    found = planned(fleet("100 kB"), method="fedcurv")
+    size = found.plan.scenario.local.size
+    assert 1 < size < 359
+    assert found.learning.methods[0].exchanges[0].work.phases[-1].passes.steps == math.ceil(500 / size)
+
+
 def test_a_plan_tells_who_has_no_margin(fleet):
     """A board that holds the peak exactly has none; one that holds a fifth more has; neither is refused."""
     boards = fleet("1 MB")
