@@ -11,7 +11,7 @@ from edgefl.core import catalogue
 from edgefl.core.devices.measured import fingerprint
 from edgefl.core.errors import UserError
 
-# Gradients of single samples a few at a time, and products of blocks of a class: how many depends on the batch.
+# Gradients of a few samples at a time, products of blocks of a class: how many depends on the batch.
 IN_CHUNKS = {"ccvr", "fedcurv"}
 BASED = {"flexchill": "fedclassavg", "spherefed": "fedprox"}
 
