@@ -1,8 +1,8 @@
 """From an ATen operator call to the kernels that it starts.
 
-Three tables: operators counted as matrix products, operators counted by the bytes they move, and operators
-that cost nothing (views and allocations). An operator in none of them is an error, so that no model is priced
-in part.
+Operators are counted as matrix products or by the bytes they move, or cost nothing (views and allocations);
+those that ATen makes of others, as these. An operator in no table is an error, so that no model is priced in
+part. An expanded operand is read once, as large as it is in memory.
 
 A multiply-add is two floating-point operations. Convolutions are counted as the matrix products of im2col,
 per group; the two products of their backward separately, each only if autograd computes it. torch's own
@@ -47,24 +47,22 @@ FREE = frozenset(
 # Operators that read their operands and write their results once; their cost is those bytes.
 MOVES = frozenset(
     """abs _adaptive_avg_pool2d adaptive_avg_pool2d _adaptive_avg_pool2d_backward add add_ addcdiv addcdiv_
-    addcmul addcmul_ affine_grid_generator all amax amin any arange argmax avg_pool2d
-    avg_pool2d_backward batch_norm_backward bitwise_and bitwise_not bitwise_or bitwise_xor cat
-    channel_shuffle clamp clamp_max clamp_min clamp_min_ clone constant_pad_nd copy_ cos cumsum div div_
-    eq erf exp eye fill fill_ flip full full_like ge gelu gelu_backward grid_sampler_2d gt
-    hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish hardswish_ hardswish_backward hardtanh
-    hardtanh_ hardtanh_backward index_put le leaky_relu leaky_relu_backward lerp
-    lerp_ linalg_vector_norm log _log_softmax log_softmax _log_softmax_backward_data logical_and
-    logical_not logical_or lt masked_fill_ max max_pool2d_with_indices max_pool2d_with_indices_backward
-    maximum min minimum mse_loss mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward
-    _native_batch_norm_legit _native_batch_norm_legit_functional _native_batch_norm_legit_no_training
-    native_channel_shuffle native_dropout native_group_norm native_group_norm_backward native_layer_norm
-    native_layer_norm_backward ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward
-    norm normal_ one_hot ones ones_like pow prod reciprocal reciprocal_ relu relu_ remainder roll rsqrt rsub
-    _safe_softmax scalar_tensor scatter scatter_add sigmoid sigmoid_
-    sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
-    _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward
-    _to_copy topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where
-    zero_ zeros zeros_like""".split()  # noqa: SIM905 - names as words
+    addcmul addcmul_ all amax amin any arange argmax avg_pool2d avg_pool2d_backward
+    batch_norm_backward bitwise_and bitwise_not bitwise_or bitwise_xor cat channel_shuffle clamp clamp_max
+    clamp_min clamp_min_ clone copy_ cos cumsum div div_ eq erf exp eye fill fill_ flip full full_like ge
+    gelu gelu_backward grid_sampler_2d gt hardsigmoid hardsigmoid_ hardsigmoid_backward hardswish hardswish_
+    hardswish_backward hardtanh hardtanh_ hardtanh_backward le leaky_relu leaky_relu_backward lerp lerp_
+    linalg_vector_norm log _log_softmax log_softmax _log_softmax_backward_data logical_and logical_not
+    logical_or lt masked_fill_ max max_pool2d_with_indices max_pool2d_with_indices_backward maximum min
+    minimum mse_loss_backward mul mul_ native_batch_norm native_batch_norm_backward _native_batch_norm_legit
+    _native_batch_norm_legit_functional _native_batch_norm_legit_no_training native_channel_shuffle
+    native_dropout native_group_norm native_group_norm_backward native_layer_norm native_layer_norm_backward
+    ne neg new_full new_ones new_zeros nll_loss_backward nll_loss_forward norm normal_ one_hot ones
+    ones_like pow prod reciprocal reciprocal_ relu relu_ remainder roll rsqrt rsub _safe_softmax
+    scalar_tensor sigmoid sigmoid_ sigmoid_backward sign silu silu_ silu_backward sin _softmax softmax
+    _softmax_backward_data sqrt sqrt_ stack std sub sub_ sum tanh tanh_backward threshold_backward _to_copy
+    topk tril triu uniform_ upsample_nearest2d upsample_nearest2d_backward var var_mean where zero_ zeros
+    zeros_like""".split()  # noqa: SIM905 - names as words
 )
 
 # Those of them that do not read their first operand: it is written, or only gives the shape.
@@ -77,14 +75,31 @@ UNREAD = frozenset(
 # so much of it.
 GATHERS = frozenset({"gather", "index", "index_select"})
 SCATTERS = frozenset({"index_copy_", "index_put_", "scatter_"})
+# Those that add to what is there, which they read.
+ADDS = frozenset({"index_add_", "scatter_add_"})
 
 # Operators that ATen's CPU library makes of others, by torch's profiler: what each of those reads and writes,
-# x being as large as the largest operand, y as the result and i as an index.
+# x being as large as the largest operand, z as the smallest, y as the first result, h as half of it and i as
+# an index. One without sizes is an operator of another table, on the same arguments. What ATen does to
+# numbers, to operands that are not contiguous, and to what a sum or a product starts from is part of the
+# kernel.
 COMPOSED = {
+    "affine_grid_generator": "linspace:i mul:ii div:ii copy_:h " * 2 + "fill_:h bmm:xyhy",
+    "constant_pad_nd": "fill_:y copy_:xx",
+    "eye": "zero_:y eye",
+    "index_copy": "copy_:yy index_copy_",
+    "index_put": "clone:yy index_put_",
     "logsumexp": "amax:xy abs:yy eq:yy masked_fill_:yy sub:xyx exp_:xx sum:xy log_:yy add_:yyy",
     "masked_fill": "clone:yy masked_fill_:yy",
+    "max_pool2d_with_indices_backward": "zero_:y max_pool2d_with_indices_backward",
     "mean": "sum:xy div_:yy",
+    "mse_loss": "mse_loss:xxx sum:xy div_:yy",
+    "mse_loss_backward": "zero_:y mse_loss_backward",
+    "native_batch_norm_backward": "zero_:z native_batch_norm_backward",
+    "nll_loss_backward": "zero_:y nll_loss_backward",
     "repeat": "copy_:xy arange:i add:ii cat:ii",
+    "scatter": "copy_:yy scatter_",
+    "scatter_add": "copy_:yy scatter_add_",
     "select_backward": "zero_:y copy_:xx",
     "slice_backward": "zero_:y copy_:xx",
 }
@@ -143,8 +158,9 @@ def storage_key(tensor: Tensor) -> int:
 
 
 def size_bytes(tensor: Tensor) -> int:
-    """The bytes of a tensor's elements."""
-    return tensor.numel() * tensor.element_size()
+    """The bytes of a tensor's elements in memory, where those that ``expand`` repeats are once."""
+    sides = zip(tensor.shape, tensor.stride(), strict=True)
+    return prod(size for size, stride in sides if stride or not size) * tensor.element_size()
 
 
 def tensors(values: Any) -> list[Tensor]:
@@ -170,16 +186,11 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     if product is not None:
         return product(arguments, result, roles)
     if name in COMPOSED:
-        return _composed(COMPOSED[name], arguments, result, roles.stage)
+        return _composed(name, arguments, result, roles)
     if _place_of(name) in MOVES:
         return _each(name, arguments, result, roles)
-    if name in GATHERS | SCATTERS:
-        return _indexed(name, arguments, result, roles.stage)
-    if name in MOVES:
-        moved = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
-        read = sum(moved.values())
-        written = sum(size_bytes(tensor) for tensor in tensors(result))
-        return [Kernel.moving(name, read + written, roles.stage)] if read + written else []
+    if name in GATHERS | SCATTERS | ADDS | MOVES:
+        return _moving(name, arguments, result, roles.stage)
     if name.rstrip("_") in RANDOM:
         raise UnknownOperatorError(
             f"the operator aten.{name} draws random numbers, as dropout does",
@@ -194,12 +205,17 @@ def kernels_of(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -
     )
 
 
-def _indexed(name: str, arguments: Sequence[Any], result: Tensor, stage: str) -> list[Kernel]:
-    """One kernel for the numbers that indices tell, however large the tensor is that they are in."""
-    given = tensors(list(arguments[1:]))
-    numbers = 2 * result.numel() if name in GATHERS else max(one.numel() for one in given)
-    moved = numbers * result.element_size() + sum(map(size_bytes, given))
-    return [Kernel.moving(name, moved, stage)] if numbers else []
+def _moving(name: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
+    """One kernel that reads operands and writes results; of what it indexes, what indices tell."""
+    if name in MOVES:
+        operands = {storage_key(one): size_bytes(one) for one in tensors(list(arguments[name in UNREAD :]))}
+        moved = sum(operands.values()) + sum(map(size_bytes, tensors(result)))
+    else:
+        given = tensors(list(arguments[1:]))
+        numbers = result.numel() if name in GATHERS else max(one.numel() for one in given)
+        touched = (1 if name in SCATTERS else 2) * numbers * result.element_size()
+        moved = touched + sum(map(size_bytes, given)) if numbers else 0
+    return [Kernel.moving(name, moved, stage)] if moved else []
 
 
 def _place_of(name: str) -> str:
@@ -224,13 +240,20 @@ def _each(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> lis
     ]
 
 
-def _composed(steps: str, arguments: Sequence[Any], result: Any, stage: str) -> list[Kernel]:
+def _composed(name: str, arguments: Sequence[Any], result: Any, roles: Roles) -> list[Kernel]:
     """The kernels of an operator that calls others one after another; see ``COMPOSED``."""
-    sizes = {"x": max(map(size_bytes, tensors(list(arguments)))), "y": size_bytes(result), "i": 8}
-    kernels = [
-        Kernel.moving(op, sum(sizes[one] for one in moved), stage)
-        for op, _, moved in (step.partition(":") for step in steps.split())
-    ]
+    steps, given = COMPOSED[name].split(), list(map(size_bytes, tensors(list(arguments))))
+    if name == "mse_loss":
+        # By default their mean; 0 is each loss, 2 their sum.
+        steps = steps[: {0: 1, 2: 2}.get(next(iter(arguments[2:]), 1))]
+    y = size_bytes(tensors(result)[0])
+    sizes = {"x": max(given, default=0), "z": min(given, default=0), "y": y, "h": y // 2, "i": 8}
+    kernels = []
+    for op, _, moved in (step.partition(":") for step in steps):
+        if moved:
+            kernels.append(Kernel.moving(op, sum(sizes[one] for one in moved), roles.stage))
+        else:
+            kernels += _moving(op, arguments, result, roles.stage)
     return [kernel for kernel in kernels if kernel.bytes]
 
 

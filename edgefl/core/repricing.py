@@ -94,14 +94,14 @@ class Taken(NamedTuple):
     """What some of a run's jobs took, (n,) each; NaN where it is unknown.
 
     Attributes:
-        stage_j: the joules of receiving, working and sending, with the tails that a job's row has; see
-            ``edgefl.core.event.JOULES``.
-        open_j: of the tails that they left open at the run's end.
+        stage_j: the joules of receiving, working and sending.
+        tail_j: of the radio's tails before their first transfer, between their two, and after the last one
+            if it is their client's last in the run.
         busy_s: the seconds of the stages.
     """
 
     stage_j: tuple[Floats, Floats, Floats]
-    open_j: Floats
+    tail_j: tuple[Floats, Floats, Floats]
     busy_s: tuple[Floats, Floats, Floats]
 
 
@@ -198,7 +198,7 @@ class Repriced:
         return sum(float(np.sum(part)) for part in (*parts, *self._tails_j(some, until_s)))
 
     def by_job(self, t_s: float) -> Iterator[tuple[slice, Taken]]:
-        """What each job took in the whole run, each tail where the run charges it; some jobs at a time.
+        """What each job took in the whole run; some jobs at a time.
 
         Args:
             t_s: the run's end on its own clock.
@@ -209,9 +209,8 @@ class Repriced:
             moved = some.jobs.down_bytes, some.jobs.up_bytes
             charges = some.demand.charges(some.busy_s, moved, some.full_power_s)
             receive_j, work_j, transmit_j = (active_j + idle_j for active_j, idle_j in charges)
-            earlier_j, between_j, open_j = self._tails_j(some, t_s if then_s is None else then_s)
-            stage_j = receive_j + earlier_j, work_j + between_j, transmit_j
-            yield places, Taken(stage_j, open_j, some.busy_s)
+            tails_j = self._tails_j(some, t_s if then_s is None else then_s)
+            yield places, Taken((receive_j, work_j, transmit_j), tails_j, some.busy_s)
 
     def _at(self, places: slice | Ints) -> _Stages:
         """Some of the jobs."""

@@ -13,9 +13,11 @@ from edgefl.core.errors import UserError
 from edgefl.core.steps import Passes
 from edgefl.protocol.aggregation import starting
 from edgefl.protocol.nets import Carry, Net, transformed
-from edgefl.protocol.training import add_product
 from edgefl.protocol.trees import Payload, Tree, leaves
 from edgefl.protocol.values import Arrival, Batch, Ctx, Exchange, Fold, Phase, When
+
+# Rows of a batch that blocks of one class each waste at most.
+_BLOCKED = 64
 
 
 def one_hot(labels: Tensor, classes: int, like: Tensor) -> Tensor:
@@ -101,18 +103,39 @@ def summed(matrices: Sequence[Tensor]) -> Tensor:
 def add_moments(moments: Tree, features: Tensor, labels: Tensor) -> None:
     """Adds a batch to counts (C,), means (C, l) and sums of squares around them (C, l, l), in place.
 
-    The pairwise update of Chan et al. 1983: sums of squares around 0 would lose covariances to rounding.
+    The pairwise update of Chan et al. 1983: sums of squares around 0 would lose covariances to rounding. A
+    class's m samples x_i around their mean, u_i, and n samples around d less than it have n m / (n + m) d d^T
+    besides both sums; since the u_i sum to 0, that is in the sum of squares of u_i + sqrt(n / (n + m)) d.
     """
     member = one_hot(labels, len(moments["counts"]), features)
     counts, before = member.sum(dim=0), moments["counts"]
     means = (member.mT @ features) / counts.clamp(min=1)[:, None]
-    share = counts / (before + counts).clamp(min=1)
+    both = (before + counts).clamp(min=1)
     away = means - moments["means"]
-    own = member.mT[:, :, None] * (features - means[:, None])
-    rows = torch.cat([own, ((before * share).sqrt()[:, None] * away)[:, None]], dim=1)
-    add_product(moments["scatter"], rows.mT, rows)
-    moments["means"].add_(share[:, None] * away)
+    shift = (before / both).sqrt()[:, None] * away - means
+    _add_squares(moments["scatter"], features + shift.index_select(0, labels), labels)
+    moments["means"].add_((counts / both)[:, None] * away)
     moments["counts"].add_(counts)
+
+
+def _add_squares(total: Tensor, rows: Tensor, labels: Tensor) -> None:
+    """Adds to the matrix of each class (C, l, l) the products x x^T of its rows (B, l), in place.
+
+    Rows are multiplied in blocks, each of one class and filled up with zeros, so that shapes do not depend on
+    labels: 2 (B + _BLOCKED) l^2 operations at most, of which 2 B l^2 are not on zeros. Every class's product
+    with all rows would take C times as many; one product for each row, many more passes over l x l numbers.
+    """
+    classes, width = len(total), rows.shape[-1]
+    size = max(1, _BLOCKED // classes)
+    blocks = (len(rows) + min(len(rows), classes) * (size - 1)) // size
+    member = one_hot(labels, classes, labels)
+    filled = (member.sum(dim=0) + (size - 1)).div(size, rounding_mode="floor")
+    nth = (member.cumsum(dim=0) - 1).gather(1, labels[:, None])[:, 0]
+    place = (filled.cumsum(dim=0) - filled).index_select(0, labels) * size + nth
+    packed = rows.new_zeros(blocks * size, width).index_copy(0, place, rows)
+    owner = labels.new_zeros(blocks).index_copy(0, place.div(size, rounding_mode="floor"), labels)
+    for block, label in zip(torch.split(packed, size), torch.split(owner, 1), strict=True):
+        total.index_add_(0, label, (block.mT @ block)[None])
 
 
 def pooled_moments(clients: Sequence[Tree]) -> Tree:

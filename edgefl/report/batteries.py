@@ -98,7 +98,7 @@ def _rounds_between(reader: Reader, bounds: Bounds, virtual_s: float) -> dict[st
     for end in bounds.by_job(virtual_s):
         sums = np.zeros(size)
         for places, taken in end:
-            sums += np.bincount(group[places], sum(taken.stage_j, taken.open_j), size)
+            sums += np.bincount(group[places], sum((*taken.stage_j, *taken.tail_j)), size)
         means = np.divide(sums.reshape(shape), counts, out=np.zeros(shape), where=counts > 0)
         ends.append(np.where(weight > 0, means * weight, 0.0).sum(axis=1).tolist())
     took_part = ((counts > 0) * weight).sum(axis=1) > 0

@@ -17,8 +17,9 @@ from edgefl.core.intensity import Intensities, grams
 from edgefl.core.units import RESOLVED
 from edgefl.core.validation import validate
 from edgefl.core.yamls import Document
-from edgefl.report.bounds import Bounds
-from edgefl.report.carbon_sums import Sums, Whom, at_corners, sums_of
+from edgefl.report import timeline
+from edgefl.report.bounds import Bounds, read_jobs
+from edgefl.report.carbon_sums import Sums, Whom, sums_of
 from edgefl.store import Reader
 
 COMPONENTS = ("devices", "network", "server", "embodied")
@@ -94,7 +95,11 @@ class Until(NamedTuple):
 
 
 def footprint(
-    reader: Reader, ended: Until, reached: Mapping[str, Until], bounds: Bounds | None = None
+    reader: Reader,
+    ended: Until,
+    reached: Mapping[str, Until],
+    bounds: Bounds | None = None,
+    jobs: timeline.Jobs | None = None,
 ) -> Footprint | None:
     """A run's emissions; None where its fleet does not ask for them.
 
@@ -103,6 +108,7 @@ def footprint(
         ended: its length.
         reached: when each model reached the target.
         bounds: of its times and energies.
+        jobs: its jobs, if they are read already.
 
     Raises:
         UserError: what it says of carbon is damaged.
@@ -115,17 +121,11 @@ def footprint(
     whom, grid = Whom.read(reader, carbon), intensities(carbon)
     times = [ended, *reached.values()]
     until = [math.inf, *(each.t_s for each in reached.values())]
-    sums = sums_of(reader, whom, grid, until)
-    corners = (
-        at_corners(sums, reader, bounds, whom, grid, until, ended.t_s)
-        if bounds
-        else [(own, own) for own in sums]
-    )
-    is_open = bounds is not None or has_interval(carbon)
-    whole, *targets = (
-        _emissions(carbon, whom, grid, (own, *ends) if is_open else (own,), t)
-        for own, ends, t in zip(sums, corners, times, strict=True)
-    )
+    own = bounds.jobs if bounds else read_jobs(reader, jobs)
+    sums = sums_of(reader, own, bounds.by_job(ended.t_s) if bounds else (), whom, grid, until)
+    if has_interval(carbon) and bounds is None:
+        sums = [each * 3 for each in sums]
+    whole, *targets = (_emissions(carbon, whom, grid, each, t) for each, t in zip(sums, times, strict=True))
     counts = np.bincount(whom.region, minlength=len(carbon.regions)).tolist()
     dealt_to = {name: count for name, count in zip(carbon.regions, counts, strict=True) if count}
     return Footprint(whole, dict(zip(reached, targets, strict=True)), dealt_to, boundary(carbon))

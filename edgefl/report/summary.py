@@ -312,7 +312,7 @@ def summary(reader: Reader, target: float | None = None, jobs: Jobs | None = Non
         fleet_id=fleet_id,
         virtual_s_between=virtual_s_between,
         joules_between=bounds.joules(virtual_s) if bounds else None,
-        carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds),
+        carbon=footprint(reader, Until(virtual_s, virtual_s_between), _times(reached), bounds, jobs),
         measures=measured(reader),
         turnout=turnout(
             meta.get("participants"),

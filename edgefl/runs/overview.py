@@ -137,7 +137,7 @@ def _at_corners(planned: Plan, ended: np.ndarray, energy: float, end_s: float) -
         math.fsum(
             float(joules[during[places]].sum())
             for places, taken in corner.by_job(end_s)
-            for joules in (*taken.stage_j, taken.open_j)
+            for joules in (*taken.stage_j, *taken.tail_j)
         )
         for corner in corners
     )

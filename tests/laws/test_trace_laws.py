@@ -27,7 +27,7 @@ LARGEST = 40
 # Methods that compare all samples of a batch with each other: their work grows with the batch's square.
 PAIRWISE = frozenset({"fedcka", "fedclassavg"})
 # Phases that take samples a few at a time, so that their kernels are not affine in the batch size.
-IN_CHUNKS = frozenset({("fedcurv", "fisher")})
+IN_CHUNKS = frozenset({("ccvr", "statistics"), ("fedcurv", "fisher")})
 
 methods = st.sampled_from(METHODS)
 nets = st.sampled_from(tuple(NETS))

@@ -12,6 +12,7 @@ from builders import build_method, build_net
 from exact import CLASSES, CLOSE, NET, WIDTH, Exact, arrays, data, hidden, hot, pixels, softmax, unit, wide
 
 from edgefl.compute import meta
+from edgefl.compute.tracer import Tracer
 from edgefl.core.errors import UserError
 from edgefl.methods.ccvr import Params, virtual_features
 from edgefl.protocol import nbytes
@@ -113,23 +114,44 @@ def covariances(f: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
     return [np.cov(one.T) if len(one) > 1 else np.zeros((f.shape[1],) * 2) for one in rows]
 
 
-def test_moments_are_gathered_batch_by_batch():
+LABELS = [0, 1, 0, 0, 2, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("labels", [LABELS, LABELS * 30, [1] * 200, [*range(3)] * 67])
+def test_moments_are_gathered_batch_by_batch(labels):
     """Counts, means and unbiased covariances of each class, of features far from 0; absent classes have 0."""
     moments = {
         "counts": torch.zeros(CLASSES, dtype=torch.float64),
         "means": torch.zeros(CLASSES, WIDTH, dtype=torch.float64),
         "scatter": torch.zeros(CLASSES, WIDTH, WIDTH, dtype=torch.float64),
     }
-    labels = torch.tensor([0, 1, 0, 0, 2, 1, 0, 0, 1])
-    f = torch.randn(9, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 50
-    for first, last in ((0, 2), (2, 5), (5, 9)):
-        add_moments(moments, f[first:last], labels[first:last])
-    assert moments["counts"].tolist() == [5, 3, 1, 0]
+    labels = torch.tensor(labels)
+    f = torch.randn(len(labels), WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 50
+    for first, last in ((0, 2), (2, 5), (5, 9), (9, 109), (109, len(labels))):
+        if first < len(labels):
+            add_moments(moments, f[first:last], labels[first:last])
+    counts = torch.bincount(labels, minlength=CLASSES)
+    assert moments["counts"].tolist() == counts.tolist()
     for label, expected in enumerate(covariances(f.numpy(), hot(labels))):
         spread = moments["scatter"][label] / max(moments["counts"][label] - 1, 1)
         np.testing.assert_allclose(spread.numpy(), expected, **CLOSE)
-    np.testing.assert_allclose(moments["means"][0].numpy(), f[labels == 0].mean(dim=0).numpy(), **CLOSE)
+        if counts[label]:
+            np.testing.assert_allclose(moments["means"][label], f[labels == label].mean(dim=0), **CLOSE)
     assert not moments["means"][3].any()
+
+
+@pytest.mark.parametrize("classes", [2, 10, 100])
+def test_squares_take_two_operations_a_row_and_entry(classes):
+    """2 B l^2, and as many for at most 64 rows of zeros, however many classes there are; means 2 B C l."""
+    batch, width = 64, 512
+    with torch.device("meta"):
+        shapes = {"counts": (classes,), "means": (classes, width), "scatter": (classes, width, width)}
+        moments = {key: torch.empty(shape) for key, shape in shapes.items()}
+        tracer = Tracer()
+        with tracer:
+            add_moments(moments, torch.empty(batch, width), torch.empty(batch, dtype=torch.int64))
+    flops = sum(kernel.flops for kernel in tracer.kernels) - 2 * batch * classes * width
+    assert 2 * batch * width**2 <= flops <= 2 * (batch + 64) * width**2
 
 
 def test_covariances_pool_to_those_of_all_samples():

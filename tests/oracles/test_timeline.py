@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from history import NOTHING, history
 from plans import cost, device, kernel, link, plan, play, prices, told_all
+from tails import CASES, TAIL_W
 
 from edgefl.core.cost import Cost, Work
 from edgefl.core.event import Kind
@@ -274,61 +275,15 @@ def test_what_a_job_that_is_broken_off_has_cost(seconds, receive, work, transmit
     assert record.transmit == pytest.approx(transmit)
 
 
-def _radio_alone(jobs, end_s):
-    """The world after jobs of one client, of which only the radio's tail of 4 W x 10 s draws power.
-
-    A job has 1 s of download, 8 s of work and 1 s of upload. Each of ``jobs`` is when it is dispatched, when
-    it is given up, None for not before it arrives, and how it ends.
-    """
-    table = prices("train", 1, down_s=1, compute_s=8, up_s=1, tail_w=4, tail_s=10)
-    chunks, tails = [], []
-    world = World(plan([table]), lambda _: None, chunks.append, settled=tails.append)
-    for start_s, until_s, kind in jobs:
-        world.env.run(until=start_s)
-        flight = world.dispatch("train", 0)
-        over_s = start_s + 10 if until_s is None else until_s
-        if over_s > start_s:
-            world.env.run(until=over_s)
-        world.discard(flight, kind)
-    world.env.run(until=end_s)
-    total_j = world.totals().energy.joules
-    world.close()
-    rows = np.concatenate(chunks)
-    of_jobs = [(row["work_tail_j"], row["earlier_tail_j"]) for row in rows]
-    return of_jobs, [tail.tolist() for chunk in tails for tail in chunk], total_j
-
-
-@pytest.mark.parametrize(
-    ("jobs", "end_s", "of_jobs", "settled"),
-    [
-        # The upload ends at 11 s, and its tail at 21 s; or at the run's end.
-        ([(1, None, Kind.LATE)], 30, [(32, 0)], [(0, 0, 21, 40)]),
-        ([(1, None, Kind.LATE)], 14, [(32, 0)], [(0, 0, 14, 12)]),
-        # The next download ends it after 3 s; or it has run out by then.
-        ([(1, None, Kind.LATE), (14, None, Kind.LATE)], 24.5, [(32, 0), (32, 12)], [(0, 1, 24.5, 2)]),
-        ([(1, None, Kind.LATE), (40, None, Kind.LATE)], 50.5, [(32, 0), (32, 40)], [(0, 1, 50.5, 2)]),
-        # Broken off half-way through the download: the tail lasts from then until the next one, 1.5 s later.
-        ([(1, 1.5, Kind.LOST), (3, None, Kind.LATE)], 13.5, [(0, 0), (32, 6)], [(0, 1, 13.5, 2)]),
-        # Between work and upload: since the end of the download, 8 s before, and 1 s more.
-        ([(1, 10, Kind.LOST), (11, None, Kind.LATE)], 21.5, [(0, 0), (32, 36)], [(0, 1, 21.5, 2)]),
-        # Given up at once: the second job transfers nothing, and the third ends the first one's tail.
-        (
-            [(1, None, Kind.LATE), (12, 12, Kind.LOST), (13, None, Kind.LATE)],
-            23.5,
-            [(32, 0), (0, 0), (32, 8)],
-            [(0, 2, 23.5, 2)],
-        ),
-        # ... or the run's end.
-        ([(1, None, Kind.LATE), (12, 12, Kind.LOST)], 13, [(32, 0), (0, 0)], [(0, 0, 13, 8)]),
-    ],
-)
-def test_tails_by_hand(jobs, end_s, of_jobs, settled):
+@pytest.mark.parametrize("case", CASES)
+def test_tails_by_hand(case):
     """A tail lasts until the client's next transfer, whatever job it is of, for 10 s at most."""
-    assert _radio_alone(jobs, end_s) == (
-        of_jobs,
-        settled,
-        sum(work_j + earlier_j for work_j, earlier_j in of_jobs) + settled[0][-1],
-    )
+    rows, tails, total_j = case.told()
+    of_jobs = [(row["work_tail_j"], row["earlier_tail_j"]) for row in rows]
+    assert of_jobs == case.of_jobs
+    assert tails.tolist() == case.settled
+    assert total_j == sum(work_j + earlier_j for work_j, earlier_j in of_jobs) + case.settled[0][-1]
+    assert total_j == sum(TAIL_W * (until_s - since_s) for since_s, until_s in case.drawn)
 
 
 def test_a_tail_goes_on_while_a_job_that_downloads_nothing_works():

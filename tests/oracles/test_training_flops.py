@@ -192,9 +192,9 @@ def with_calibration(layers: Layers) -> Exchanges:
 
 
 def with_statistics(layers: Layers) -> Exchanges:
-    """CCVR: a forward pass of the body; for each class the sum of features, and two products of l x l."""
-    width = layers.net.feature_width
-    squares = CLASSES * width**2 * (BATCH + 1)
+    """CCVR: a forward pass of the body; sums of features by class, and products of blocks of a class."""
+    width, size = layers.net.feature_width, max(1, 64 // CLASSES)
+    squares = (BATCH + min(BATCH, CLASSES) * (size - 1)) // size * size * width**2
     forward = sum(layers.body(BATCH)) + BATCH * width * CLASSES + squares
     return {"train": train(layers), "statistics": Split(forward=forward), "deliver": NOTHING}
 

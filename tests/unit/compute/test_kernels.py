@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from edgefl.compute.kernels import (
+    ADDS,
     COMPOSED,
     FREE,
     GATHERS,
@@ -48,15 +50,14 @@ def test_tables_do_not_overlap():
     assert not FREE & MOVES
     assert not RANDOM & (FREE | MOVES)
     assert not (FREE | MOVES) & PRODUCTS.keys()
-    assert not (FREE | MOVES | PRODUCTS.keys()) & COMPOSED.keys()
-    assert not (GATHERS | SCATTERS) & (FREE | MOVES | PRODUCTS.keys() | COMPOSED.keys())
+    assert not (GATHERS | SCATTERS | ADDS) & (FREE | MOVES | PRODUCTS.keys() | COMPOSED.keys())
     assert UNREAD <= MOVES
 
 
 @pytest.mark.parametrize(
     "table",
-    [FREE, MOVES, PRODUCTS, COMPOSED, GATHERS, SCATTERS],
-    ids=["free", "moves", "products", "composed", "gathers", "scatters"],
+    [FREE, MOVES, PRODUCTS, COMPOSED, GATHERS, SCATTERS, ADDS],
+    ids=["free", "moves", "products", "composed", "gathers", "scatters", "adds"],
 )
 def test_every_entry_is_an_operator(table):
     """Each name is one of ATen's, alone or as a list operator: a misspelt entry would never match."""
@@ -72,10 +73,10 @@ def test_every_entry_is_an_operator(table):
         (lambda table, rows, _: table[rows], 2 * 60 + 24),
         (lambda table, rows, values: table.index_put_((rows,), values), 2 * 60 + 24),
         (lambda table, rows, values: table.index_copy_(0, rows, values), 2 * 60 + 24),
-        # As many indices as numbers, 15.
-        (lambda table, rows, values: table.scatter_(0, rows[:, None].expand(3, 5), values), 2 * 60 + 120),
-        (lambda table, rows, _: table.scatter_(0, rows[:, None].expand(3, 5), 1.0), 60 + 120),
-        (lambda table, rows, _: table.gather(0, rows[:, None].expand(3, 5)), 2 * 60 + 120),
+        # Three indices that are each for five numbers.
+        (lambda table, rows, values: table.scatter_(0, rows[:, None].expand(3, 5), values), 2 * 60 + 24),
+        (lambda table, rows, _: table.scatter_(0, rows[:, None].expand(3, 5), 1.0), 60 + 24),
+        (lambda table, rows, _: table.gather(0, rows[:, None].expand(3, 5)), 2 * 60 + 24),
     ],
 )
 def test_what_is_indexed_moves_no_more_than_that(call, moved):
@@ -87,38 +88,41 @@ def test_what_is_indexed_moves_no_more_than_that(call, moved):
         assert kernel.bytes == moved
 
 
-COMPOSITES = {
-    "logsumexp": lambda x: x.logsumexp(-1),
-    "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
-    "mean": lambda x: x.mean(),
-    "repeat": lambda x: x.repeat(2, 3),
-    "select_backward": lambda x: torch.ops.aten.select_backward(x, (3, 4, 5), 0, 1),
-    "slice_backward": lambda x: torch.ops.aten.slice_backward(x, (8, 5), 0, 0, 4, 1),
-}
-
-
-@pytest.mark.parametrize("name", COMPOSED)
-def test_composed_operators_start_what_torch_reports(name):
-    """Torch's profiler sees the same operators inside of them, in this order."""
-    x = torch.randn(4, 5)
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
-        COMPOSITES[name](x)
-    seen = iter([event.name.removeprefix("aten::") for event in profile.events()])
-    kernels = [one.op for one in traced(COMPOSITES[name], x) if one.op != "gt"]
-    # clone copies.
-    assert all({"clone": "copy_"}.get(op, op) in seen for op in kernels)
-    assert len(kernels) == len(COMPOSED[name].split())
-
-
 def test_composed_operators_move_what_each_step_moves():
-    """4 x 5 floats are 80 bytes, their row sums 16, and their mean 4."""
+    """4 x 5 floats are 80 bytes, their row sums 16, their mean 4; 6 x 7 with a border of 1, 168."""
     with torch.device("meta"):
-        x = torch.empty(4, 5)
-        moved = [one.bytes for one in traced(COMPOSITES["logsumexp"], x)]
-        assert moved == [96, 32, 32, 32, 176, 160, 96, 32, 48]
-        assert [one.bytes for one in traced(COMPOSITES["mean"], x)] == [84, 8]
-        assert [one.bytes for one in traced(COMPOSITES["masked_fill"], x)][1:] == [160, 160]
-        assert traced(COMPOSITES["masked_fill"], torch.empty(0)) == []
+        x, rows = torch.empty(4, 5), torch.empty(2, dtype=torch.int64)
+        expected = {
+            "logsumexp": (lambda: x.logsumexp(-1), [96, 32, 32, 32, 176, 160, 96, 32, 48]),
+            "mean": (x.mean, [84, 8]),
+            "masked_fill": (lambda: x.masked_fill(torch.empty(4, 5, dtype=torch.bool), 0.0), [160, 160]),
+            "nothing": (lambda: x[:0].masked_fill(torch.empty(0, 5, dtype=torch.bool), 0.0), []),
+            "constant_pad_nd": (lambda: F.pad(x, (1, 1, 1, 1)), [168, 160]),
+            # Two rows of 40 bytes in all are read and put in place, by two indices of 8 bytes.
+            "index_put": (lambda: x.index_put((rows,), x[:2]), [160, 96]),
+            "index_add_": (lambda: x.index_add_(0, rows, x[:2]), [136]),
+            "losses": (lambda: F.mse_loss(x, torch.empty(4, 5), reduction="none"), [240]),
+            "sum": (lambda: F.mse_loss(x, torch.empty(4, 5), reduction="sum"), [240, 84]),
+            "mse_loss": (lambda: F.mse_loss(x, torch.empty(4, 5)), [240, 84, 8]),
+            # The gradient of one number, operands and their gradient, which begins as zeros.
+            "mse_loss_backward": (
+                lambda: torch.ops.aten.mse_loss_backward(torch.empty(()), x, torch.empty(4, 5), 1),
+                [80, 244],
+            ),
+        }
+        for name, (call, moved) in expected.items():
+            assert [one.bytes for one in traced(call)] == moved, name
+
+
+def test_an_expanded_operand_is_read_once():
+    """4 x 5 floats by one number a row: 80 + 16 read and 80 written, expanded or not; in products too."""
+    with torch.device("meta"):
+        x, row, matrix = torch.empty(4, 5), torch.empty(4, 1), torch.empty(5, 6)
+        for call in (lambda: x / row, lambda: x / row.expand_as(x)):
+            assert [one.bytes for one in traced(call)] == [80 + 16 + 80]
+        (one,) = traced(lambda: torch.empty(3, 4, 5).bmm(matrix.expand(3, 5, 6)))
+        assert (one.flops, one.bytes) == (2 * 3 * 4 * 5 * 6, 4 * (3 * 4 * 5 + 5 * 6 + 3 * 4 * 6))
+        assert traced(lambda: torch.empty(0, 5) + torch.empty(5).expand(0, 5)) == []
 
 
 def test_bytes_are_operands_and_results_once():

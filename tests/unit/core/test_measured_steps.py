@@ -11,8 +11,8 @@ from edgefl.core import catalogue
 from edgefl.core.devices.measured import fingerprint
 from edgefl.core.errors import UserError
 
-# Takes gradients of single samples a few at a time: the products depend on how many there are.
-IN_CHUNKS = {"fedcurv"}
+# Gradients of a few samples at a time, products of blocks of a class: how many depends on the batch.
+IN_CHUNKS = {"ccvr", "fedcurv"}
 BASED = {"flexchill": "fedclassavg", "spherefed": "fedprox"}
 
 

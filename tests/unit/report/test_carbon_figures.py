@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 from compared import emission
 from plans import plan, prices, told_all
+from tails import CASES, PLAN, TAIL_W
 
 from edgefl.core.carbon import Carbon, completed
 from edgefl.core.corners import Interval
 from edgefl.core.cost import Trace, Work
 from edgefl.core.documents import document
 from edgefl.core.errors import UserError
-from edgefl.report import carbon_sums
-from edgefl.report.bounds import bounds_of
+from edgefl.core.intensity import J_PER_KWH
+from edgefl.core.repricing import at_corners
+from edgefl.report.bounds import bounds_of, read_jobs
 from edgefl.report.carbon import Amount, Until, footprint
+from edgefl.report.carbon_sums import Whom, sums_of
 from edgefl.store import Store
 
 # Hour h has h g/kWh.
@@ -29,9 +32,12 @@ NOTHING = {"idle_w": 0, "compute_w": 0}
 
 
 @contextmanager
-def reading(plan_, carbon, category="sbc"):
-    """The reader of a run of a plan, whose fleet has this carbon record; all clients are ``board``s."""
-    _, _, rows, tails = told_all(plan_)
+def reading(plan_, carbon, category="sbc", told=None):
+    """The reader of a run of a plan, whose fleet has this carbon record; all clients are ``board``s.
+
+    ``told`` is what the world tells of it: the rows of its jobs and of the settled tails.
+    """
+    rows, tails = told or told_all(plan_)[2:]
     store = Store.in_memory()
     record = completed(Carbon.model_validate(carbon), ["cable"], {"board": category}, 0.0)
     store.set_meta({"seed": plan_.scenario.seed, "carbon": record.model_dump(mode="json")})
@@ -274,6 +280,36 @@ def test_a_target_at_the_end_took_the_whole_run():
     assert found.emitted.devices.grams - without.devices.grams == pytest.approx(0.3 * 1 * 100)
 
 
+class Seconds:
+    """A grid whose intensity grows by 3.6e6 g/kWh, 1 g/J, every second, from 0."""
+
+    def mean(self, region, start_s, end_s):
+        """As ``Intensities``."""
+        return (start_s + end_s) / 2 * J_PER_KWH + 0 * region
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_tail_emits_when_it_is_drawn(case):
+    """After the transfer that it follows, whichever job is charged with it, and until it is over."""
+    rows, tails, _ = case.told()
+    times = [0.0, *(until_s for _, until_s in case.drawn), math.inf]
+    with reading(PLAN, {"regions": {"x": FLAT}}, told=(rows, tails)) as reader:
+        jobs, whom = read_jobs(reader), Whom(np.zeros(1, dtype=np.int64), *(None,) * 5)
+        corner, _ = at_corners(jobs, PLAN.prices, blind=False, shared=False)
+        sums = sums_of(reader, jobs, [corner.by_job(case.end_s)], whom, Seconds(), times)
+    for t_s, each in zip(times, sums, strict=True):
+        drawn = [(since_s, until_s) for since_s, until_s in case.drawn if until_s <= t_s]
+        expected = sum(TAIL_W * (until_s - since_s) * (since_s + until_s) / 2 for since_s, until_s in drawn)
+        assert [one.devices_g for one in each] == [pytest.approx([expected])] * 2
+
+
+def test_a_tail_may_be_over_before_the_work():
+    """After an hour's download 1 kW from 1 to 2 h, however long the work lasts; the upload ends the run."""
+    columns = {"down_s": HOUR_S, "up_s": HOUR_S, "tail_w": 1000, "tail_s": HOUR_S}
+    one = plan([prices("train", 1, compute_s=4 * HOUR_S, **columns, **NOTHING)])
+    assert emitted(one, {"regions": {"x": RAMP}}).emitted.devices.grams == pytest.approx(1)
+
+
 def test_waiting_is_apart():
     """1 h and 3 h of work, and the first client waits from 1 to 3 h at 400 W: no part of the sum."""
     two = plan([prices("train", 2, compute_s=[HOUR_S, 3 * HOUR_S], idle_w=400, compute_w=0)])
@@ -316,7 +352,7 @@ def test_chunks_change_nothing(monkeypatch):
     )
     carbon = {"regions": {"x": RAMP}, "start": 3.9995}
     whole = emitted(rounds, carbon, 60.0).emitted
-    monkeypatch.setattr(carbon_sums, "_CHUNK", 2)
+    monkeypatch.setattr("edgefl.core.repricing._CHUNK", 2)
     assert emitted(rounds, carbon, 60.0).emitted.total.grams == pytest.approx(whole.total.grams, rel=1e-12)
 
 
