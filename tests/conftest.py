@@ -13,7 +13,7 @@ from hypothesis import settings
 from preloaded import preload
 
 # A shared machine may stop any example for a while: no deadline. The seed is fixed, so that red is red again.
-settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("edgefl", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("edgefl")
 
 

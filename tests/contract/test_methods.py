@@ -10,6 +10,7 @@ import pytest
 import torch
 from builders import NETS, STEPS, Federation, arrival, build_method, build_net
 from builders import same_trees as same
+from nightly import paired
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
@@ -99,22 +100,21 @@ def test_state_is_written_where_the_exchange_says_so(method: Method, net: Net):
             assert {key: leaf.shape for key, leaf in flatten(state).items()} == shapes
 
 
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        Sgd(lr=0.1),
-        Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=1.0),
-        Adam(lr=0.1),
-        AdamW(lr=0.1),
-    ],
-    ids=["plain", "nesterov", "adam", "adamw"],
-)
-@pytest.mark.parametrize("name", NAMES)
-def test_every_step_costs_the_same(name: str, optimizer: Any, mlp: Net):
+OPTIMIZERS = {
+    "plain": Sgd(lr=0.1),
+    "nesterov": Sgd(lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3, clip_norm=1.0),
+    "adam": Adam(lr=0.1),
+    "adamw": AdamW(lr=0.1),
+}
+
+
+@pytest.mark.parametrize(("name", "given"), paired(NAMES, OPTIMIZERS))
+def test_every_step_costs_the_same(name: str, given: str, mlp: Net):
     """The traced kernels of a second step are those of the first: pricing one step prices them all.
 
     Methods that need plain SGD refuse the others.
     """
+    optimizer = OPTIMIZERS[given]
     if name in SGD_ALONE and not isinstance(optimizer, Sgd):
         with pytest.raises(UserError, match=f"{name} cannot be combined with {optimizer.name}"):
             build_method(name, mlp, Local(optimizer=optimizer))
@@ -345,11 +345,9 @@ def test_every_method_states_its_equality(mlp: Net):
     assert all(test in globals() for test in WITHOUT_NEUTRAL.values())
 
 
-@pytest.mark.parametrize(
-    "model", ["mlp", {"name": "spherefed_convnet", "norm": "batch"}], ids=["mlp", "batch norm"]
-)
-def test_neutral_parameters_are_fedavg_bit_for_bit(tmp_path, model: Any, mlp: Net):
+def test_neutral_parameters_are_fedavg_bit_for_bit(tmp_path, mlp: Net):
     """At its neutral parameters a method evaluates, costs and weighs what FedAvg does, to the last bit."""
+    model = {"name": "spherefed_convnet", "norm": "batch"}
     expected = learned(tmp_path / "fedavg", {"name": "fedavg"}, model=model)
     assert len(expected[0]) == 6
     assert expected[1]

@@ -97,7 +97,7 @@ def test_a_larger_batch_never_costs_less(name, net, one, other):
         assert (few.down, few.up, few.resident) == (many.down, many.up, many.resident)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(methods, nets, st.integers(2, 12), st.integers(2, 60), st.integers(0, 30))
 @example("fedavg", "mlp", 6, 7, 1)
 def test_more_samples_never_cost_less(name, net, batch, samples, more):
@@ -117,7 +117,7 @@ def test_more_samples_never_cost_less(name, net, batch, samples, more):
         assert (small.down_bytes, small.up_bytes) == (large.down_bytes, large.up_bytes)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(methods, nets, st.sets(batches, min_size=4, max_size=10))
 def test_interpolated_sizes_are_traced_sizes(name, net, wanted):
     """Asked for many batch sizes at once, the tracer gives for each what it gives for that size alone."""
