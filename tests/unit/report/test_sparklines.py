@@ -110,9 +110,9 @@ def test_each_model_has_its_line():
     assert labels[labels.index("accuracy, personal") + 1] == "over time, personal"
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
-@pytest.mark.parametrize("number", [1, 3, 4, 6])
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    ("width", "number", "encoding"), [(20, 1, "utf-8"), (60, 4, "ascii"), (80, 3, "utf-8"), (200, 6, "utf-8")]
+)
 def test_nothing_is_cut_at_any_width(width, number, encoding):
     """Each line is whole, on any terminal and in ASCII; no line of the table is too long."""
     whole = "▁▁▁▁▁▁▅▅▅▅▅▅▅█"
