@@ -10,7 +10,7 @@ import pytest
 import torch
 from builders import NETS, STEPS, Federation, arrival, build_method, build_net
 from builders import same_trees as same
-from nightly import paired
+from nightly import couples, paired
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from edgefl.compute import meta
@@ -50,11 +50,25 @@ def _same_bits() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module", params=NETS)
-def net(request) -> Net:
-    """Small nets: fully connected, convolutional, with batch norm."""
-    name, shape, settings = NETS[request.param]
-    return build_net(name, shape, CLASSES, **settings)
+@pytest.fixture(scope="module", params=couples(NAMES, NETS))
+def case(request) -> tuple[Method, Net]:
+    """Each method with its default parameters on small nets."""
+    method, kind = request.param
+    name, shape, settings = NETS[kind]
+    net = build_net(name, shape, CLASSES, **settings)
+    return build_method(method, net), net
+
+
+@pytest.fixture(scope="module")
+def method(case) -> Method:
+    """The method."""
+    return case[0]
+
+
+@pytest.fixture(scope="module")
+def net(case) -> Net:
+    """Its net: fully connected, convolutional or with batch norm."""
+    return case[1]
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +76,6 @@ def mlp() -> Net:
     """The smallest net."""
     name, shape, settings = NETS["mlp"]
     return build_net(name, shape, CLASSES, **settings)
-
-
-@pytest.fixture(scope="module", params=NAMES)
-def method(request, net) -> Method:
-    """Each method with its default parameters on each net."""
-    return build_method(request.param, net)
 
 
 def copied(tree: Tree) -> Tree:
@@ -371,8 +379,11 @@ def test_fednova_of_equal_steps_is_fedavg(tmp_path):
     assert learned(tmp_path / "fednova", {"name": "fednova"}, model="mlp") == expected
 
 
-def test_feddyn_begins_as_fedprox(net: Net):
+@pytest.mark.parametrize("model", NETS)
+def test_feddyn_begins_as_fedprox(model: str):
     """Before any round, FedDyn's clients send what FedProx's send at mu = alpha, to the last bit."""
+    kind, shape, settings = NETS[model]
+    net = build_net(kind, shape, CLASSES, **settings)
     dyn, prox = (
         Federation(build_method(name, net, **{strength: 0.3}), net)
         for name, strength in (("feddyn", "alpha"), ("fedprox", "mu"))

@@ -129,7 +129,7 @@ class _Stopping(Callbacks):
         raise self.error
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", mostly(POLICIES, ("sync", "late", "semi-sync", "fedbuff")))
 def test_a_run_that_is_stopped_after_every_merge(tmp_path, policy):
     """An interrupt, SIGTERM or an exception from a callback; each resume gets one merge further."""
     settings_ = scenario({"server": {"policy": POLICIES[policy]}})

@@ -6,7 +6,7 @@ import pytest
 import torch
 from builders import build_method
 from hardware import measured
-from nightly import paired
+from nightly import couples
 from rich.console import Console
 
 from edgefl.compute import meta
@@ -48,12 +48,9 @@ def profiled(method, net, devices=DEVICES, **changes):
 
 
 CASES = [
-    pytest.param(case.values, marks=case.marks, id=" on ".join(case.values))
-    for case in (
-        *paired(catalogue.entries("methods"), ("mlp", "convolutions")),
-        pytest.param("fedavg", "resnet18"),
-        pytest.param("spherefed", "mobilenet-v2"),
-    )
+    *couples(catalogue.entries("methods"), ("mlp", "convolutions")),
+    ("fedavg", "resnet18"),
+    ("spherefed", "mobilenet-v2"),
 ]
 
 
