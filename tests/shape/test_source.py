@@ -1,11 +1,9 @@
-"""The source as a whole: sizes, docstrings, imports, and what must not stand in it."""
+"""The source as a whole: sizes, docstrings, and what must not stand in it."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,10 +89,3 @@ def test_nothing_is_left_for_later(sources):
     """No note in the source postpones work."""
     notes = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
     assert {name: found for name, (text, _) in sources.items() if (found := notes.findall(text))} == {}
-
-
-def test_imports_keep_to_the_house():
-    """The contracts in pyproject.toml hold: who may import whom, where torch and SimPy may be."""
-    program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
