@@ -367,7 +367,8 @@ def test_without_an_address_a_cluster_lives_for_the_run(loop, tmp_path):
         assert not any(folder in " ".join(one.info["cmdline"] or []) for one in processes())
     assert json.loads(done.stdout)["runs"][0]["status"] == "done"
     begins = [line.split(":")[0] for line in done.stderr.splitlines()]
-    assert begins == ["note", "engine", "far"], done.stderr
+    # On a slow machine there are several lines of progress.
+    assert [*dict.fromkeys(begins)] == ["note", "engine", "far"], done.stderr
     assert same(RunResult("far", out, "done", ""), loop)
 
 

@@ -174,7 +174,7 @@ def test_a_disk_that_becomes_full_at_any_write(tmp_path):
     settings_ = scenario(SCENARIOS["fedclassavg fedasync"], {"server": {"rounds": 2}})
     (whole,) = edgefl.run(settings_, engine="loop", out=tmp_path / "whole").runs
     failed = 0
-    for after in range(2, 40, 6):
+    for after in range(2, 40, 4):
         folder = tmp_path / f"{after}"
         try:
             with full_disk(folder, after):
