@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import pytest
@@ -34,7 +34,8 @@ nets = st.sampled_from(tuple(NETS))
 batches = st.integers(2, LARGEST)
 
 
-@cache
+# Few: edgefl keeps the shapes of 64 nets, and one that it had to build anew in a trace would be traced too.
+@lru_cache(maxsize=16)
 def built(name: str, net: str) -> tuple[Method, Net]:
     """A method with its defaults on a small net."""
     model, shape, settings_ = NETS[net]
